@@ -30,9 +30,10 @@ var layers = strings.Fields(
 		"reducer session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
 		"ptyrun/process ptyrun/control ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
-		"internal/queue internal/agents/vendor internal/agents/claude internal/agents/codex/appserver internal/agents/codex internal/agents/all " +
+		"internal/queue teams/policy internal/agents internal/agents/claude internal/agents/codex/appserver internal/agents/codex " +
+		"internal/agents/gemini internal/agents/opencode internal/agents/all " +
 		// Several mailboxes.
-		"teams/policy internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir teams " +
+		"internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir teams " +
 		// What runs an agent.
 		"ptyrun/acp ptyrun ptyrun/sessions " +
 		// What all programs use; what some of them do.

@@ -211,7 +211,7 @@ func TestClearedDraftIsReadAgain(t *testing.T) {
 		rule + " Do you want to proceed?\r\n ❯ 1. Yes\r\n   2. No\r\n\r\n Esc to cancel": false,
 		"!": false,
 	} {
-		r := &runner{Options: Options{now: time.Now}, follower: noFollower{}}
+		r := &runner{Options: Options{now: time.Now, timing: &quick}, follower: noFollower{}}
 		p := &terminal{r: r, emulator: screen.New(40, 10, screen.Scrollback), driver: claude, output: newFeed[[]byte](1), input: make(chan write, 8)}
 		p.emulator.Write([]byte(rule + "❯ rebase\r\n" + strings.TrimPrefix(rule, "\x1b[2J\x1b[H") + "\x1b[2;9H"))
 		p.readScreen(r.now())

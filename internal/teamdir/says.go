@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
-	"github.com/agentteammail/atm/internal/agents/vendor"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -24,7 +24,7 @@ func (t *Team) Wakes(name wire.Name) (may, isIdle bool) {
 }
 
 // says returns what a program says of itself.
-func (p Program) says() (*vendor.Session, error) {
+func (p Program) says() (*agents.Session, error) {
 	read := all.Of(p.Tool).Session
 	if read == nil {
 		return nil, errors.New("it says nothing of itself")

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
-	"github.com/agentteammail/atm/internal/agents/vendor"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
 )
 
-// This file finds out whose a conversation (thread) is of a vendor whose programs share a server: see vendor.Server. A
+// This file finds out whose a conversation (thread) is of a vendor whose programs share a server: see agents.Server. A
 // thread is bound to a member, once, at the first call of its hooks, together with the program that shows it: see Program.
 // From then on the thread says who acts.
 
@@ -34,7 +34,7 @@ func (r *Root) InSharedServer() bool {
 
 func isServer(pid int) bool {
 	args := process.Arguments(pid)
-	return slices.ContainsFunc(all.Vendors, func(v vendor.Vendor) bool { return v.Server != nil && v.Server.IsOne(args) })
+	return slices.ContainsFunc(all.Vendors, func(v *agents.Vendor) bool { return v.Server != nil && v.Server.IsOne(args) })
 }
 
 // ServerSocket returns the path of the socket of the server that a program uses. The server need not run.
@@ -161,7 +161,7 @@ func showing(thread string, isNew bool, all []terminal) []terminal {
 	return all // the clock was set
 }
 
-func showsThreadsIn(server *vendor.Server, pid int, dir string, env func(string) string) (name string, ok bool) {
+func showsThreadsIn(server *agents.Server, pid int, dir string, env func(string) string) (name string, ok bool) {
 	args, its := process.Arguments(pid), process.Variables(process.Environment(pid))
 	if len(args) == 0 || its["HOME"] != env("HOME") || its["ATM_RUN"] != "" {
 		return "", false

@@ -1,37 +1,25 @@
 package hook
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
-
-type replyWay int
-
-const (
-	none      replyWay = iota
-	asContext          // as additional context for the model
-	asBlock            // as the reason why the model may not stop
-	onStderr           // likewise, on stderr with exit code 2
-	asPush             // for a plugin that pushes it
-)
-
-// prefix begins every text of atm's.
-const prefix = "[atm]"
 
 // Mail renders messages that are handed over to a model, of a member named to, in the middle of other text. l.Show is
 // what a command needs to act as that member: " --as bob".
 func Mail(h *handover.Handover, l *letter.Renderer, to wire.Name) string {
 	var text strings.Builder
 	if len(h.Items) == 0 {
-		return fmt.Sprintf("%s %s for %s may not have arrived: atm read%s\n", prefix, letter.Many(h.GivenUp, "message"), to, l.Show)
+		return fmt.Sprintf("%s %s for %s may not have arrived: atm read%s\n", agents.Prefix, letter.Many(h.GivenUp, "message"), to, l.Show)
 	}
-	fmt.Fprintf(&text, "%s %s for %s", prefix, letter.Many(len(h.Items), "new message"), to)
+	fmt.Fprintf(&text, "%s %s for %s", agents.Prefix, letter.Many(len(h.Items), "new message"), to)
 	if n := len(h.Repeat); n > 0 {
 		fmt.Fprintf(&text, " (%d may be a repeat: no sign that it arrived)", n)
 	}
@@ -39,65 +27,17 @@ func Mail(h *handover.Handover, l *letter.Renderer, to wire.Name) string {
 	return text.String() + h.Frames(l) + letter.End + "\n"
 }
 
-// frame is the beginning of a message in mail that a model gets.
-var frame = regexp.MustCompile(`(?m)^\[atm ([0-9a-f]{6,32}) from `)
-
-// shown returns the short ids of the messages in a prompt that has what these return.
-func shown(prompt string) (ids []string) {
-	for _, match := range frame.FindAllStringSubmatch(prompt, -1) {
-		ids = append(ids, match[1])
-	}
-	return ids
-}
-
-// isMail reports whether a prompt is mail that a hook handed over.
-func isMail(prompt string) bool {
-	return strings.HasPrefix(strings.TrimSpace(prompt), prefix+" ")
-}
-
-// answer writes the text in the tool's way, in one write, since half an answer is worse than none.
+// answer writes the text in the program's way, in one write, since half an answer is worse than none.
 func (c *call) answer() (exit int, err error) {
-	var document struct {
-		Message  string `json:"systemMessage,omitempty"` // for the person
-		Decision string `json:"decision,omitempty"`
-		Reason   string `json:"reason,omitempty"`
-		Output   struct {
-			Event   string   `json:"hookEventName"`
-			Context string   `json:"additionalContext,omitempty"`
-			Watch   []string `json:"watchPaths,omitempty"`
-			Permit  string   `json:"permissionDecision,omitempty"`
-			Why     string   `json:"permissionDecisionReason,omitempty"`
-		} `json:"hookSpecificOutput,omitzero"`
-	}
-	text := c.text.String()
-	document.Message = c.warning
+	text := c.Text.String()
 	switch {
-	case c.refusal != "" && c.tool == Gemini:
-		document.Decision, document.Reason = "deny", c.refusal
-	case c.refusal != "":
-		document.Output.Event, document.Output.Permit, document.Output.Why = c.kind, "deny", c.refusal
-	case text == "" && c.watch == nil && !c.answersAlways:
+	case c.Refusal == "" && text == "" && c.Watch == nil && !c.AnswersAlways:
 		return 0, nil
-	case c.replyAs == asPush:
-		return 0, c.write(c.pushAnswer(text))
-	case text == "" && c.watch == nil: // the document stays {}
-	case c.replyAs == onStderr:
+	case c.Refusal == "" && text != "" && c.ReplyAs == agents.OnStderr:
 		_, err = io.WriteString(c.o.Stderr, text)
 		return 2, err
-	case c.replyAs == asBlock && !c.takesContext():
-		document.Decision, document.Reason = "block", text
-		if c.tool == Gemini {
-			document.Decision = "deny"
-		}
-	default:
-		document.Output.Event, document.Output.Context, document.Output.Watch = c.kind, text, c.watch
 	}
-	return 0, c.write(document)
-}
-
-// takesContext reports whether the program goes on with additional context where another one must be kept from stopping.
-func (c *call) takesContext() bool {
-	return c.tool == Claude && c.o.TakesContextAtStop != nil && c.o.TakesContextAtStop()
+	return 0, c.write(c.Vendor.Answer(&c.Call, text))
 }
 
 func (c *call) write(document any) error {
@@ -106,4 +46,9 @@ func (c *call) write(document any) error {
 		_, err = c.o.Stdout.Write(append(out, '\n'))
 	}
 	return err
+}
+
+// waitForVerdict waits for the answer to a request, and writes it. Without one the person answers the dialog.
+func (c *call) waitForVerdict(ctx context.Context) error {
+	return c.o.Ask(ctx, c.Permission, func(v agents.Verdict) error { return c.write(c.Vendor.Decide(&c.Call, v)) })
 }

@@ -15,7 +15,7 @@ func TestEdited(t *testing.T) {
 	t.Parallel()
 	const patch = `*** Begin Patch\n*** Update File: a/b.go\n*** Move to: /abs/c.go\n@@\n-*** Update File: no\n+x\n*** Add File: new\r\n+*** Delete File: no\n*** Delete File: old \n*** End Patch`
 	for _, c := range []struct {
-		tool   Tool
+		tool   string
 		call   string
 		edited string
 	}{
@@ -50,7 +50,7 @@ func TestEdited(t *testing.T) {
 func TestEditIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		tool             Tool
+		tool             string
 		event, call, say string
 	}{
 		{Claude, "PreToolUse", `,"tool_name":"Edit","tool_use_id":"u1","tool_input":{"file_path":"/r/held"}`, `"permissionDecision":"deny","permissionDecisionReason":"[atm] alice has it"}`},

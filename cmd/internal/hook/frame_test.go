@@ -8,6 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testframe"
@@ -19,7 +21,7 @@ import (
 // Whatever senders write, a model that knows only the rule finds the messages that there are between our first line and
 // our last, whichever tool hands the answer over, and none of the marks by which such tools say who speaks.
 func TestFrames(t *testing.T) {
-	bob, all := team(t, nil), t
+	bob, outer := team(t, nil), t
 	testround.Check(t, 100, func(t *rapid.T) {
 		hostile := testframe.Hostile()
 		h := &handover.Handover{Handover: &maildir.Handover{GivenUp: rapid.IntRange(0, 2).Draw(t, "more")}}
@@ -30,16 +32,16 @@ func TestFrames(t *testing.T) {
 			}
 			h.Items = append(h.Items, &maildir.Item{Message: m})
 		}
-		for tool, replyAs := range map[Tool]replyWay{Claude: asContext, Codex: asBlock, Gemini: asBlock} {
+		for tool, replyAs := range map[string]agents.ReplyWay{Claude: agents.AsContext, Codex: agents.AsBlock, Gemini: agents.AsBlock} {
 			var stdout strings.Builder
-			c := &call{tool: tool, replyAs: replyAs, o: Options{Box: bob, Stdout: &stdout}}
+			c := &call{Call: agents.Call{Vendor: all.Find(tool), ReplyAs: replyAs}, o: Options{Box: bob, Stdout: &stdout}}
 			l := &letter.Renderer{Now: time.Now(), Team: "main"}
 			l.LimitToPage()
-			c.text.WriteString(Mail(h, l, "bob"))
+			c.Text.WriteString(Mail(h, l, "bob"))
 			if _, err := c.answer(); err != nil {
 				t.Fatal(err)
 			}
-			text, _ := answerOf(all, stdout.String())
+			text, _ := answerOf(outer, stdout.String())
 			got, ours := testframe.Parse(text, false)
 			if len(got) != len(h.Items) {
 				t.Fatalf("%d messages are %d: %q", len(h.Items), len(got), text)

@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Any input is parsed or refused. Its events can be written and read again, and are bounded.
-func fuzz(f *testing.F, tool Tool) {
-	file, err := os.Open(filepath.Join("testdata", string(tool)+".ndjson"))
+func fuzz(f *testing.F, tool string) {
+	file, err := os.Open(filepath.Join("testdata", tool+".ndjson"))
 	if err == nil {
 		for lines := bufio.NewScanner(file); lines.Scan(); {
 			f.Add(lines.Bytes(), "p1", true)
@@ -34,7 +35,7 @@ func fuzz(f *testing.F, tool Tool) {
 			if err != nil {
 				continue
 			}
-			for _, e := range append(c.events, c.endEvents...) {
+			for _, e := range append(c.Events, c.EndEvents...) {
 				e.Seq, e.Team, e.Agent = 1, "main", "bob"
 				line := e.Append(nil)
 				if !json.Valid(line) || len(line) > 8<<10+6*len(id) {
@@ -44,7 +45,7 @@ func fuzz(f *testing.F, tool Tool) {
 					t.Fatalf("%.200s: %v", line, err)
 				}
 			}
-			if len(c.Name) > 3*maxID || len(c.Session) > maxID {
+			if len(c.Name) > 3*agents.MaxID || len(c.Session) > agents.MaxID {
 				t.Fatal("long names")
 			}
 		}

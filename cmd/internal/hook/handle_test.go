@@ -41,8 +41,10 @@ func where(t testing.TB, bob *maildir.Box, id wire.ID) maildir.State {
 	return it.State
 }
 
+const Claude, Codex, CodexNotify, Gemini, OpenCode = "claude", "codex", "codex-notify", "gemini", "opencode"
+
 // calledWith makes the JSON of a call, with the fields that the tool's events share.
-func calledWith(tool Tool, event string, fields string) string {
+func calledWith(tool string, event string, fields string) string {
 	switch tool {
 	case Gemini:
 		return fmt.Sprintf(`{"session_id":"s1","hook_event_name":%q,"timestamp":%q%s}`, event, time.Now().Format(time.RFC3339Nano), fields)
@@ -73,7 +75,7 @@ func answerOf(t testing.TB, out string) (text string, doc map[string]any) {
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		tool      Tool
+		tool      string
 		in        string
 		isPatient bool
 	}{
@@ -133,7 +135,7 @@ func TestUnderACP(t *testing.T) {
 	must(t, bob.Log().Append(ctx, begins.With("transport", "acp")))
 	mail(t, bob, "rebase, please")
 	var out strings.Builder
-	for tool, in := range map[Tool]string{
+	for tool, in := range map[string]string{
 		Gemini:   calledWith(Gemini, "BeforeAgent", `,"prompt":"x"`),
 		OpenCode: `{"type":"permission.asked","properties":{"id":"p1","sessionID":"s1","permission":"bash"}}`,
 	} {
@@ -151,7 +153,7 @@ func TestUnderACP(t *testing.T) {
 func TestMailGoesOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		tool        Tool
+		tool        string
 		event       string
 		fields      string
 		next        string // the session's next call
@@ -172,7 +174,7 @@ func TestMailGoesOut(t *testing.T) {
 		{Gemini, "AfterTool", `,"tool_name":"ls","tool_response":{}`, "BeforeTool", "AfterTool", "", "", false},
 		{Gemini, "AfterAgent", `,"prompt":"x","prompt_response":"y","stop_hook_active":false`, "BeforeTool", "", "deny", "", false},
 	} {
-		t.Run(string(c.tool)+" "+c.event, func(t *testing.T) {
+		t.Run(c.tool+" "+c.event, func(t *testing.T) {
 			bob := team(t, nil)
 			now := time.Now()
 			if out, _ := call1(t, c.tool, bob, calledWith(c.tool, c.event, c.fields), now); out != c.quiet {
@@ -231,7 +233,7 @@ func TestMailGoesOut(t *testing.T) {
 // was handed over twice in vain, later prompts mention.
 func TestForgottenPrompt(t *testing.T) {
 	t.Parallel()
-	for tool, kinds := range map[Tool][2]string{Claude: {"UserPromptSubmit", "Stop"}, Gemini: {"BeforeAgent", "AfterAgent"}} {
+	for tool, kinds := range map[string][2]string{Claude: {"UserPromptSubmit", "Stop"}, Gemini: {"BeforeAgent", "AfterAgent"}} {
 		bob, now := team(t, nil), time.Now()
 		prompts := []string{"1 new message for bob; ", ", may be a repeat] ", "[atm] 1 message for bob may not have arrived: atm read\n"}
 		for _, isEnded := range []bool{true, false} {
@@ -307,7 +309,7 @@ func TestFailsOpen(t *testing.T) {
 	t.Parallel()
 	prompt := calledWith(Claude, "UserPromptSubmit", `,"prompt":"x"`)
 	for about, c := range map[string]struct {
-		tool Tool
+		tool string
 		in   string
 		with func(o *Options)
 	}{
@@ -405,7 +407,7 @@ func TestGeminiForgetsSessionStart(t *testing.T) {
 // The caller is told of each session and turn that begins, by every program whose hooks tell.
 func TestTurnsBegin(t *testing.T) {
 	t.Parallel()
-	for tool, prompt := range map[Tool]string{Claude: "UserPromptSubmit", Codex: "UserPromptSubmit", Gemini: "BeforeAgent"} {
+	for tool, prompt := range map[string]string{Claude: "UserPromptSubmit", Codex: "UserPromptSubmit", Gemini: "BeforeAgent"} {
 		bob, began := team(t, nil), []bool{}
 		for _, kind := range []string{"SessionStart", prompt} {
 			var out strings.Builder
@@ -453,7 +455,7 @@ func TestStopAddsContext(t *testing.T) {
 // What a script reads ends with the model's answer: mail does not go on with that turn, and waits.
 func TestScriptEndsWithItsTurn(t *testing.T) {
 	t.Parallel()
-	for tool, end := range map[Tool][2]string{
+	for tool, end := range map[string][2]string{
 		Claude: {"Stop", `,"stop_hook_active":false`}, Codex: {"Stop", `,"stop_hook_active":false`},
 		Gemini: {"AfterAgent", `,"prompt":"x","prompt_response":"y","stop_hook_active":false`},
 	} {
@@ -474,7 +476,7 @@ func TestScriptEndsWithItsTurn(t *testing.T) {
 // does not go out once more with it.
 func TestPushedMailIsShown(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []Tool{Claude, Codex} {
+	for _, tool := range []string{Claude, Codex} {
 		bob := team(t, nil)
 		id := mail(t, bob, "rebase, please")
 		push := handover.Call{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now()}

@@ -39,43 +39,14 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
-
-// Tool is a program whose hooks atm understands.
-type Tool string
-
-// CodexNotify is Codex's older way: it runs a program at the end of a turn, with JSON as an argument.
-const (
-	Claude      Tool = "claude"
-	Codex       Tool = "codex"
-	CodexNotify Tool = "codex-notify"
-	Gemini      Tool = "gemini"
-	OpenCode    Tool = "opencode"
-)
-
-var tools = map[Tool]func(*call){
-	Claude: (*call).claude, Codex: (*call).codex, CodexNotify: (*call).codexNotify, Gemini: (*call).gemini, OpenCode: (*call).opencode,
-}
-
-// ParseTool returns the tool of that name.
-func ParseTool(name string) (Tool, error) {
-	if tools[Tool(name)] == nil {
-		return "", fmt.Errorf("no hook for %q; there are claude, codex, gemini, opencode", wire.Clip(name, 40))
-	}
-	return Tool(name), nil
-}
-
-// projectDirs are the variables in which tools tell their hooks the directory that they were started in. Claude Code runs
-// a hook where the agent has gone with cd; Codex and OpenCode run it in that directory.
-var projectDirs = map[Tool]string{Claude: "CLAUDE_PROJECT_DIR", Gemini: "GEMINI_PROJECT_DIR"}
-
-// ProjectDir returns that directory, "" if the tool does not say.
-func (t Tool) ProjectDir(getenv func(string) string) string { return getenv(projectDirs[t]) }
 
 // A Session is a conversation in a program, as the program's hook tells of it.
 type Session struct {
@@ -125,14 +96,20 @@ type Options struct {
 
 	// Ask appends a request's event, waits for the answer and calls give with it, which gives it to the program. It returns
 	// without an error if the person has answered. nil: only the person can answer, at the program's own dialog.
-	Ask func(ctx context.Context, p *Permission, give func(Verdict) error) error
+	Ask func(ctx context.Context, p *agents.Permission, give func(agents.Verdict) error) error
 
 	Stdout, Stderr io.Writer // of the process
 }
 
+// A call is one call of a hook, and what carries it out.
+type call struct {
+	agents.Call
+	o Options
+}
+
 // Handle handles one call and answers it. The process exits with exit: 2 if that is how the tool expects an answer,
 // else 0. It prints err on stderr, and err does not change the code.
-func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err error) {
+func Handle(ctx context.Context, tool string, in []byte, o Options) (exit int, err error) {
 	c, err := parse(tool, in, o)
 	if err != nil {
 		return 0, fmt.Errorf("hook for %s: %w", tool, err)
@@ -142,14 +119,21 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 
 // parse turns a tool's JSON into the events and the way to answer. A byte that is not UTF-8, as a command's output may
 // have, costs no event.
-func parse(tool Tool, in []byte, o Options) (*call, error) {
+func parse(tool string, in []byte, o Options) (*call, error) {
 	in = bytes.TrimPrefix(bytes.ToValidUTF8(in, []byte("\ufffd")), []byte("\ufeff"))
 	object, err := wire.ReadObject(in)
-	c := &call{tool: tool, raw: in, in: object, o: o, Call: handover.Call{Now: o.Now}}
-	if err == nil {
-		tools[tool](c)
+	v := all.OfHook(tool)
+	if v == nil {
+		return nil, fmt.Errorf("there is none for %q", wire.Clip(tool, 40))
 	}
-	if strings.ContainsRune(c.kind, utf8.RuneError) {
+	c := &call{o: o, Call: agents.Call{
+		Vendor: v, Raw: in, In: object, Call: handover.Call{Now: o.Now}, Box: o.Box, State: o.State, Dir: o.Dir, Arguments: o.Arguments,
+		IsWake: o.IsWake, IsSecond: o.IsSecond, MayAsk: o.Ask != nil && !o.IsSecond, MayWake: o.Wakes != nil, TakesContextAtStop: o.TakesContextAtStop,
+	}}
+	if err == nil {
+		v.Hooks[tool](&c.Call)
+	}
+	if strings.ContainsRune(c.Kind, utf8.RuneError) {
 		err = errors.New("the event's name is not UTF-8")
 	}
 	return c, err
@@ -157,49 +141,53 @@ func parse(tool Tool, in []byte, o Options) (*call, error) {
 
 // carryOut appends the events, answers, and records the mail in the answer as handed over.
 func (c *call) carryOut(ctx context.Context) (exit int, err error) {
-	if c.o.IsACP && c.hasRunner() {
-		c.events, c.endEvents, c.turn = nil, nil, c.lastSession().Turn.ID
+	if c.o.IsACP && c.HasRunner() {
+		c.Events, c.EndEvents, c.Turn = nil, nil, c.LastSession().Turn.ID
 	}
-	if (c.beginsSession || c.kind == "UserPromptSubmit" || c.kind == "BeforeAgent" || c.kind == askMail) && c.subagent == "" && c.o.Begins != nil {
-		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID), c.hasPlugin}
-		if warning := c.o.Begins(session, c.beginsSession || c.IsNewProgram); warning != "" && c.wantsPrimer { // OpenCode would not show it
-			c.warning = prefix + " " + warning
-			c.text.WriteString(c.warning + "\n")
+	if (c.BeginsSession || c.BeginsTurn || c.IsPush) && c.Subagent == "" && c.o.Begins != nil {
+		session := Session{c.Session, c.Mode, c.HasPlugin}
+		if warning := c.o.Begins(session, c.BeginsSession || c.IsNewProgram); warning != "" && c.WantsPrimer { // OpenCode would not show it
+			c.Warning = agents.Prefix + " " + warning
+			c.Text.WriteString(c.Warning + "\n")
 		}
 	}
 	if c.EndsSession && c.o.Ends != nil {
-		if other := c.o.Ends(); other != "" && len(c.events) > 0 {
-			last := &c.events[len(c.events)-1]
+		if other := c.o.Ends(); other != "" && len(c.Events) > 0 {
+			last := &c.Events[len(c.Events)-1]
 			*last = last.With(reducer.OtherSession, other)
 		}
 	}
 	if c.o.IsSecond {
 		return c.answer()
 	}
-	if c.isWake {
+	if c.IsWake {
 		return c.wake(ctx)
 	}
 	if c.o.Patient != nil && c.tellsAlone() {
 		c.o.Patient()
 	}
 	c.refuseEdit()
-	c.noteEdits(ctx) // what it is told is in the answer, if that has mail
-	if c.wantsPrimer && c.o.Primer != nil {
-		c.text.WriteString(c.o.Primer())
+	if c.o.Edited != nil { // what it is told is in the answer, if that has mail
+		for _, path := range c.HasEdited {
+			c.o.Edited(ctx, path)
+		}
+	}
+	if c.WantsPrimer && c.o.Primer != nil {
+		c.Text.WriteString(c.o.Primer())
 	}
 	h := &handover.Handover{Handover: &maildir.Handover{}}
 	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || c.IsPush || c.Forgets != "" || len(c.Shown) > 0 {
 		h, err = c.handOver(ctx)
 	}
-	if c.isPeek {
+	if c.IsPeek {
 		err = errors.Join(err, h.Release(ctx))
 		h = &handover.Handover{Handover: &maildir.Handover{}}
 	}
-	log := c.o.Box.Log()
-	keepsGoing := (c.replyAs == asBlock || c.replyAs == onStderr) && (len(h.Items) > 0 || h.Repeated)
-	events := append(c.inTurn(h.Received), c.events...)
+	log := c.Box.Log()
+	keepsGoing := (c.ReplyAs == agents.AsBlock || c.ReplyAs == agents.OnStderr) && (len(h.Items) > 0 || h.Repeated)
+	events := append(c.inTurn(h.Received), c.Events...)
 	if !keepsGoing {
-		events = append(events, c.endEvents...)
+		events = append(events, c.EndEvents...)
 	}
 	if err = errors.Join(err, log.Append(ctx, events...)); err == nil {
 		exit, err = c.answer()
@@ -207,13 +195,13 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if err != nil {
 		err = errors.Join(err, h.Release(ctx))
 		if keepsGoing && !h.Repeated { // without the answer the turn ends after all
-			err = errors.Join(err, log.Append(ctx, c.endEvents...))
+			err = errors.Join(err, log.Append(ctx, c.EndEvents...))
 		}
 		return 0, err
 	}
 	announced, err := h.Sent(ctx)
 	err = errors.Join(err, log.Append(ctx, c.inTurn(announced)...))
-	if c.permission != nil {
+	if c.Permission != nil {
 		err = errors.Join(err, c.waitForVerdict(ctx))
 	}
 	return exit, err
@@ -222,35 +210,49 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 // tellsAlone reports whether nothing but this call tells of what it reports: a turn that ends, or a question that opens.
 // Of other events a later one makes up.
 func (c *call) tellsAlone() bool {
-	return c.permission != nil || len(c.endEvents) > 0 || slices.ContainsFunc(c.events, func(e wire.Event) bool {
+	return c.Permission != nil || len(c.EndEvents) > 0 || slices.ContainsFunc(c.Events, func(e wire.Event) bool {
 		return slices.Contains([]string{wire.TurnCompleted, wire.TurnIdle, "session_end", "confirm_required", "waiting_for_input"}, e.Kind)
 	})
 }
 
+// refuseEdit refuses a call that edits what another member has claimed. The tool does not run, so its start is no event.
+func (c *call) refuseEdit() {
+	if c.o.RefuseEdit == nil {
+		return
+	}
+	for _, path := range c.WillEdit {
+		if why := c.o.RefuseEdit(path); why != "" {
+			c.Refusal = agents.Prefix + " " + why
+			c.Events = slices.DeleteFunc(c.Events, func(e wire.Event) bool { return e.Kind == "tool_call_start" })
+			return
+		}
+	}
+}
+
 // handOver claims the mail for the answer, and renders it.
 func (c *call) handOver(ctx context.Context) (*handover.Handover, error) {
-	box := c.o.Box
-	c.Session, c.CanCarryMail, c.IsGone = cmp.Or(c.Session, "unnamed"), c.replyAs != none, c.o.HasEnded
-	if c.o.IsScript && (c.replyAs == asBlock || c.replyAs == onStderr) && !c.hasRunner() {
+	box := c.Box
+	c.Session, c.CanCarryMail, c.IsGone = cmp.Or(c.Session, "unnamed"), c.ReplyAs != agents.NoReply, c.o.HasEnded
+	if c.o.IsScript && (c.ReplyAs == agents.AsBlock || c.ReplyAs == agents.OnStderr) && !c.HasRunner() {
 		c.CanCarryMail = false
 	}
-	isWoken := c.o.Wakes != nil || c.hasRunner()
+	isWoken := c.o.Wakes != nil || c.HasRunner()
 	if c.IsPush && c.o.IsTyped || c.IsNewProgram && !c.IsPush && isWoken { // in the answer to a beginning it would wait for the first prompt
 		c.CanCarryMail = false
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
-	h, err := c.Call.HandOver(ctx, box, maildir.ReadOptions{
+	h, err := c.Call.Call.HandOver(ctx, box, maildir.ReadOptions{
 		Limit: letter.MaxMessages, MaxBytes: 16 << 20, Fits: l.LimitToPage(),
-		Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
+		Match: c.o.MayDeliver, Current: !c.BeginsTurn,
 	})
-	if len(h.Items) > 0 || h.GivenUp > 0 && beginsTurn[c.kind] {
-		if c.text.Len() > 0 {
-			c.text.WriteByte('\n')
+	if len(h.Items) > 0 || h.GivenUp > 0 && c.BeginsTurn {
+		if c.Text.Len() > 0 {
+			c.Text.WriteByte('\n')
 		}
 		if c.IsPush {
-			c.text.WriteString(h.PushText(l))
+			c.Text.WriteString(h.PushText(l))
 		} else {
-			c.text.WriteString(Mail(h, l, box.Agent()))
+			c.Text.WriteString(Mail(h, l, box.Agent()))
 		}
 	}
 	return h, err
@@ -258,7 +260,7 @@ func (c *call) handOver(ctx context.Context) (*handover.Handover, error) {
 
 func (c *call) inTurn(events []wire.Event) []wire.Event {
 	for i := range events {
-		events[i].TurnID = c.turn
+		events[i].TurnID = c.Turn
 	}
 	return events
 }

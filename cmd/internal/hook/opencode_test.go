@@ -15,6 +15,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+type pushAnswer struct {
+	Watch     []string
+	Waiting   bool
+	Arguments []string
+	Text      string
+}
+
 // asksForMail calls the hook as the plugin does that asks for mail.
 func asksForMail(t *testing.T, bob *maildir.Box, session string, isNew bool, now time.Time) (a pushAnswer) {
 	t.Helper()
@@ -126,7 +133,7 @@ func TestPluginThatPushesNothing(t *testing.T) {
 // A turn that the screen has begun because a hook was late does not take the next ones with it.
 func TestTurnOfTheScreen(t *testing.T) {
 	t.Parallel()
-	for tool, in := range map[Tool][2]string{
+	for tool, in := range map[string][2]string{
 		OpenCode: {`{"type":"session.status","properties":{"sessionID":"s1","status":{"type":"busy"}}}`, `{"type":"session.idle","properties":{"sessionID":"s1"}}`},
 		Gemini: {
 			`{"session_id":"s1","hook_event_name":"BeforeAgent","prompt":"x","timestamp":"TIME"}`,

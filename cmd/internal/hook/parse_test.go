@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer"
@@ -88,7 +89,7 @@ func (t turn) in(sessions ...string) func() (*reducer.State, error) {
 		folded.Activity, folded.Requests = reducer.Confirming, []reducer.Waiting{{Tool: t.Tool}}
 	}
 	if t.Retrying {
-		folded.Detail = retrying + " 1"
+		folded.Detail = "API retry 1"
 	}
 	s := &reducer.State{}
 	for _, session := range sessions {
@@ -154,7 +155,7 @@ func TestUnderstand(t *testing.T) {
 	open := turn{ID: "p2", Open: true}
 	older := turn{ID: "p1", Open: true}
 	for about, c := range map[string]struct {
-		tool  Tool
+		tool  string
 		in    string
 		turn  turn
 		want  []string
@@ -247,8 +248,8 @@ func TestUnderstand(t *testing.T) {
 			bob := team(t, nil)
 			got, err := parse(c.tool, []byte(c.in), Options{Box: bob, Now: time.Now(), State: c.turn.in("s1", "th1", "g1", "o1")})
 			must(t, err)
-			lines := toldAll(got.events)
-			for _, e := range got.endEvents {
+			lines := toldAll(got.Events)
+			for _, e := range got.EndEvents {
 				lines = append(lines, "| "+told(e))
 			}
 			for i, want := range c.want { // the ids of Gemini's turns end in a hash
@@ -262,7 +263,7 @@ func TestUnderstand(t *testing.T) {
 			for _, f := range []struct {
 				on   bool
 				word string
-			}{{got.ProvesReceipt, shows}, {got.IsNewProgram, "begins"}, {got.EndsSession, "ends"}, {got.replyAs == asContext, context}, {(got.replyAs == asBlock || got.replyAs == onStderr), cont}} {
+			}{{got.ProvesReceipt, shows}, {got.IsNewProgram, "begins"}, {got.EndsSession, "ends"}, {got.ReplyAs == agents.AsContext, context}, {(got.ReplyAs == agents.AsBlock || got.ReplyAs == agents.OnStderr), cont}} {
 				if f.on {
 					flags = append(flags, f.word)
 				}
@@ -271,10 +272,10 @@ func TestUnderstand(t *testing.T) {
 				t.Errorf("%s, not %s", s, c.flags)
 			}
 			transport := "hook"
-			if got.tool == OpenCode || got.tool == CodexNotify {
+			if c.tool == OpenCode || c.tool == CodexNotify {
 				transport = "notify" // no mail goes out with their answers
 			}
-			for _, e := range append(got.events, got.endEvents...) {
+			for _, e := range append(got.Events, got.EndEvents...) {
 				if e.Source != "hook" || e.EventID == "" || e.Field("transport") != transport {
 					t.Errorf("%s: source %q, event id %q, transport %q", e.Kind, e.Source, e.EventID, e.Field("transport"))
 				}
@@ -287,7 +288,7 @@ func TestUnderstand(t *testing.T) {
 // twice.
 func TestRealSessions(t *testing.T) {
 	t.Parallel()
-	for tool, want := range map[Tool][]string{
+	for tool, want := range map[string][]string{
 		Claude: {
 			`session_start {"kind":"session_start","source":"startup"}`,
 			"turn_started p1 prompt=ECHO hello", "turn_completed p1 status=completed response=[[ECHO hello]]", "turn_idle p1",
@@ -327,9 +328,9 @@ func TestRealSessions(t *testing.T) {
 			"turn_completed #4 status=failed", "turn_idle #4",
 		},
 	} {
-		t.Run(string(tool), inBubble(func(t *testing.T) {
+		t.Run(tool, inBubble(func(t *testing.T) {
 			bob := team(t, nil)
-			f, err := os.Open(filepath.Join("testdata", string(tool)+".ndjson"))
+			f, err := os.Open(filepath.Join("testdata", tool+".ndjson"))
 			must(t, err)
 			defer f.Close()
 			for lines := bufio.NewScanner(f); lines.Scan(); {
@@ -339,7 +340,7 @@ func TestRealSessions(t *testing.T) {
 					if !isEnd {
 						time.Sleep(time.Second) // a second copy of the hook may be late
 					}
-					if quiet := map[Tool]string{Codex: "{}\n"}[tool]; out != quiet {
+					if quiet := map[string]string{Codex: "{}\n"}[tool]; out != quiet {
 						t.Errorf("%.80s answered %q", lines.Text(), out)
 					}
 				}
@@ -362,7 +363,7 @@ func TestRealSessions(t *testing.T) {
 					got[i] = strings.TrimSpace(kind + " #" + number + " " + rest)
 				}
 			}
-			same(t, string(tool), got, want...)
+			same(t, tool, got, want...)
 			if state(t, bob).Session().Turn.IsOpen() {
 				t.Error("a turn is open in the end")
 			}
@@ -376,7 +377,7 @@ func inBubble(f func(t *testing.T)) func(t *testing.T) {
 }
 
 // call1 makes one call, and returns stdout and stderr.
-func call1(t testing.TB, tool Tool, bob *maildir.Box, in string, now time.Time) (stdout, stderr string) {
+func call1(t testing.TB, tool string, bob *maildir.Box, in string, now time.Time) (stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
 	exit, err := Handle(ctx, tool, []byte(in), Options{Box: bob, Now: now, State: folded(t, bob), Stdout: &out, Stderr: &errs})
@@ -389,8 +390,8 @@ func call1(t testing.TB, tool Tool, bob *maildir.Box, in string, now time.Time) 
 // If another hook keeps the program from stopping, the turn goes on under its id, and each of its ends counts once.
 func TestStopIsBlockedByAnother(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []Tool{Claude, Codex} {
-		t.Run(string(tool), func(t *testing.T) {
+	for _, tool := range []string{Claude, Codex} {
+		t.Run(tool, func(t *testing.T) {
 			bob := team(t, nil)
 			now := time.Now()
 			does := func(want reducer.Word, event, fields string) {
@@ -492,7 +493,7 @@ func TestSameWordsAgain(t *testing.T) {
 	}
 	busy, retry := status(`{"type":"busy"}`), status(`{"type":"retry","attempt":1,"message":"overloaded"}`)
 	for about, c := range map[string]struct {
-		tool  Tool
+		tool  string
 		calls []string
 		want  []string
 	}{

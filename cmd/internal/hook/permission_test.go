@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"errors"
+	"github.com/agentteammail/atm/internal/agents"
 	"io"
 	"strings"
 	"testing"
@@ -16,27 +17,27 @@ func TestPermission(t *testing.T) {
 	long := strings.Repeat("x", 2000)
 	for about, c := range map[string]struct {
 		fields string
-		want   Permission // Tool "": nobody is asked
+		want   agents.Permission // Tool "": nobody is asked
 	}{
-		"command":         {`"tool_name":"Bash","tool_input":{"command":"make","description":"ls"}`, Permission{Tool: "Bash", Input: "make", IsCommand: true}},
-		"long":            {`"tool_name":"Bash","tool_input":{"command":"` + long + `"}`, Permission{Tool: "Bash", Input: long, IsCommand: true}},
-		"without sandbox": {`"tool_name":"Bash","tool_input":{"command":"make","dangerouslyDisableSandbox":true}`, Permission{Tool: "Bash", Input: "make", IsCommand: true, IsRisky: true}},
-		"with sandbox":    {`"tool_name":"Bash","tool_input":{"command":"make","dangerouslyDisableSandbox":false}`, Permission{Tool: "Bash", Input: "make", IsCommand: true}},
-		"no command":      {`"tool_name":"Bash","tool_input":{"cmd":"make"}`, Permission{Tool: "Bash", IsCommand: true, IsRisky: true}},
-		"words":           {`"tool_name":"Bash","tool_input":{"command":["make"]}`, Permission{Tool: "Bash", IsCommand: true, IsRisky: true}},
-		"file":            {`"tool_name":"Edit","tool_input":{"command":"ls","file_path":"/a.go"}`, Permission{Tool: "Edit", Input: "/a.go"}},
-		"unknown tool":    {`"tool_name":"mcp__x__y","tool_input":{"command":"ls","host":"prod"}`, Permission{Tool: "mcp__x__y", Input: `{"command":"ls","host":"prod"}`}},
-		"no arguments":    {`"tool_name":"mcp__x__y"`, Permission{Tool: "mcp__x__y", IsRisky: true}},
-		"a question":      {`"tool_name":"AskUserQuestion","tool_input":{"questions":[]}`, Permission{}},
-		"a plan":          {`"tool_name":"ExitPlanMode","tool_input":{"plan":"x"}`, Permission{}},
-		"a sub-agent's":   {`"agent_id":"a1","agent_type":"Explore","tool_name":"Bash","tool_input":{"command":"make"}`, Permission{Tool: "Bash", Input: "make", IsCommand: true}},
+		"command":         {`"tool_name":"Bash","tool_input":{"command":"make","description":"ls"}`, agents.Permission{Tool: "Bash", Input: "make", IsCommand: true}},
+		"long":            {`"tool_name":"Bash","tool_input":{"command":"` + long + `"}`, agents.Permission{Tool: "Bash", Input: long, IsCommand: true}},
+		"without sandbox": {`"tool_name":"Bash","tool_input":{"command":"make","dangerouslyDisableSandbox":true}`, agents.Permission{Tool: "Bash", Input: "make", IsCommand: true, IsRisky: true}},
+		"with sandbox":    {`"tool_name":"Bash","tool_input":{"command":"make","dangerouslyDisableSandbox":false}`, agents.Permission{Tool: "Bash", Input: "make", IsCommand: true}},
+		"no command":      {`"tool_name":"Bash","tool_input":{"cmd":"make"}`, agents.Permission{Tool: "Bash", IsCommand: true, IsRisky: true}},
+		"words":           {`"tool_name":"Bash","tool_input":{"command":["make"]}`, agents.Permission{Tool: "Bash", IsCommand: true, IsRisky: true}},
+		"file":            {`"tool_name":"Edit","tool_input":{"command":"ls","file_path":"/a.go"}`, agents.Permission{Tool: "Edit", Input: "/a.go"}},
+		"unknown tool":    {`"tool_name":"mcp__x__y","tool_input":{"command":"ls","host":"prod"}`, agents.Permission{Tool: "mcp__x__y", Input: `{"command":"ls","host":"prod"}`}},
+		"no arguments":    {`"tool_name":"mcp__x__y"`, agents.Permission{Tool: "mcp__x__y", IsRisky: true}},
+		"a question":      {`"tool_name":"AskUserQuestion","tool_input":{"questions":[]}`, agents.Permission{}},
+		"a plan":          {`"tool_name":"ExitPlanMode","tool_input":{"plan":"x"}`, agents.Permission{}},
+		"a sub-agent's":   {`"agent_id":"a1","agent_type":"Explore","tool_name":"Bash","tool_input":{"command":"make"}`, agents.Permission{Tool: "Bash", Input: "make", IsCommand: true}},
 	} {
-		bob, asked := team(t, nil), Permission{}
-		ask := func(_ context.Context, p *Permission, _ func(Verdict) error) error {
+		bob, asked := team(t, nil), agents.Permission{}
+		ask := func(_ context.Context, p *agents.Permission, _ func(agents.Verdict) error) error {
 			asked = *p
 			return bob.Log().Append(ctx, p.Event)
 		}
-		call := func(tool Tool, o Options) {
+		call := func(tool string, o Options) {
 			o.Box, o.Now, o.State, o.Ask, o.Stdout = bob, time.Now(), folded(t, bob), ask, io.Discard
 			if _, err := Handle(ctx, tool, []byte(calledWith(tool, "PermissionRequest", ","+c.fields)), o); err != nil {
 				t.Errorf("%s: %v", about, err)
@@ -54,7 +55,7 @@ func TestPermission(t *testing.T) {
 		if all := strings.Join(toldAll(events(t, bob)), "\n"); strings.Count(all, "confirm_required") != 1 {
 			t.Errorf("%s: the log has\n%.500s", about, all)
 		}
-		asked = Permission{}
+		asked = agents.Permission{}
 		call(Codex, Options{})
 		call(Claude, Options{IsSecond: true})
 		if asked.Tool != "" {
@@ -68,15 +69,17 @@ func TestVerdict(t *testing.T) {
 	t.Parallel()
 	const asks = `{"session_id":"s1","prompt_id":"p1","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"make"}}`
 	for _, c := range []struct {
-		Verdict
+		agents.Verdict
 		want string
 	}{
-		{Verdict{By: "lead"}, `{"behavior":"allow"}`},
-		{Verdict{By: "lead", IsDeny: true}, `{"behavior":"deny","message":"[atm] lead says no"}`},
-		{Verdict{By: "a rule", IsDeny: true, Reason: "use \"go\"\nor make"}, `{"behavior":"deny","message":"[atm] a rule says no: use \"go\"\nor make"}`},
+		{agents.Verdict{By: "lead"}, `{"behavior":"allow"}`},
+		{agents.Verdict{By: "lead", IsDeny: true}, `{"behavior":"deny","message":"[atm] lead says no"}`},
+		{agents.Verdict{By: "a rule", IsDeny: true, Reason: "use \"go\"\nor make"}, `{"behavior":"deny","message":"[atm] a rule says no: use \"go\"\nor make"}`},
 	} {
 		var out strings.Builder
-		o := Options{Box: team(t, nil), Now: time.Now(), Stdout: &out, Ask: func(_ context.Context, _ *Permission, give func(Verdict) error) error { return give(c.Verdict) }}
+		o := Options{Box: team(t, nil), Now: time.Now(), Stdout: &out, Ask: func(_ context.Context, _ *agents.Permission, give func(agents.Verdict) error) error {
+			return give(c.Verdict)
+		}}
 		if exit, err := Handle(ctx, Claude, []byte(asks), o); exit != 0 || err != nil {
 			t.Errorf("%+v: exit %d, %v", c.Verdict, exit, err)
 		}
@@ -85,8 +88,8 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 	var given error
-	o := Options{Box: team(t, nil), Now: time.Now(), Stdout: brokenWriter{}, Ask: func(_ context.Context, _ *Permission, give func(Verdict) error) error {
-		given = give(Verdict{})
+	o := Options{Box: team(t, nil), Now: time.Now(), Stdout: brokenWriter{}, Ask: func(_ context.Context, _ *agents.Permission, give func(agents.Verdict) error) error {
+		given = give(agents.Verdict{})
 		return given
 	}}
 	if exit, err := Handle(ctx, Claude, []byte(asks), o); exit != 0 || err == nil || !errors.Is(err, given) {

@@ -3,9 +3,6 @@ package hook
 import (
 	"context"
 	"fmt"
-	"io/fs"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
@@ -24,39 +21,21 @@ const (
 	startTime, startIdle = 20 * time.Second, 2 * time.Second
 )
 
-// maxWatched is how many files an inbox may have for all of it to be watched: the program watches each. Of a larger one
-// it watches what is delivered, and not what a person drops beside that.
-const maxWatched = 300
-
-func watched(inbox string) []string {
-	n := 0
-	filepath.WalkDir(inbox, func(string, fs.DirEntry, error) error {
-		if n++; n > maxWatched {
-			return fs.SkipAll
-		}
-		return nil
-	})
-	if n > maxWatched {
-		return []string{filepath.Join(inbox, "new")}
-	}
-	return []string{inbox}
-}
-
 // wake wakes the program once it is idle, if mail still waits then that nobody has claimed: whoever gives it to the program
 // just now may be killed before that. What it writes has nothing of a sender's. It ends with the program, and while another process waits so.
 func (c *call) wake(ctx context.Context) (exit int, err error) {
 	if c.o.Wakes == nil {
 		return 0, nil
 	}
-	unlock, err := c.o.Box.LockWake(ctx)
+	unlock, err := c.Box.LockWake(ctx)
 	if err != nil {
 		return 0, nil
 	}
 	defer unlock()
 	look := func() (isWaiting, isBeingGiven bool, err error) {
-		return c.o.Box.Waiting(ctx, maildir.ReadOptions{Match: c.o.MayDeliver, Current: true})
+		return c.Box.Waiting(ctx, maildir.ReadOptions{Match: c.o.MayDeliver, Current: true})
 	}
-	isStart, began := c.kind == "SessionStart", time.Now()
+	isStart, began := c.Kind == "SessionStart", time.Now()
 	for i := 0; ; i++ {
 		isWaiting, isBeingGiven, err := look()
 		if !isWaiting && !isBeingGiven || err != nil {
@@ -73,8 +52,8 @@ func (c *call) wake(ctx context.Context) (exit int, err error) {
 			}
 		}
 		if isIdle && isWaiting {
-			if isFirst, err := c.o.Box.NoteWake(ctx, wakeOnce); isFirst || err != nil {
-				_, err = fmt.Fprintf(c.o.Stderr, "New mail for %s. Below this note is what it says; if not, run: atm read%s\n", c.o.Box.Agent(), c.o.Flags)
+			if isFirst, err := c.Box.NoteWake(ctx, wakeOnce); isFirst || err != nil {
+				_, err = fmt.Fprintf(c.o.Stderr, "New mail for %s. Below this note is what it says; if not, run: atm read%s\n", c.Box.Agent(), c.o.Flags)
 				return 2, err
 			}
 		}
@@ -88,12 +67,4 @@ func (c *call) wake(ctx context.Context) (exit int, err error) {
 		case <-time.After(pause):
 		}
 	}
-}
-
-// personsPrompt returns a prompt, "" if the program has begun the turn itself, as after a wake.
-func personsPrompt(prompt string) string {
-	if strings.HasPrefix(prompt, "<task-notification>") {
-		return ""
-	}
-	return prompt
 }

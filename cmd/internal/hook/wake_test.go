@@ -67,7 +67,7 @@ func TestPromptsThatComeTogether(t *testing.T) {
 	bob := team(t, nil)
 	mail(t, bob, "one more")
 	for _, id := range []string{"p1", "p2"} {
-		prompt := fmt.Sprintf(`{"session_id":"s1","hook_event_name":"UserPromptSubmit","prompt_id":%q,"prompt":"A session sent: [atm 68d64e from lead, now]\n  note"}`, id)
+		prompt := fmt.Sprintf(`{"session_id":"s1","hook_event_name":"UserPromptSubmit","prompt_id":%q,"prompt":"A session sent:\n[atm 68d64e from lead, now]\n  note"}`, id)
 		if out, _ := call1(t, Claude, bob, prompt, time.Now()); out != "" {
 			t.Errorf("%s: %s", id, out)
 		}
@@ -222,7 +222,7 @@ func TestWatchPaths(t *testing.T) {
 	}
 	day := filepath.Join(inbox, "done", "2026-11-20")
 	must(t, os.MkdirAll(day, 0o700))
-	for i := range maxWatched {
+	for i := range 300 {
 		must(t, os.WriteFile(filepath.Join(day, fmt.Sprint(i)), nil, 0o600))
 	}
 	if got := begins(wakes); !strings.Contains(got, fmt.Sprintf("[%q]", filepath.Join(inbox, "new"))) {

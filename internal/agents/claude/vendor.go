@@ -3,21 +3,19 @@ package claude
 import (
 	"time"
 
-	"github.com/agentteammail/atm/internal/agents/vendor"
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 )
 
-// Vendor is Claude Code.
-var Vendor = vendor.Vendor{Name: "claude", Session: session}
-
-func session(pid int) (*vendor.Session, error) {
+// session returns what a process of Claude Code says of itself.
+func session(pid int) (*agents.Session, error) {
 	s, err := Find(ConfigDir(process.Environment(pid)), pid)
 	if err != nil {
 		return nil, err
 	}
-	says := &vendor.Session{
+	says := &agents.Session{
 		ID: s.ID, Activity: reducer.Unknown, Since: time.UnixMilli(s.StatusAt), WaitingFor: s.WaitingFor,
 		// Older ones end their turn with it; and 2.1.332 shows its model twice why it may not stop.
 		TakesContextAtStop: s.IsSince(2, 1, 197),

@@ -7,15 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/agents/vendor"
 	"github.com/agentteammail/atm/ptyrun/process"
 )
-
-// Vendor is Codex.
-var Vendor = vendor.Vendor{
-	Name:   name,
-	Server: &vendor.Server{Thread: "CODEX_THREAD_ID", IsOne: isServer, Socket: socket, Shows: shows},
-}
 
 const (
 	name   = "codex"

@@ -23,18 +23,19 @@ var waitCommand = &cli.Command{
 	UsageText: `atm wait --reply 9f3a1c
 atm wait --idle bob --timeout 10m`,
 	Description: `Returns at once if it is already so; after a send, wait for --turn-done ID. An agent may end its
-turn without a reply: atm history NAME. Marks nothing as read. Exit 4: it did not happen in time.`,
+turn without a reply: atm history NAME. --every --reply ID: one of each recipient. Marks nothing as
+read. Exit 4: it did not happen in time.`,
 	Flags: []cli.Flag{
-		cmdline.ListFlag("reply", "an answer to the message `ID`"),
+		cmdline.ListFlag("reply", "an answer to `ID`"),
 		cmdline.ListFlag("acked", "every recipient's ack of `ID`", "ack"),
 		cmdline.ListFlag("read", "every recipient has read `ID`"),
-		cmdline.ListFlag("idle", "`AGENT` has no open turn and is not blocked"),
-		cmdline.ListFlag("finished", "`AGENT` is idle, and nothing of its work goes on in the background"),
+		cmdline.ListFlag("idle", "`AGENT` is idle"),
+		cmdline.ListFlag("finished", "`AGENT` is idle, background too"),
 		cmdline.ListFlag("busy", "`AGENT` is in a turn"),
-		cmdline.ListFlag("turn-done", "the turn of `AGENT|ID` has ended", "done"),
-		cmdline.ListFlag("blocked", "`AGENT` asks for a permission or an answer"),
+		cmdline.ListFlag("turn-done", "turn of `AGENT|ID` is over", "done"),
+		cmdline.ListFlag("blocked", "`AGENT` asks something"),
 		cmdline.ListFlag("exit", "`AGENT` is off", "off", "stopped"),
-		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any; with --reply, for every recipient"},
+		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "all of these, not any"},
 		cmdline.TimeoutFlag("t"),
 		cmdline.NoFlag("wait w", "leave it out: atm wait 30s"),
 		cmdline.NoFlag("mail message messages unread any inbox", "atm wait waits for mail, atm read --wait shows it as well; an answer: atm wait --reply ID"),

@@ -24,7 +24,7 @@ func TestRefuseWords(t *testing.T) {
 		"9f3a1c":               "atm wait --reply 9f3a1c,",
 		"bob":                  "atm wait --idle bob,",
 		"bob carol":            "atm wait --idle bob,carol,",
-		"until it is finished": "atm wait 30s",
+		"until it is over":     "atm wait 30s",
 	} {
 		all := strings.Fields(words)
 		_, notADuration := cmdline.ParseDuration(all[0])

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -20,16 +21,19 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/hook"
+	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	drivers "github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
 )
 
 // How long a hook may keep its tool waiting: for a lock, also before it records what nothing else tells; and for more of
@@ -82,10 +86,10 @@ func runHook(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if file := os.Getenv("CLAUDE_ENV_FILE"); file != "" && !h.isSecond { // when a session begins
+	if file := os.Getenv(h.vendor.EnvFile); file != "" && !h.isSecond { // when a session begins
 		h.err = errors.Join(h.err, markShell(file, h.scope))
 	}
-	exit, err := hook.Handle(c.Context, h.tool, in, h.options())
+	exit, err := hook.Handle(c.Context, h.word, in, h.options())
 	if exit != 0 {
 		return failure.Exit(exit)
 	}
@@ -95,7 +99,8 @@ func runHook(c *cli.Context) (err error) {
 // A hookCall is one call of a tool's hook, for the agent that it is for.
 type hookCall struct {
 	commands  *cli.App // what the primer explains
-	tool      hook.Tool
+	word      string   // what it was called with
+	vendor    *agents.Vendor
 	scope     *app.Scope
 	isSecond  bool            // atm runs the agent, and this is another program
 	isRunning bool            // atm runs the agent
@@ -109,25 +114,26 @@ type hookCall struct {
 }
 
 // openHook opens the mailbox of the agent that a hook was called for. It returns nil if the hook has nothing to do.
-// argument is what the tool says in Codex's older form; "": it says it on stdin.
+// argument is what the tool says so; "": it says it on stdin.
 func openHook(g *app.Given, word, argument string) (*hookCall, error) {
-	tool, err := hook.ParseTool(word)
-	if err != nil {
-		return nil, err
+	v := all.OfHook(word)
+	if v == nil {
+		return nil, fmt.Errorf("no hook for %q; there are %s", wire.Clip(word, 40), strings.Join(all.Names(), ", "))
 	}
-	if dir := tool.ProjectDir(os.Getenv); dir != "" { // the hook runs where the agent has gone
+	if dir := os.Getenv(v.ProjectDir); dir != "" { // the hook runs where the agent has gone
 		if err := os.Chdir(dir); err != nil {
 			return nil, err
 		}
 	}
-	h := &hookCall{tool: tool, read: sync.OnceValues(func() ([]byte, error) {
+	h := &hookCall{word: word, vendor: v, read: sync.OnceValues(func() ([]byte, error) {
 		if argument != "" {
 			return []byte(argument), nil
 		}
 		return hook.ReadInput(g.In, hookInput)
 	})}
 	var warning string
-	if h.program, warning, err = findCaller(g, tool, h.read); warning != "" {
+	var err error
+	if h.program, warning, err = findCaller(g, v, word, h.read); warning != "" {
 		err = errors.Join(err, warnPerson(g.Out, warning))
 	}
 	if warning != "" || err != nil {
@@ -144,10 +150,10 @@ func openHook(g *app.Given, word, argument string) (*hookCall, error) {
 
 // options are what the hook's call needs from here.
 func (h *hookCall) options() hook.Options {
-	s, team, name := h.scope, h.scope.Team, h.scope.Me.Agent()
+	s, team, name, v := h.scope, h.scope.Team, h.scope.Me.Agent(), h.vendor
 	run, _ := runinfo.Read(team.Dir(), name)
 	o := hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsWake: h.isWake, IsSecond: h.isSecond, IsScript: isScript(h.tool), IsTyped: h.isRunning && run.Inject != "body", Flags: s.Given.Flags("", "root", "team", "as"),
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsWake: h.isWake, IsSecond: h.isSecond, IsScript: v.IsScript != nil && v.IsScript(os.Getenv, arguments), IsTyped: h.isRunning && run.Inject != "body", Flags: s.Given.Flags("", "root", "team", "as"),
 		Stdout: s.Given.Out, Stderr: s.Given.Err,
 		MayDeliver: func(m *maildir.Item) bool { return team.HoldReason(m.Message, name) == (teamdir.Hold{}) },
 		State:      func() (*reducer.State, error) { return team.State(name) },
@@ -167,13 +173,13 @@ func (h *hookCall) options() hook.Options {
 	if h.isPatient {
 		o.Patient = func() { team.LockTimeout = hookLongLock }
 	}
-	o.Dir, _ = os.Getwd() // see hook.Tool.ProjectDir
+	o.Dir, _ = os.Getwd() // see agents.Vendor.ProjectDir
 	if os.Getenv(agentconfig.Claims) == agentconfig.Refuse {
 		o.RefuseEdit = h.refuseEdit
 	}
 	if h.mayAsk() {
-		o.Ask = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
-			return waitForAnswer(ctx, s, h.tool, p, give)
+		o.Ask = func(ctx context.Context, p *agents.Permission, give func(agents.Verdict) error) error {
+			return waitForAnswer(ctx, s, v, p, give)
 		}
 	}
 	if h.mayWake() {
@@ -182,19 +188,14 @@ func (h *hookCall) options() hook.Options {
 	return o
 }
 
-// claudeEntry says how a Claude Code was started: "cli" in a terminal, something else by a script; "": it is none.
-func claudeEntry() string { return os.Getenv("CLAUDE_CODE_ENTRYPOINT") }
-
-// mayAsk reports whether the hook may wait for an answer from elsewhere. It would keep claude -p, which nobody looks at;
-// and on Windows no kernel says whose process answers.
+// mayAsk reports whether the hook may wait for an answer from elsewhere. On Windows no kernel says whose process answers.
 func (h *hookCall) mayAsk() bool {
-	return runtime.GOOS != "windows" && (h.tool == hook.OpenCode || claudeEntry() == "cli")
+	return runtime.GOOS != "windows" && h.vendor.Decide != nil && (h.vendor.Entry == "" || os.Getenv(h.vendor.Entry) == "cli")
 }
 
-// mayWake reports whether mail may wake the program through a hook that waits. A script's claude -p would wait for such a
-// hook, or lose what it says.
+// mayWake reports whether mail may wake the program through a hook that waits.
 func (h *hookCall) mayWake() bool {
-	return h.tool == hook.Claude && claudeEntry() == "cli" && !h.isRunning
+	return h.vendor.Wakes && os.Getenv(h.vendor.Entry) == "cli" && !h.isRunning
 }
 
 // begin notes the program and its conversation when a session begins (isNew) or a turn does, and returns what to warn of.
@@ -205,7 +206,7 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 		h.err = errors.Join(h.err, h.scope.SavePolicy())
 	}
 	h.err = errors.Join(h.err, h.noteProgram(session, isNew))
-	if isByHand && h.tool == hook.Codex {
+	if isByHand && h.vendor.Unshared != nil {
 		h.err = errors.Join(h.err, h.follow(session.ID))
 	}
 	if !isNew {
@@ -217,24 +218,24 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 
 func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 	p := h.program
-	p.Session, p.Mode, p.Entry, p.Flags = session.ID, session.Mode, claudeEntry(), h.scope.Given.Flags("", "root", "team", "as")
+	p.Session, p.Mode, p.Entry, p.Flags = session.ID, session.Mode, os.Getenv(h.vendor.Entry), h.scope.Given.Flags("", "root", "team", "as")
 	if h.isRunning && !h.isSecond {
 		h.ofRun(&p)
 	}
 	switch {
 	case session.HasPlugin:
-		p.Opens = []string{agents.Plugin}
+		p.Opens = []string{drivers.Plugin}
 	case isNew && h.mayWake():
-		p.Opens = []string{agents.WatchedInbox}
+		p.Opens = []string{drivers.WatchedInbox}
 	}
 	return h.scope.Team.NoteProgram(h.scope.Me.Agent(), p, isNew)
 }
 
-// ofRun notes whose run the program is of. The hooks of Codex are run by its server, which shows nothing.
+// ofRun notes whose run the program is of. Hooks that a server runs show nothing of it.
 func (h *hookCall) ofRun(p *teamdir.Program) {
 	run, _ := runinfo.Read(h.scope.Team.Dir(), h.scope.Me.Agent())
 	p.Run = run.Run
-	if info, ok := process.Find(run.PID); ok && h.tool == hook.Codex {
+	if info, ok := process.Find(run.PID); ok && h.vendor.Unshared != nil {
 		p.PID, p.Start = info.PID, info.Start
 	}
 }
@@ -265,18 +266,7 @@ func arguments() []string {
 	return process.Arguments(p.PID)
 }
 
-// scripts are the words with which a program answers one prompt, and ends.
-var scripts = map[hook.Tool][]string{hook.Codex: {"exec", "e", "review"}, hook.Gemini: {"-p", "--prompt"}}
-
-// isScript reports whether a script reads what the program prints, as far as the program or its command line says.
-func isScript(tool hook.Tool) bool {
-	if entry := claudeEntry(); tool == hook.Claude {
-		return entry != "" && entry != "cli"
-	}
-	return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains(scripts[tool], word) })
-}
-
-// markShell adds app.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but
+// markShell adds app.ShellOf and the root to the variables that a program sets for the commands of a session, but
 // not for its hooks.
 func markShell(file string, s *app.Scope) error {
 	f, err := durable.OpenRegular(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY)

@@ -12,18 +12,18 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/hook"
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
-// findCaller returns the program whose hook this is. All threads of Codex share one server, which runs their hooks with the
+// findCaller returns the program whose hook this is. Where all threads share one server, it runs their hooks with the
 // environment of whoever started it: then the thread says for whom this process acts (teamdir.Root.MemberOfThread), and it
 // acts for nobody if that cannot be told. warning is for the person then.
-func findCaller(g *app.Given, tool hook.Tool, read func() ([]byte, error)) (p teamdir.Program, warning string, err error) {
-	p = teamdir.ThisProgram(string(tool))
-	if tool != hook.Codex && tool != hook.CodexNotify || os.Getenv("ATM_RUN") != "" {
+func findCaller(g *app.Given, v *agents.Vendor, word string, read func() ([]byte, error)) (p teamdir.Program, warning string, err error) {
+	p = teamdir.ThisProgram(word)
+	if v.Unshared == nil || os.Getenv("ATM_RUN") != "" {
 		return p, "", nil
 	}
 	found, _, err := rootdir.Find(g.Place())
@@ -58,19 +58,19 @@ func findCaller(g *app.Given, tool hook.Tool, read func() ([]byte, error)) (p te
 	isNew := call.Text("hook_event_name") == "SessionStart" && call.Text("source") != "resume"
 	name, shows, names := root.FindProgram(thread, call.Text("cwd"), isNew, os.Getenv)
 	if p = shows; p.PID == 0 { // the server, whose process this would be, shows nothing
-		p.Tool = string(tool)
+		p.Tool = word
 	}
 	if g.As != "" {
 		return p, "", nil
 	}
 	isLost := len(names) > 1 || len(names) == 0 && os.Getenv("ATM_AGENT") != ""
 	if actAs(name); isLost && call.Text("hook_event_name") == "SessionStart" {
-		warning = "which member this session is cannot be told: all sessions of codex share one server"
+		warning = "which member this session is cannot be told: all sessions of " + v.Name + " share one server"
 		if names = slices.DeleteFunc(names, func(n string) bool { return n == "" }); len(names) > 0 {
 			slices.Sort(names)
 			warning += ", and here it may be " + strings.Join(names, " or ")
 		}
-		warning += ". It gets no mail. To begin one under a name: ATM_AGENT=NAME codex --no-daemon"
+		warning += ". It gets no mail. To begin one under a name: ATM_AGENT=NAME " + strings.Join(v.Unshared, " ")
 	}
 	return p, warning, nil
 }
@@ -92,7 +92,7 @@ func warnPerson(stdout io.Writer, text string) error {
 	return err
 }
 
-// follow has a thread of Codex given its mail, if the shared server has it: with codex --no-daemon none has.
+// follow has a thread given its mail, if the shared server has it.
 func (h *hookCall) follow(thread string) error {
 	name := h.scope.Me.Agent()
 	p, ok := h.scope.Team.Conversation(name, thread)

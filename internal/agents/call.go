@@ -1,0 +1,352 @@
+package agents
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/handover"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A Call is one call of a program's hook: what it says, and what follows from it. A vendor's parser fills it in.
+type Call struct {
+	Vendor *Vendor
+	In     wire.Object // null counts as absent, and a value that should be a string and is not as ""
+	Raw    []byte      // the input's bytes
+
+	Box       *maildir.Box
+	State     func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
+	Dir       string                         // where a program that does not say is
+	Arguments func() []string                // what the program was started with; nil: unknown
+	IsSecond  bool                           // another program is the agent: this one only begins and ends
+	MayAsk    bool                           // a question may wait for an answer from elsewhere
+	MayWake   bool                           // mail may wake the program
+
+	// TakesContextAtStop reports whether the program goes on with context where another one must be kept from stopping; nil: no.
+	TakesContextAtStop func() bool
+
+	// What follows.
+	handover.Call
+	Kind      string // the program's name of its event
+	Turn      string // "": the program did not say
+	Thread    string
+	Mode      string // of its permissions, in the program's words; "": it does not say
+	Subagent  string // the sub-agent that it comes from; "": the agent itself
+	Transport string // how mail goes out: "hook", "notify" if it does not
+	IsWake    bool   // nobody waits for the call, which may wake the program for its mail
+	IsUnique  bool   // the input differs from that of every later call
+
+	Events    []wire.Event // to append
+	EndEvents []wire.Event // to append then, unless mail keeps the turn going
+
+	Permission          *Permission // to wait for, when everything else is done; nil: none
+	WillEdit, HasEdited []string    // the files that the tool is about to edit, and that it has edited
+
+	BeginsSession bool
+	BeginsTurn    bool // expired mail goes out too
+	HasPlugin     bool // its plugin takes mail from the inbox
+	ReplyAs       ReplyWay
+	IsPeek        bool // whether there is mail is all that the answer says
+	WantsPrimer   bool
+	Watch         []string        // what the program shall watch for this session
+	Refusal       string          // why the tool must not run; "": it may
+	Warning       string          // of the answer, for the person too
+	Text          strings.Builder // of the answer
+	AnswersAlways bool            // also if there is no text
+
+	last *reducer.Session // see LastSession
+}
+
+// Limits of what is kept of a tool's texts, in bytes.
+const MaxID, maxText, MaxPrompt, maxAnswer = 256, 512, 200, 64 << 10
+
+// Identify sets the session, the event's kind and turn, and the call's name: kind and turn, and more words that tell it
+// from the turn's other calls of that kind, where the tool gives any.
+func (c *Call) Identify(session, kind, turn string, more ...string) {
+	c.Session, c.Kind, c.Turn = wire.Clip(session, MaxID), wire.Clip(kind, MaxID), wire.Clip(turn, MaxID)
+	words := append([]string{c.Kind, c.Turn}, more...)
+	if c.IsAmbiguous = c.Turn == ""; c.IsAmbiguous {
+		words = append(words, c.Hash(string(c.Raw)))
+	}
+	c.Name = wire.Clip(strings.Join(words, " "), 3*MaxID)
+}
+
+// Hash is the same for all hooks of a vendor.
+func (c *Call) Hash(parts ...string) string {
+	sum := sha256.Sum256([]byte(c.Vendor.Name + "\x00" + strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:12])
+}
+
+// LastSession returns the session as the log has it, or the agent's current one if the tool names none.
+func (c *Call) LastSession() *reducer.Session {
+	if c.last != nil {
+		return c.last
+	}
+	c.last = &reducer.Session{Activity: reducer.Unknown}
+	if c.State == nil {
+		return c.last
+	}
+	if s, err := c.State(); err == nil {
+		c.last = cmp.Or(s.SessionOf(c.Session), c.last)
+	}
+	return c.last
+}
+
+// HasRunner reports whether atm runs the program, and so sees its screen.
+func (c *Call) HasRunner() bool {
+	runs, _ := c.Box.Store().Running(c.Box.Agent())
+	return runs
+}
+
+// NewEvent makes an event of this call. The pairs are fields and their texts; empty ones are left out. key identifies
+// the event together with session and kind. It is "" if the tool gives nothing: then an equal text within two seconds
+// is the same event.
+func (c *Call) NewEvent(kind, key string, pairs ...string) wire.Event {
+	id := "hook/" + c.Hash(c.Session, kind, cmp.Or(key, string(c.Raw)))
+	if key == "" && !c.IsUnique {
+		id = c.numbered(id, c.isRecent)
+	}
+	e := wire.Event{Source: "hook", Kind: kind, Session: c.Session, TurnID: c.Turn, EventID: id}
+	// A sender of mail learns from the transport whether mail goes out with an answer.
+	e = e.With("transport", cmp.Or(c.Transport, "hook"))
+	for pair := range slices.Chunk(append([]string{"thread_id", c.Thread}, pairs...), 2) {
+		if pair[1] != "" {
+			e = e.With(pair[0], wire.Clip(pair[1], maxText))
+		}
+	}
+	return e
+}
+
+func (c *Call) AddEvent(kind, key string, pairs ...string) {
+	c.Events = append(c.Events, c.NewEvent(kind, key, pairs...))
+}
+
+// numbered returns id with the number of the newest event that has it, if that is the same event as this one, else with
+// the next. It depends on nothing that two hooks for one call, which run at the same moment, may see differently.
+func (c *Call) numbered(id string, isSame func(newest *wire.Event) bool) string {
+	newest, _ := c.Box.Log().NewestWithID("hook", id)
+	if newest.EventID == "" {
+		return id
+	}
+	if isSame(&newest) {
+		return newest.EventID
+	}
+	n, _ := strconv.Atoi(strings.TrimPrefix(newest.EventID, id+"."))
+	return id + "." + strconv.Itoa(n+1)
+}
+
+// AddRepeatable adds an event that may come again at once in the same words. It counts as another event if the session
+// has reported anything else in between.
+func (c *Call) AddRepeatable(kind string, pairs ...string) {
+	e := c.NewEvent(kind, "", pairs...)
+	if id, _, _ := strings.Cut(e.EventID, "."); !c.IsUnique {
+		e.EventID = c.numbered(id, func(newest *wire.Event) bool {
+			isLater := func(e wire.Event) bool { return e.Seq > newest.Seq }
+			return c.isRecent(newest) && !slices.ContainsFunc(c.recentEvents(), isLater)
+		})
+	}
+	c.Events = append(c.Events, e)
+}
+
+func (c *Call) StartTurn(prompt string) {
+	prompt = wire.Clip(prompt, MaxPrompt)
+	if c.Turn == "" && c.LastSession().Turn.IsOpen() {
+		for _, e := range c.recentEvents() { // a hook that is installed twice may have added it since the state was read
+			if e.Kind == wire.TurnStarted && e.Text("prompt") == prompt {
+				return
+			}
+		}
+	}
+	if c.joins() {
+		c.Events = append(c.Events, c.TurnCompleted("completed", c.LastSession().Turn.ID, ""))
+	} else {
+		c.InterruptOpen(c.Turn)
+	}
+	c.AddEvent(wire.TurnStarted, c.Turn, "prompt", prompt)
+}
+
+// joins reports whether the prompt is mail that the program has taken together with what has just begun the open turn: its
+// model gets both at once.
+func (c *Call) joins() bool {
+	open := c.LastSession().Turn
+	return len(c.Shown) > 0 && open.IsOpen() && open.ID != c.Turn && slices.ContainsFunc(c.recentEvents(), func(e wire.Event) bool {
+		return e.Kind == wire.TurnStarted && e.TurnID == open.ID
+	})
+}
+
+// recentEvents returns what hooks reported of the session within the last two seconds, the oldest first.
+func (c *Call) recentEvents() []wire.Event {
+	events, _ := c.Box.Log().Tail(func(e *wire.Event) bool { return !c.isRecent(e) })
+	return slices.DeleteFunc(events, func(e wire.Event) bool {
+		return !c.isRecent(&e) || e.Source != "hook" || e.Session != c.Session
+	})
+}
+
+func (c *Call) isRecent(e *wire.Event) bool { return c.Now.Sub(e.At).Abs() <= 2*time.Second }
+
+// InterruptOpen reports the open turn as interrupted, which no tool does itself at that time. It does not if the open
+// turn is current, or if current is over. A turn that was not named yet is taken for current.
+func (c *Call) InterruptOpen(current string) {
+	last := c.LastSession()
+	t := &last.Turn
+	isCurrent := current != "" && (t.ID == current || t.IsGenerated)
+	if t.IsOpen() && !isCurrent && !slices.Contains(last.EndedTurns, current) {
+		c.Events = append(c.Events, c.TurnCompleted("interrupted", t.ID, ""))
+	}
+}
+
+func (c *Call) TurnCompleted(status, turn, answer string) wire.Event {
+	key := ""
+	if turn != "" {
+		key = c.endKey(turn) + " " + status
+	}
+	e := c.NewEvent(wire.TurnCompleted, key, "status", status)
+	e.TurnID = turn
+	if answer != "" {
+		e = e.With("response", wire.Clip(answer, maxAnswer))
+	}
+	return e
+}
+
+func (c *Call) TurnIdle(turn string) wire.Event {
+	e := c.NewEvent(wire.TurnIdle, c.endKey(turn))
+	e.TurnID = turn
+	return e
+}
+
+// EndTurn reports that a turn is over and the agent idle.
+func (c *Call) EndTurn(status, turn, answer string) {
+	c.Events = append(c.Events, c.TurnCompleted(status, turn, answer), c.TurnIdle(turn))
+}
+
+// endKey identifies the end of a turn: the turn, and how often it has been reopened.
+func (c *Call) endKey(turn string) string {
+	if t := c.LastSession().Turn; turn != "" && t.ID == turn && t.Reopened > 0 {
+		return turn + " " + strconv.Itoa(t.Reopened)
+	}
+	return turn
+}
+
+func (c *Call) StartTool(tool, id string) {
+	c.AddEvent("tool_call_start", id, "tool", tool, "tool_call_id", wire.Clip(id, MaxID))
+}
+
+func (c *Call) EndTool(tool, id, problem string) {
+	c.AddEvent("tool_call_end", id, "tool", tool, "tool_call_id", wire.Clip(id, MaxID), "error", problem)
+}
+
+func (c *Call) AskPermission(tool, prompt string, more ...string) {
+	c.AddRepeatable("confirm_required", append([]string{"tool", tool, "prompt", prompt, "detail", c.Subagent}, more...)...)
+}
+
+func (c *Call) ChangeState(activity, detail string, more ...string) {
+	c.AddRepeatable("state_change", append([]string{"previous", string(c.LastSession().Activity), "new", activity, "detail", detail}, more...)...)
+}
+
+// StartSession adds a session_start; its source is the session's, as "resume", and not the event's.
+func (c *Call) StartSession(source string) {
+	c.BeginsSession = true
+	e := c.NewEvent("session_start", "")
+	e = e.With("source", wire.Clip(source, MaxID))
+	c.Events = append(c.Events, e)
+}
+
+func (c *Call) EndSession(reason string) {
+	c.EndsSession = true
+	c.InterruptOpen("")
+	// Gemini CLI reports it three times within a tenth of a second.
+	e := c.NewEvent("session_end", cmp.Or(reason, "ended"), "reason", reason)
+	e.EventID = c.numbered(e.EventID, c.isRecent)
+	c.Events = append(c.Events, e)
+}
+
+func (c *Call) IsFirstStop() bool {
+	return string(c.In.Get("stop_hook_active")) == "false"
+}
+
+// Describe says in short what a tool call does, by its arguments: the command, the file or the like, else "".
+func Describe(arguments json.RawMessage) string {
+	var in map[string]any
+	json.Unmarshal(arguments, &in)
+	for _, key := range []string{"command", "file_path", "path", "notebook_path", "url", "query", "pattern", "prompt", "description"} {
+		if words, ok := in[key].([]any); ok { // Codex may give a command as words
+			return strings.TrimSpace(fmt.Sprintln(words...))
+		}
+		if text, ok := in[key].(string); ok && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// NextTurnID returns the id for a turn that begins: the session, a number, and a hash of the call, if there is one, by which
+// the same call twice gets the same id. The number follows that of the session's last turn. If that was begun without a
+// hook, it is that of the session's newest event, which is higher.
+func (c *Call) NextTurnID(hash string) string {
+	ses := c.LastSession()
+	n := 0
+	if rest, isOurs := strings.CutPrefix(ses.Turn.ID, c.Session+"#"); isOurs {
+		number, lastHash, _ := strings.Cut(rest, ".")
+		if hash != "" && hash == lastHash {
+			return ses.Turn.ID
+		}
+		n, _ = strconv.Atoi(number)
+	} else if len(ses.EndedTurns) > 0 {
+		n = int(ses.LastSeq)
+	}
+	return strings.TrimSuffix(c.Session+"#"+strconv.Itoa(n+1)+"."+hash, ".")
+}
+
+// OpenTurnID returns the id of the turn that is open; "": none is.
+func (c *Call) OpenTurnID() string {
+	if t := c.LastSession().Turn; t.IsOpen() {
+		return t.ID
+	}
+	return ""
+}
+
+// ResumeThinking reports that the open turn goes on.
+func (c *Call) ResumeThinking(more ...string) {
+	if c.LastSession().Turn.IsOpen() {
+		c.ChangeState("thinking", "", more...)
+	}
+}
+
+// HandleSessionStart handles the beginning of a session, as all programs with such a hook tell it.
+func (c *Call) HandleSessionStart() {
+	source := c.In.Text("source")
+	c.ReplyAs, c.WantsPrimer, c.IsNewProgram, c.BeginsTurn = AsContext, true, source != "compact", true
+	if c.IsNewProgram {
+		c.Turn = "" // the prompt may be /clear, to which the model says nothing
+	}
+	if source == "resume" { // a new program; after any other source the report may be a repeat, or late
+		c.InterruptOpen("")
+	}
+	c.StartSession(source)
+}
+
+// frame is the beginning of a message in mail that a model gets.
+var frame = regexp.MustCompile(`(?m)^\[atm ([0-9a-f]{6,32}) from `)
+
+// Shown returns the short ids of the messages in a prompt that has what these return.
+func Shown(prompt string) (ids []string) {
+	for _, match := range frame.FindAllStringSubmatch(prompt, -1) {
+		ids = append(ids, match[1])
+	}
+	return ids
+}
+
+// IsMail reports whether a prompt is mail that a hook handed over.
+func IsMail(prompt string) bool {
+	return strings.HasPrefix(strings.TrimSpace(prompt), Prefix+" ")
+}

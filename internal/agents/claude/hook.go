@@ -1,0 +1,313 @@
+// Package claude is all that is Claude Code's: what its hooks say and are answered.
+package claude
+
+import (
+	"cmp"
+	"encoding/json"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/agents"
+	drivers "github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// provesReceipt lists the events that come only after the program has received earlier answers.
+var provesReceipt = map[string]bool{
+	"UserPromptSubmit": true, "Stop": true, "PreToolUse": true, "PostToolUse": true, "PostToolUseFailure": true, "PostToolBatch": true,
+	"PermissionRequest": true, "PermissionDenied": true, "Elicitation": true, "ElicitationResult": true,
+}
+
+// Vendor is Claude Code.
+var Vendor = &agents.Vendor{
+	Name:       "claude",
+	Hooks:      map[string]func(*agents.Call){"claude": parse},
+	Answer:     answer,
+	Decide:     decide,
+	ProjectDir: "CLAUDE_PROJECT_DIR", // it runs a hook where the agent has gone with cd
+	Entry:      entry,
+	EnvFile:    "CLAUDE_ENV_FILE",
+	Wakes:      true,
+	Activity:   activity,
+	Session:    session,
+	IsScript: func(getenv func(string) string, _ func() []string) bool {
+		return getenv(entry) != "" && getenv(entry) != "cli"
+	},
+	Edits: map[string]string{"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"},
+}
+
+const entry = "CLAUDE_CODE_ENTRYPOINT"
+
+// parse parses a hook call of Claude Code (2.1). All events of one prompt have its prompt_id, which becomes the turn's
+// id. There is no hook for an interrupt: it shows when a new prompt, the session's end or an idle prompt finds the turn
+// still open.
+func parse(c *agents.Call) {
+	c.Identify(c.In.Text("session_id"), c.In.Text("hook_event_name"), c.In.Text("prompt_id"))
+	HandleEvent(c)
+	switch {
+	case c.Kind == "PermissionRequest":
+		waitForAnswer(c)
+	case c.Subagent != "":
+	case c.Kind == "UserPromptSubmit":
+		c.Forgets = c.Kind + " " // an interrupt before the first word of the answer removes a prompt, with what was added to it
+		if len(c.Shown) > 0 {    // of mail that comes at once each has a prompt, which looks like that to the next
+			c.ReplyAs = agents.NoReply
+		}
+	case c.Kind == "SessionStart" && c.MayWake && !c.IsWake:
+		c.Watch = watched(filepath.Join(c.Box.Path(), "inbox"))
+	}
+}
+
+// HandleEvent handles the events of Claude Code, some of which other programs took over.
+func HandleEvent(c *agents.Call) {
+	in := c.In
+	if id := in.Get("agent_id"); id != nil && string(id) != `""` {
+		c.Subagent = strings.TrimSpace("subagent " + in.Text("agent_type"))
+	}
+	c.Mode = wire.Clip(in.Text("permission_mode"), agents.MaxID)
+	switch c.Kind {
+	case "PreToolUse":
+		c.WillEdit = c.Edits(in.Text("tool_name"), in.Get("tool_input"))
+	case "PostToolUse":
+		c.HasEdited = c.Edits(in.Text("tool_name"), in.Get("tool_input"))
+	}
+	if c.Subagent != "" && c.Kind != "PermissionRequest" && c.Kind != "Notification" {
+		handleSubagentEvent(c)
+		return
+	}
+	if isInBackground(c) {
+		c.Turn = ""
+	}
+	c.ProvesReceipt = c.Subagent == "" && provesReceipt[c.Kind]
+	switch c.Kind {
+	case "UserPromptSubmit":
+		handlePrompt(c)
+	case "Stop":
+		handleStop(c)
+	case "StopFailure":
+		handleStopFailure(c)
+	case "SessionStart":
+		if !c.IsWake {
+			c.HandleSessionStart()
+		}
+	case "SessionEnd":
+		c.EndSession(in.Text("reason"))
+	case "PreToolUse":
+		c.StartTool(in.Text("tool_name"), in.Text("tool_use_id"))
+	case "PostToolUse":
+		c.EndTool(in.Text("tool_name"), in.Text("tool_use_id"), "")
+	case "PostToolUseFailure":
+		c.EndTool(in.Text("tool_name"), in.Text("tool_use_id"), in.Text("error"))
+		if string(in.Get("is_interrupt")) == "true" {
+			c.Events = append(c.Events, c.TurnCompleted("interrupted", c.Turn, ""))
+		}
+	case "PostToolBatch":
+		c.ReplyAs = agents.AsContext
+		c.Identify(c.Session, c.Kind, c.Turn, c.Hash(string(in.Get("tool_calls"))))
+	case "PermissionRequest":
+		arguments := in.Get("tool_input")
+		c.AskPermission(in.Text("tool_name"), cmp.Or(agents.Describe(arguments), string(arguments)))
+	case "PermissionDenied":
+		c.EndTool(in.Text("tool_name"), in.Text("tool_use_id"), cmp.Or(in.Text("reason"), "denied"))
+	case "Notification":
+		handleNotification(c)
+	case "Elicitation":
+		c.AddRepeatable("waiting_for_input", "prompt", in.Text("message"))
+	case "ElicitationResult":
+		c.ResumeThinking()
+	case "PreCompact":
+		if in.Text("trigger") == "manual" && c.Turn != "" {
+			c.InterruptOpen(c.Turn) // somebody typed /compact at the prompt
+		}
+		c.ChangeState("thinking", "compacting")
+	case "PostCompact":
+		activity := "thinking"
+		if in.Text("trigger") == "manual" {
+			activity = "idle"
+		}
+		c.ChangeState(activity, "")
+	case "FileChanged":
+		c.IsWake = true
+	case "TeammateIdle":
+		if in.Text("teammate_name") == string(c.Box.Agent()) { // another teammate has its own hooks
+			c.ProvesReceipt, c.ReplyAs, c.IsAmbiguous = true, agents.OnStderr, true
+			c.EndEvents = append(c.EndEvents, c.TurnIdle(c.Turn))
+		}
+	}
+}
+
+func handlePrompt(c *agents.Call) {
+	prompt := c.In.Text("prompt")
+	c.ReplyAs, c.BeginsTurn, c.Shown = agents.AsContext, true, agents.Shown(prompt)
+	c.StartTurn(personsPrompt(prompt))
+}
+
+// handleStop ends the turn. Mail may continue it, but not twice in a row.
+func handleStop(c *agents.Call) {
+	active := "again"
+	if c.IsFirstStop() {
+		active, c.ReplyAs = "first", agents.AsBlock
+	}
+	c.Identify(c.Session, c.Kind, c.Turn, active)
+	end := c.TurnCompleted("completed", c.Turn, c.In.Text("last_assistant_message"))
+	// A background task wakes the agent again.
+	var tasks []struct{ Status string }
+	json.Unmarshal(c.In.Get("background_tasks"), &tasks)
+	running := 0
+	for _, task := range tasks {
+		if !slices.Contains([]string{"completed", "failed", "killed"}, task.Status) {
+			running++
+		}
+	}
+	if running > 0 {
+		c.EndEvents = append(c.EndEvents, end.With("background", running))
+	} else {
+		c.EndEvents = append(c.EndEvents, end, c.TurnIdle(c.Turn))
+	}
+}
+
+// handleStopFailure ends the turn that an error of the model's service has ended, such as a usage limit.
+func handleStopFailure(c *agents.Call) {
+	what, details := c.In.Text("error"), cmp.Or(c.In.Text("error_details"), c.In.Text("last_assistant_message"))
+	c.AddEvent(wire.StreamError, "", "error_summary", strings.Trim(what+": "+details, ": "))
+	c.EndTurn("failed", c.Turn, "")
+	if end := drivers.LimitEnd(details, c.Now, c.Now); what == "rate_limit" && !end.IsZero() && !c.HasRunner() { // a runner reads it
+		c.Turn = "" // which is over
+		c.ChangeState("limited", details, "until", end.UTC().Format(time.RFC3339))
+	}
+}
+
+func handleNotification(c *agents.Call) {
+	message := c.In.Text("message")
+	kind := c.In.Text("notification_type")
+	if c.Subagent != "" && !strings.HasSuffix(kind, "permission_prompt") {
+		return
+	}
+	switch kind {
+	case "permission_prompt", "worker_permission_prompt":
+		c.AskPermission("", message)
+	case "elicitation_dialog", "elicitation_url_dialog", "agent_needs_input":
+		c.AddRepeatable("waiting_for_input", "prompt", message)
+	case "elicitation_complete", "elicitation_response":
+		c.ResumeThinking()
+	case "idle_prompt":
+		last := c.LastSession().Turn
+		if !last.IsOpen() || c.Turn == "" || c.Turn == last.ID { // else another turn has begun since
+			c.InterruptOpen("")
+			c.Events = append(c.Events, c.TurnIdle(cmp.Or(c.Turn, last.ID)))
+		}
+	}
+}
+
+// handleSubagentEvent handles a call of or about a sub-agent that asks for nothing. It only shows that a tool which
+// ran, or was denied, no longer waits for a permission.
+func handleSubagentEvent(c *agents.Call) {
+	if !slices.Contains([]string{"PostToolUse", "PostToolUseFailure", "PermissionDenied"}, c.Kind) {
+		return
+	}
+	w, tool := c.LastSession().Waiting(), c.In.Text("tool_name")
+	isAnswered, id := c.LastSession().Activity == reducer.Confirming && (w == nil || w.Tool == "" || w.Tool == tool), ""
+	if w != nil && !c.HasRunner() { // whose questions the screen answers
+		id = w.ID
+	}
+	switch {
+	case isAnswered && isInBackground(c):
+		c.Turn = ""
+		c.ChangeState("idle", "", "id", id)
+	case isAnswered:
+		c.ChangeState("tool_running", c.Subagent, "id", id)
+	}
+}
+
+// isInBackground reports whether the call is of a sub-agent that works on after the agent's turn. Then what it asks
+// does not reopen that turn.
+func isInBackground(c *agents.Call) bool {
+	return c.Subagent != "" && slices.Contains(c.LastSession().EndedTurns, c.Turn)
+}
+
+// maxWatched is how many files an inbox may have for all of it to be watched: the program watches each. Of a larger one
+// it watches what is delivered, and not what a person drops beside that.
+const maxWatched = 300
+
+func watched(inbox string) []string {
+	n := 0
+	filepath.WalkDir(inbox, func(string, fs.DirEntry, error) error {
+		if n++; n > maxWatched {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if n > maxWatched {
+		return []string{filepath.Join(inbox, "new")}
+	}
+	return []string{inbox}
+}
+
+// personsPrompt returns a prompt, "" if the program has begun the turn itself, as after a wake.
+func personsPrompt(prompt string) string {
+	if strings.HasPrefix(prompt, "<task-notification>") {
+		return ""
+	}
+	return prompt
+}
+
+// inputs are the arguments of Claude Code's tools that say all that a rule has to see.
+var inputs = map[string]string{
+	"Bash": "command", "Read": "file_path", "Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path",
+	"NotebookEdit": "notebook_path", "WebFetch": "url", "WebSearch": "query",
+}
+
+// forPerson are the tools whose dialogs ask for more than yes or no.
+var forPerson = map[string]bool{"AskUserQuestion": true, "ExitPlanMode": true}
+
+// waitForAnswer has a request wait for an answer from elsewhere, if somebody can give one. Its dialog is open meanwhile.
+func waitForAnswer(c *agents.Call) {
+	tool, arguments := c.In.Text("tool_name"), c.In.Get("tool_input")
+	if !c.MayAsk || forPerson[tool] || c.HasRunner() {
+		return
+	}
+	last := len(c.Events) - 1
+	p := &agents.Permission{Event: c.Events[last], Tool: tool, Input: string(arguments), IsCommand: tool == "Bash"}
+	c.Events = c.Events[:last]
+	var in map[string]any
+	json.Unmarshal(arguments, &in)
+	if name := inputs[tool]; name != "" {
+		p.Input, _ = in[name].(string)
+	}
+	isUnboxed, isGiven := in["dangerouslyDisableSandbox"]
+	p.IsRisky = isGiven && isUnboxed != false || p.Input == ""
+	if p.Prompt = cmp.Or(p.Input, agents.Describe(arguments), string(arguments)); isGiven && isUnboxed != false {
+		p.Prompt += " (without its sandbox)"
+	}
+	c.Permission = p
+}
+
+// answer is what a program that took Claude Code's form does not do: a turn goes on with context alone.
+func answer(c *agents.Call, text string) any {
+	if c.ReplyAs == agents.AsBlock && c.TakesContextAtStop != nil && c.TakesContextAtStop() {
+		c.ReplyAs = agents.AsContext
+	}
+	return c.Document(text)
+}
+
+// decide answers a request for a permission.
+func decide(c *agents.Call, v agents.Verdict) any {
+	var document struct {
+		Output struct {
+			Event    string `json:"hookEventName"`
+			Decision struct {
+				Behavior string `json:"behavior"`
+				Message  string `json:"message,omitempty"`
+			} `json:"decision"`
+		} `json:"hookSpecificOutput"`
+	}
+	document.Output.Event, document.Output.Decision.Behavior = c.Kind, "allow"
+	if v.IsDeny {
+		document.Output.Decision.Behavior, document.Output.Decision.Message = "deny", v.Why()
+	}
+	return document
+}

@@ -1,0 +1,39 @@
+package agents
+
+import (
+	"fmt"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Permission is a request for a tool, whose program lets its hook answer.
+type Permission struct {
+	Event  wire.Event // opens the question
+	ID     string     // the program's own of the question; "": it has none
+	Tool   string
+	Prompt string // what the tool is about to do, for whoever answers: at least Input
+
+	// What a rule sees: the whole command, path or address; for a tool that atm does not know all its arguments.
+	Input     string
+	IsCommand bool
+	IsRisky   bool // it asks for more than that says: no rule may allow it
+}
+
+// Verdict is the answer to a Permission.
+type Verdict struct {
+	Option string // the id of the answer, if the program has its own
+	IsDeny bool
+	By     string // who has answered
+	Reason string // of a denial; "": none
+}
+
+// Why tells the model who has denied what it asked for, and why; "": nobody has.
+func (v Verdict) Why() string {
+	switch {
+	case !v.IsDeny:
+		return ""
+	case v.Reason == "":
+		return fmt.Sprintf("%s %s says no", Prefix, v.By)
+	}
+	return fmt.Sprintf("%s %s says no: %s", Prefix, v.By, v.Reason)
+}

@@ -1,0 +1,76 @@
+// Package agents says what atm knows of a coding agent: a Vendor, made in a folder below this one, which has all that is this
+// vendor's. The folders are linked by the package all.
+package agents
+
+import (
+	"context"
+	"time"
+
+	"github.com/agentteammail/atm/internal/delivery"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
+)
+
+// A Vendor is a coding agent that atm knows more of than its screen. What it does not have is nil.
+type Vendor struct {
+	Name string
+
+	// Hooks parse a call of each word that may follow `atm hook`.
+	Hooks map[string]func(*Call)
+	// Answer returns the document that answers a call, which has a text, a refusal or something to watch, or is answered always.
+	Answer func(c *Call, text string) any
+	// Decide returns the document that answers a request for a permission; nil: no hook answers any.
+	Decide func(c *Call, v Verdict) any
+	// ProjectDir is the variable that has, for a hook, the directory that the program was started in; "": hooks run there.
+	ProjectDir string
+	// Entry is the variable that says how the program was started: "cli" in a terminal, something else by a script, which must not
+	// wait for a hook; "": it does not say.
+	Entry string
+	// IsScript reports whether a script reads what the program prints, as far as it or its command line says; nil: unknown.
+	IsScript func(getenv func(string) string, arguments func() []string) bool
+	// Wakes: the program watches an idle agent's inbox, and begins a turn if its hook says so.
+	Wakes bool
+	// EnvFile is the variable that has, for a hook that begins a session, the file with variables for the session's commands; "": none.
+	EnvFile string
+	// Unshared starts a session without the server that all sessions share else, which runs their hooks; nil: there is no such server.
+	Unshared []string
+
+	// Options are the answers that the program takes to a request for a permission; nil: yes or no.
+	Options []policy.Option
+	// Activity returns a function that says what a program, which waits for an answer, is seen to do; nil: nothing is seen.
+	Activity func(ctx context.Context, pid int) func() reducer.Activity
+
+	Session func(pid int) (*Session, error) // what a process says of itself; nil: nothing
+	Server  *Server                         // which its processes share; nil: none
+
+	// Edits are the tools that edit a file, and the argument that names it, or is a patch of several.
+	Edits map[string]string
+}
+
+// A Session is what a program says of its conversation in a file of its own.
+type Session struct {
+	ID         string // as its hooks name it
+	Activity   reducer.Activity
+	Since      time.Time
+	WaitingFor string // its person, in its own words
+
+	TakesContextAtStop bool // it goes on with what its hook adds to the context where it would stop
+
+	// Open opens the way to the conversation. mode is that of its permissions, which its hooks tell.
+	Open func(mode string) (delivery.Way, error)
+}
+
+// IsIdle reports whether the program waits for its next prompt.
+func (s *Session) IsIdle() bool { return s.Activity == reducer.Idle }
+
+// A Server has the conversations (threads) of all programs of a person's. It runs their hooks and commands with the
+// environment of whoever started it.
+type Server struct {
+	Thread string // the variable that names the thread to a command
+
+	IsOne  func(arguments []string) bool // whether a process with these is a server
+	Socket func(environ []string) (path string, err error)
+	// Shows reports whether a process with these arguments and that environment may show a thread of the server that the
+	// environment env leads to, and which directory it works in.
+	Shows func(pid int, arguments []string, its map[string]string, env func(string) string) (dir string, ok bool)
+}
