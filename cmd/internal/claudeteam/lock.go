@@ -35,7 +35,9 @@ func lock(ctx context.Context, file string, timeout time.Duration) (*fileLock, e
 		case mkdirErr != nil && !errors.Is(mkdirErr, fs.ErrExist):
 			return nil, mkdirErr
 		case err == nil && info.IsDir() && time.Since(info.ModTime()) > staleAfter:
-			os.Remove(path)
+			if os.Remove(path) == nil {
+				continue
+			}
 		}
 		if ctx.Err() != nil || time.Now().After(end) {
 			return nil, cmp.Or(ctx.Err(), error(&lockfile.HeldError{Lock: path}))
