@@ -70,7 +70,7 @@ var importers = map[string][]string{
 	"github.com/nats-io/nats.go":             {"cmd/internal/bridge"},
 	"github.com/pelletier/go-toml":           {"internal/tomlfile", "cmd/internal/agentconfig", "internal/testagent"},
 	"github.com/tailscale/peercred":          {"internal/agents/claude", "internal/agents/codex/appserver", "ptyrun/control"},
-	"github.com/tailscale/hujson":            {"cmd/internal/agentconfig"},
+	"github.com/tailscale/hujson":            {"cmd/internal/agentconfig", "internal/agents/opencode"},
 	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/follow", "cmd/internal/mcp", "cmd/internal/tui", "cmd/internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
 	"golang.org/x/term":                      {"internal/testagent", "cmd/internal/output", "cmd/internal/cli/session"},

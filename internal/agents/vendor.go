@@ -15,8 +15,10 @@ import (
 type Vendor struct {
 	Name string
 
-	// Hooks parse a call of each word that may follow `atm hook`.
-	Hooks map[string]func(*Call)
+	*Configuration // what atm writes for it; nil: nothing
+
+	// Parsers parse a call of each word that may follow `atm hook`.
+	Parsers map[string]func(*Call)
 	// Answer returns the document that answers a call, which has a text, a refusal or something to watch, or is answered always.
 	Answer func(c *Call, text string) any
 	// Decide returns the document that answers a request for a permission; nil: no hook answers any.

@@ -3,11 +3,12 @@
 package agentconfig
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/internal/agents"
 )
 
 func TestBring(t *testing.T) {
@@ -52,26 +53,9 @@ func TestBring(t *testing.T) {
 	}
 }
 
-// Gemini CLI takes a file of the system's only from a directory that root alone may write to.
-func TestBringGemini(t *testing.T) {
-	if os.Geteuid() == 0 && isSystemPath("/usr/bin") != (isSystemPath("/usr") && isSystemPath("/")) {
-		t.Error("/usr/bin is no directory of the system")
-	}
-	if dir := t.TempDir(); isSystemPath(dir) { // /tmp is for all
-		info, _ := os.Stat(os.TempDir())
-		if info.Mode().Perm()&0o002 != 0 {
-			t.Errorf("%s is taken", dir)
-		}
-	}
-	p := &Installer{Self: "/atm"}
-	if b, why := p.Bring([]string{"gemini"}, nil, t.TempDir()); why != "" {
-		t.Errorf("%v %q", b, why)
-	}
-}
-
 func TestIsBrought(t *testing.T) {
 	env := func(pairs ...string) func(string) string {
-		return func(name string) string { return valueOf(pairs, name) }
+		return func(name string) string { return agents.ValueOf(pairs, name) }
 	}
 	arguments := func(words ...string) func() []string { return func() []string { return words } }
 	for _, test := range []struct {

@@ -9,43 +9,22 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tailscale/hujson"
+
+	"github.com/agentteammail/atm/internal/agents"
 )
 
-// A dialect is what a tool takes in one of its JSON files. A file with anything else it ignores as a whole, or does not
-// start. All of them take the last of two members with one name, or none; atm takes neither.
-//
-// Found by starting the versions in tools.go with such files.
-type dialect struct {
-	mark           bool // a byte-order mark
-	comments       bool
-	trailingCommas bool
-	schema         func() schema // nil: nothing more is known of the file
-	isClosed       bool          // it has no other members
-}
-
-// A schema is what is known of a file's content. Its check returns what is wrong, "" if nothing is.
-type schema interface{ check() string }
-
-var (
-	claudeJSON     = dialect{mark: true}
-	claudeSettings = dialect{mark: true, schema: func() schema { return &claudeSchema{} }}
-	codexHooks     = dialect{schema: func() schema { return &codexSchema{} }, isClosed: true}
-	geminiJSON     = dialect{comments: true}
-	opencodeJSON   = dialect{mark: true, comments: true, trailingCommas: true}
-)
-
-// fault returns what the tool does not take in a file; nil if nothing is known.
-func (d dialect) fault(f *file) error {
-	if f.mark != "" && !d.mark {
+// fault returns what the program does not take in a file; nil if nothing is known.
+func fault(d *agents.Dialect, f *file) error {
+	if f.mark != "" && !d.Mark {
 		return errors.New("a byte-order mark at its beginning")
 	}
 	doc, err := parseJSON(f.after)
 	if err != nil {
 		return err
 	}
-	if d.trailingCommas {
+	if d.TrailingCommas {
 		doc.Standardize()
-	} else if d.comments {
+	} else if d.Comments {
 		blankComments(doc)
 	}
 	text := doc.Pack()
@@ -53,10 +32,8 @@ func (d dialect) fault(f *file) error {
 	var semantic *json.SemanticError
 	var anything jsontext.Value
 	err = json.Unmarshal(text, &anything)
-	var content schema
-	if err == nil && d.schema != nil {
-		content = d.schema()
-		err = json.Unmarshal(text, content, json.RejectUnknownMembers(d.isClosed))
+	if err == nil && d.Schema != nil {
+		err = json.Unmarshal(text, d.Schema(), json.RejectUnknownMembers(d.IsClosed))
 	}
 	at := func(offset int64) int { return 1 + strings.Count(string(text[:offset]), "\n") }
 	switch {
@@ -74,26 +51,22 @@ func (d dialect) fault(f *file) error {
 	case errors.Is(err, json.ErrUnknownName) && errors.As(err, &semantic):
 		return fmt.Errorf("line %d, %q beside the hooks", at(semantic.ByteOffset), semantic.JSONPointer.LastToken())
 	case errors.As(err, &semantic):
-		return fmt.Errorf("line %d, %s is a JSON %v", at(semantic.ByteOffset), dotted(string(semantic.JSONPointer)), semantic.JSONKind)
+		return fmt.Errorf("line %d, %s is a JSON %v", at(semantic.ByteOffset), agents.Dotted(string(semantic.JSONPointer)), semantic.JSONKind)
 	case err != nil:
 		return err
 	}
-	if content != nil {
-		if what := content.check(); what != "" {
+	if d.Schema != nil {
+		var content struct {
+			Hooks map[string]jsontext.Value `json:"hooks"`
+		}
+		if err := json.Unmarshal(text, &content); err != nil {
+			return err
+		}
+		if what := checkHooks(content.Hooks, d.Lists, d.NeedsHooks); what != "" {
 			return errors.New(what)
 		}
 	}
 	return nil
-}
-
-// dotted returns a JSON pointer as people write it.
-func dotted(pointer string) string {
-	return strings.NewReplacer("/", ".", "~1", "/", "~0", "~").Replace(strings.TrimPrefix(pointer, "/"))
-}
-
-// escapePointer returns a name as an element of a JSON pointer.
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
 // blankComments replaces the comments by spaces.
@@ -117,29 +90,6 @@ func blankComments(root *hujson.Value) {
 	}
 }
 
-// claudeSchema and codexSchema are the parts of the tools' files whose form atm knows. One malformed group of hooks,
-// whoever wrote it, and none of the hooks run.
-type claudeSchema struct {
-	Hooks       map[string]jsontext.Value `json:"hooks"`
-	Permissions struct {
-		Allow []jsontext.Value `json:"allow"`
-		Deny  []jsontext.Value `json:"deny"`
-		Ask   []jsontext.Value `json:"ask"`
-	} `json:"permissions"`
-	Env             map[string]jsontext.Value `json:"env"`
-	Model           string                    `json:"model"`
-	DisableAllHooks bool                      `json:"disableAllHooks"`
-}
-
-type codexSchema struct {
-	Hooks       map[string]jsontext.Value `json:"hooks"`
-	Description string                    `json:"description"`
-}
-
-func (s *claudeSchema) check() string { return checkHooks(s.Hooks, nil, true) }
-
-func (s *codexSchema) check() string { return checkHooks(s.Hooks, codexEvents, false) }
-
 // checkHooks returns the first malformed group. The events must be lists; of the others only lists are looked at.
 func checkHooks(hooks map[string]jsontext.Value, events []string, needsHooks bool) string {
 	for event, value := range hooks {
@@ -159,7 +109,7 @@ func checkHooks(hooks map[string]jsontext.Value, events []string, needsHooks boo
 		}
 		var semantic *json.SemanticError
 		if err := json.Unmarshal(value, &groups); errors.As(err, &semantic) {
-			return fmt.Sprintf("hooks.%s.%s is a JSON %v", event, dotted(string(semantic.JSONPointer)), semantic.JSONKind)
+			return fmt.Sprintf("hooks.%s.%s is a JSON %v", event, agents.Dotted(string(semantic.JSONPointer)), semantic.JSONKind)
 		}
 		for i, group := range groups {
 			if group == nil || group.Hooks == nil && needsHooks {

@@ -5,6 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/agents/claude"
+	"github.com/agentteammail/atm/internal/agents/codex"
+	"github.com/agentteammail/atm/internal/agents/gemini"
 )
 
 // What each tool makes of a file was found by starting it with one: "" runs the hooks. Nothing is installed into a file
@@ -92,7 +97,7 @@ func TestObstacles(t *testing.T) {
 			if r.Local {
 				want = dir.Replace(c.local)
 			}
-			claudeManaged, codexManaged, geminiManaged = h.at("etc/claude"), h.at("etc/codex"), h.at("etc/gemini")
+			claude.Managed, codex.Managed, gemini.Managed = h.at("etc/claude"), h.at("etc/codex"), h.at("etc/gemini")
 			h.write(c.file, dir.Replace(c.text))
 			before := h.tree(".")
 			rep, err := h.Install(r)
@@ -128,11 +133,11 @@ func TestOlderRule(t *testing.T) {
 		h.uninstall(Request{Tool: "claude"})
 		h.same("uninstall", before, h.tree("home"))
 	}
-	h, now := newSetup(t), looks
-	looks = []string{"team:*"} // as that install had it
+	h, now := newSetup(t), agents.Looks
+	agents.Looks = []string{"team:*"} // as that install had it
 	h.install(Request{Tool: "claude"})
 	isIn := strings.Contains(h.read(file), old)
-	looks = now
+	agents.Looks = now
 	h.write(file, strings.Replace(h.read(file), "{", "{\"model\": \"x\",", 1))
 	if h.install(Request{Tool: "claude"}); !isIn || strings.Contains(h.read(file), old) {
 		t.Error(h.read(file))

@@ -1,6 +1,6 @@
 // Package agentconfig writes atm's part of a coding agent's own configuration, and removes it again: hooks, permission
 // to run atm's mail verbs without asking, the root among a sandbox's writable paths, the agent's name in one worktree,
-// and, only on request, the entry that starts `atm mcp`. The tools are in tools.go.
+// and, only on request, the entry that starts `atm mcp`. What the programs take is in internal/agents.
 //
 //   - All files are read, parsed and checked before any is written. A file that a repository tracks, directly or
 //     through a link, or that does not parse, is an error that names it.
@@ -25,13 +25,24 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
+	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/teamdir/git"
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 // Tools are the programs that atm can configure.
-var Tools = []string{"claude", "codex", "gemini", "opencode"}
+func Tools() (names []string) {
+	for _, v := range all.Vendors {
+		if v.Configuration != nil {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
 
 // Installer holds the environment of an installation.
 type Installer struct {
@@ -50,8 +61,8 @@ type Request struct {
 	DryRun bool   // nothing is written
 	MCP    bool   // only the entry that starts `atm mcp`
 	Plugin bool   // all but the hooks and the server, which the tool's plugin has
-	Claims bool   // also what has Claude Code refuse to edit what another member has claimed
-	Accept bool   // also what has Claude Code take mail without asking where it asks for no permissions; not with Local
+	Claims bool   // also what has the program refuse to edit what another member has claimed
+	Accept bool   // also what has the program take mail without asking where it asks for no permissions; not with Local
 
 	isRemoval bool
 }
@@ -94,11 +105,12 @@ func (p *Installer) plan(r Request, top string) (edits []edit, notes []string, e
 	if !r.Local && p.Home == "" {
 		return nil, nil, errors.New("no home directory, so no user configuration to change")
 	}
-	plans := map[string]func(Request, string) ([]edit, []string){
-		"claude": p.claude, "codex": p.codex, "gemini": p.gemini, "opencode": p.opencode,
+	v, in := all.Find(r.Tool), p.of(r, top)
+	files, notes := v.Files(in)
+	for _, f := range files {
+		edits = append(edits, p.edit(r, f))
 	}
-	edits, notes = plans[r.Tool](r, top)
-	server, serverNotes := p.server(r, top)
+	server, serverNotes := p.server(r, in)
 	edits = append(edits, server)
 	if r.Local {
 		edits = append(edits, excludeEdits(top, r, edits)...)
@@ -109,19 +121,58 @@ func (p *Installer) plan(r Request, top string) (edits []edit, notes []string, e
 	if p.onPath() == "" {
 		notes = append(notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
 	}
-	if p.Root == "" && r.Tool != "opencode" {
+	if p.Root == "" && v.IsSandboxed {
 		notes = append(notes, "no atm team of yours here, so the agent's sandbox was not opened for it: run atm init in your project, then this again")
 	}
 	return edits, notes, nil
 }
 
-// path returns the path of a tool's file or directory: local in the worktree, or user in the directory that a variable
-// names, else in this one in the home.
-func (p *Installer) path(r Request, top, local, variable, home, user string) string {
-	if r.Local {
-		return filepath.Join(top, local)
+// of returns what a vendor plans an installation by.
+func (p *Installer) of(r Request, top string) *agents.Install {
+	return &agents.Install{
+		Home: p.Home, Top: top, Root: p.Root, Agent: r.Agent, Hook: p.command(r.Agent, "hook", r.Tool),
+		Local: r.Local, Claims: r.Claims, Accept: r.Accept, IsRemoval: r.isRemoval,
 	}
-	return filepath.Join(cmp.Or(os.Getenv(variable), filepath.Join(p.Home, home)), user)
+}
+
+// edit is the edit of one of a program's files.
+func (p *Installer) edit(r Request, f agents.File) edit {
+	switch {
+	case f.Comment != "":
+		return ownFile(f.Path, f.Comment, r.Tool, f.Body, f.Change)
+	case f.Format == nil:
+		return tomlFile(f.Path, r.Tool, false, f.Keys)
+	}
+	h := hookSet{tool: r.Tool}
+	if f.HasHooks && !r.Plugin { // which has its own
+		h.HookSet = all.Find(r.Tool).Hooks
+	}
+	agent := ""
+	if f.NamesAgent {
+		agent = r.Agent
+	}
+	h.command = policy.QuoteAll(p.command(agent, "hook", r.Tool))
+	return jsonFile(f.Path, r.Tool, f.Format, h, f.Settings)
+}
+
+// server plans the entry that makes a program start `atm mcp` as the server "atm". The server takes the agent's name from
+// its environment, unless the entry has one.
+func (p *Installer) server(r Request, in *agents.Install) (e edit, notes []string) {
+	words, s := p.command(r.Agent, "mcp"), all.Find(r.Tool).MCP
+	entry := strings.NewReplacer("$PROGRAM", agents.Quoted(words[0]), "$ARGS", agents.Quoted(words[1:]), "$COMMAND", agents.Quoted(words)).Replace(s.Entry)
+	change := "MCP server atm: " + policy.QuoteAll(words)
+	if s.Note != "" {
+		notes = append(notes, s.Note)
+	}
+	if s.NamelessNote != "" && r.Agent == "" {
+		notes = append(notes, s.NamelessNote)
+	}
+	if s.Format == nil {
+		return tomlFile(in.Path(s.Place), r.Tool, true, []agents.Key{{Table: s.At, Key: "command", Want: words[0], Value: entry, Change: change}}), notes
+	}
+	e = jsonFile(in.Path(s.Place), r.Tool, s.Format, hookSet{}, []agents.Setting{{Pointer: s.At, Value: entry, Change: change, KeepsTheirs: true}})
+	e.isServer = true
+	return e, notes
 }
 
 // command returns the words of a command of atm. The program is the absolute path that PATH gives, since programs that
@@ -143,13 +194,6 @@ func (p *Installer) onPath() string {
 		return path
 	}
 	return ""
-}
-
-func each[T any](words []string, f func(string) T) (all []T) {
-	for _, w := range words {
-		all = append(all, f(w))
-	}
-	return all
 }
 
 // editFiles edits all files in memory, then saves them, up to the first error.
@@ -238,8 +282,8 @@ func (p *Installer) Damage(tool string, local bool) (damage string, byHand bool,
 	// The program that a hook or the plugin runs.
 	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
 	hooks := hookProgram.FindAllSubmatch(f.before, -1)
-	if err == nil && !local && p.hasClaudePlugin(r, top) && p.onPath() == "" {
-		return "claude has atm's plugin, which runs the atm on PATH, and there is another one or none", true, nil
+	if err == nil && !local && p.hasPlugin(r, top) && p.onPath() == "" {
+		return tool + " has atm's plugin, which runs the atm on PATH, and there is another one or none", true, nil
 	}
 	if err != nil || len(hooks) == 0 && !f.isRecorded {
 		return "", false, err
@@ -256,8 +300,8 @@ func (p *Installer) Damage(tool string, local bool) (damage string, byHand bool,
 			return fmt.Sprintf("the hooks in %s run %s, which does not exist", f.path, hook[1]), false, nil
 		}
 	}
-	if len(hooks) > 0 && p.hasClaudePlugin(r, top) {
-		return fmt.Sprintf("claude has atm's plugin as well as the hooks in %s: each event starts atm twice", f.path), true, nil
+	if len(hooks) > 0 && p.hasPlugin(r, top) {
+		return fmt.Sprintf("%s has atm's plugin as well as the hooks in %s: each event starts atm twice", tool, f.path), true, nil
 	}
 	if n, all := len(hooks), len(hookProgram.FindAll(fresh.after, -1)); n > 0 && n < all {
 		return fmt.Sprintf("%s has only %d of the %d hooks of atm", f.path, n, all), false, nil
@@ -265,8 +309,8 @@ func (p *Installer) Damage(tool string, local bool) (damage string, byHand bool,
 	return "", false, nil
 }
 
-// hasClaudePlugin reports whether Claude Code has atm's plugin switched on, whoever has installed it.
-func (p *Installer) hasClaudePlugin(r Request, top string) bool {
-	r.Local = false
-	return r.Tool == "claude" && isSet(p.path(r, top, "", "CLAUDE_CONFIG_DIR", ".claude", "settings.json"), "/enabledPlugins/atm@atm", "true") != ""
+// hasPlugin reports whether a program has atm's plugin switched on, whoever has installed it.
+func (p *Installer) hasPlugin(r Request, top string) bool {
+	plugin := all.Find(r.Tool).Plugin
+	return plugin != nil && plugin.Switch != "" && agents.Look(lookUp).IsSet(p.of(r, top).UserPath(plugin.SwitchedIn), plugin.Switch, "true") != ""
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/agentteammail/atm/internal/agents/claude"
 )
 
 var update = flag.Bool("update", false, "write the files in testdata anew")
@@ -19,7 +21,7 @@ var update = flag.Bool("update", false, "write the files in testdata anew")
 // requests returns all possible requests.
 func requests() []Request {
 	out := []Request{{Tool: "claude", Claims: true}, {Tool: "claude", Claims: true, Local: true, Agent: "bob"}}
-	for _, tool := range Tools {
+	for _, tool := range Tools() {
 		for _, mcp := range []bool{false, true} {
 			out = append(out, Request{Tool: tool, MCP: mcp}, Request{Tool: tool, Local: true, MCP: mcp}, Request{Tool: tool, Local: true, Agent: "bob", MCP: mcp})
 		}
@@ -320,7 +322,7 @@ func TestOlderEntries(t *testing.T) {
 	}
 	for what, times := range map[string]int{
 		"/old/place": 0, "--as bob": 0, "/a b/atm": 0, "Setup\": []": 1, "say done": 1, "tee log": 1,
-		"/bin/atm hook claude\"": len(claudeEvents),
+		"/bin/atm hook claude\"": len(claude.Vendor.Hooks.Events),
 	} {
 		if n := strings.Count(got, what); n != times {
 			t.Errorf("%d times %s, not %d, in\n%s", n, what, times, got)
@@ -338,7 +340,7 @@ func TestOlderEntries(t *testing.T) {
 
 // If the program moves, the command changes, and uninstall still restores the state before the first install.
 func TestMoved(t *testing.T) {
-	for _, tool := range Tools {
+	for _, tool := range Tools() {
 		h := newSetup(t)
 		h.write("home/.claude/settings.json", "{\"model\": \"x\"}")
 		h.write("home/.codex/hooks.json", "{}")
@@ -395,7 +397,9 @@ func TestDamageOfPlugin(t *testing.T) {
 func TestChangedMeanwhile(t *testing.T) {
 	h := newSetup(t)
 	h.write("home/.claude/settings.json", "{}\n")
-	edits, _ := h.claude(Request{Tool: "claude"}, "")
+	edits, _, err := h.plan(Request{Tool: "claude"}, "")
+	must(t, err)
+	edits = edits[:1]
 	f, err := h.Installer.read("claude", edits[0].path)
 	must(t, err)
 	must(t, f.install(edits, edits))

@@ -2,7 +2,6 @@ package agentconfig
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,24 +9,9 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/agentteammail/atm/internal/agents"
 )
-
-// A setting is a value in a JSON file. Its place is a JSON pointer (RFC 6901), where "/-" at the end adds to a list.
-type setting struct {
-	pointer, value string
-	change         string // for the report, once for all settings with the same text
-	keepsTheirs    bool   // a value that somebody else has put there is an error
-	replaces       string // what an older install put into the list instead
-}
-
-func (p *Installer) writableRoot(pointer string) setting {
-	return setting{pointer: pointer, value: quoted(p.Root), change: "writable in the sandbox: " + p.Root}
-}
-
-func quoted[T string | []string | []any](v T) string {
-	data, _ := json.Marshal(v) // strings never fail
-	return string(data)
-}
 
 // parseJSON parses a document whose root is an object. A blank one counts as {}.
 func parseJSON(data []byte) (*hujson.Value, error) {
@@ -95,7 +79,7 @@ func put(root *hujson.Value, pointer, value string) error {
 		return fmt.Errorf("%s is not %s; atm left the file alone", strings.ReplaceAll(outer[1:], "/", "."), empty)
 	}
 	isNew := in.Find("/"+name) == nil
-	err := root.Patch(fmt.Appendf(nil, `[{"op": "add", "path": %s, "value": %s}]`, quoted(pointer), value))
+	err := root.Patch(fmt.Appendf(nil, `[{"op": "add", "path": %s, "value": %s}]`, agents.Quoted(pointer), value))
 	if err != nil || !isNew {
 		return err
 	}
@@ -120,7 +104,7 @@ func put(root *hujson.Value, pointer, value string) error {
 
 func remove(root *hujson.Value, pointer string) {
 	isStandard := root.IsStandard()
-	root.Patch(fmt.Appendf(nil, `[{"op": "remove", "path": %s}]`, quoted(pointer)))
+	root.Patch(fmt.Appendf(nil, `[{"op": "remove", "path": %s}]`, agents.Quoted(pointer)))
 	if isStandard {
 		root.Standardize() // Patch may leave a comma
 	}
@@ -128,7 +112,7 @@ func remove(root *hujson.Value, pointer string) {
 
 // jsonFile is the edit of a JSON file that gets hooks and settings. A file that its tool does not take as it is gets none,
 // but loses them all the same.
-func jsonFile(path, tool string, d dialect, hooks hookSet, settings []setting) edit {
+func jsonFile(path, tool string, d *agents.Dialect, hooks hookSet, settings []agents.Setting) edit {
 	return edit{path: path, apply: func(f *file, isRemoval bool) error {
 		root, err := parseJSON(f.after)
 		if err != nil {
@@ -140,12 +124,12 @@ func jsonFile(path, tool string, d dialect, hooks hookSet, settings []setting) e
 			f.removeSettings(root, all)
 		} else if err := f.addSettings(root, all); err != nil {
 			return fmt.Errorf("%s: %w", f.path, err)
-		} else if err := d.fault(f); err != nil {
+		} else if err := fault(d, f); err != nil {
 			return fmt.Errorf("%s does not take %s as it is (left unchanged): %w", tool, f.path, err)
 		}
 		for _, s := range all {
-			if !isRemoval && !s.isIn(&before) {
-				f.addChange(s.change)
+			if !isRemoval && !isIn(s, &before) {
+				f.addChange(s.Change)
 			}
 		}
 		if compact(root) != compact(&before) {
@@ -155,21 +139,21 @@ func jsonFile(path, tool string, d dialect, hooks hookSet, settings []setting) e
 	}}
 }
 
-func (f *file) addSettings(root *hujson.Value, settings []setting) error {
+func (f *file) addSettings(root *hujson.Value, settings []agents.Setting) error {
 	original, _ := f.recorded()
 	for _, s := range settings {
-		pointer := strings.TrimSuffix(s.pointer, "/-")
-		if i := index(root.Find(pointer), s.replaces); i >= 0 && index(original.Find(pointer), s.replaces) < 0 {
+		pointer := strings.TrimSuffix(s.Pointer, "/-")
+		if i := index(root.Find(pointer), s.Replaces); i >= 0 && index(original.Find(pointer), s.Replaces) < 0 {
 			remove(root, fmt.Sprintf("%s/%d", pointer, i))
 		}
-		if s.isIn(root) {
+		if isIn(s, root) {
 			continue
 		}
-		if now := root.Find(s.pointer); s.keepsTheirs && now != nil && !f.isOurs(now, s.pointer) {
-			name := strings.ReplaceAll(s.pointer[1:], "/", ".")
-			return fmt.Errorf("it already has its own %s: put %s there yourself", name, s.value)
+		if now := root.Find(s.Pointer); s.KeepsTheirs && now != nil && !f.isOurs(now, s.Pointer) {
+			name := strings.ReplaceAll(s.Pointer[1:], "/", ".")
+			return fmt.Errorf("it already has its own %s: put %s there yourself", name, s.Value)
 		}
-		if err := put(root, s.pointer, s.value); err != nil {
+		if err := put(root, s.Pointer, s.Value); err != nil {
 			return err
 		}
 	}
@@ -177,18 +161,18 @@ func (f *file) addSettings(root *hujson.Value, settings []setting) error {
 }
 
 // isIn reports whether a document has the setting, or it is for an empty text and so not wanted.
-func (s setting) isIn(root *hujson.Value) bool {
-	pointer, isList := strings.CutSuffix(s.pointer, "/-")
-	value, _ := hujson.Parse([]byte(s.value)) // atm's own values always parse
+func isIn(s agents.Setting, root *hujson.Value) bool {
+	pointer, isList := strings.CutSuffix(s.Pointer, "/-")
+	value, _ := hujson.Parse([]byte(s.Value)) // atm's own values always parse
 	now, want := root.Find(pointer), compact(&value)
 	return want == `""` || isList && index(now, want) >= 0 || !isList && compact(now) == want
 }
 
 // removeSettings removes what the record says that install added, and what is empty then.
-func (f *file) removeSettings(root *hujson.Value, settings []setting) {
+func (f *file) removeSettings(root *hujson.Value, settings []agents.Setting) {
 	original, installed := f.recorded()
 	for _, s := range settings {
-		pointer, isList := strings.CutSuffix(s.pointer, "/-")
+		pointer, isList := strings.CutSuffix(s.Pointer, "/-")
 		old, now := original.Find(pointer), root.Find(pointer)
 		switch {
 		case now == nil:
@@ -205,7 +189,7 @@ func (f *file) removeSettings(root *hujson.Value, settings []setting) {
 		default:
 			remove(root, pointer)
 		}
-		for pointer, _ = splitPointer(s.pointer); pointer != "" && f.isRecorded && original.Find(pointer) == nil; pointer, _ = splitPointer(pointer) {
+		for pointer, _ = splitPointer(s.Pointer); pointer != "" && f.isRecorded && original.Find(pointer) == nil; pointer, _ = splitPointer(pointer) {
 			if text := compact(root.Find(pointer)); text == "{}" || text == "[]" {
 				remove(root, pointer)
 			}
@@ -227,20 +211,13 @@ func (f *file) isOurs(now *hujson.Value, pointer string) bool {
 	return text == compact(installed.Find(pointer)) && text != compact(original.Find(pointer))
 }
 
-// hookSet is the hooks of a tool whose configuration has the shape of Claude Code's:
-// {"hooks":{EVENT:[{"matcher":…,"hooks":[{"type":"command",…}]}]}}. A group without a matcher is for everything.
+// hookSet is a program's hooks with their command.
 type hookSet struct {
-	tool    string
-	command string
-	timeout int // in the tool's own unit
-	events  []string
-	waiting []string          // the events whose hooks may wait
-	brief   []string          // the events whose hooks the tool gives briefly at most
-	more    map[string]string // further members of an event's hook
-	waking  []string          // the events with another hook, which wakes the program for mail that waits
+	agents.HookSet
+	tool, command string
 }
 
-// Timeouts in seconds: of a hook that waits, and of one of brief, which Codex clamps to with a warning if it is longer.
+// Timeouts in seconds: of a hook that waits, and of one of brief, which such a program clamps to with a warning if it is longer.
 const aDay, briefly = 24 * 60 * 60, 3
 
 // removeFrom removes atm's hooks for the tool, and the groups that are empty then.
@@ -252,7 +229,7 @@ func (h hookSet) removeFrom(root *hujson.Value) {
 	// A command that runs atm for the tool, wherever atm is.
 	own := regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook ` + h.tool + `( --as \S+)?( ` + wakeFlag + `)?$`)
 	for _, m := range hooks.Value.(*hujson.Object).Members {
-		event := "/hooks/" + escapePointer(stringOf(&m.Name))
+		event := "/hooks/" + agents.EscapePointer(stringOf(&m.Name))
 		for g, group := range slices.Backward(elements(&m.Value)) {
 			list := fmt.Sprintf("%s/%d/hooks", event, g)
 			old := elements(group.Find("/hooks"))
@@ -269,24 +246,23 @@ func (h hookSet) removeFrom(root *hujson.Value) {
 }
 
 // settings are a group of its own for each event, behind those of others.
-func (h hookSet) settings() []setting {
-	change := fmt.Sprintf("hooks for %d events: %s", len(h.events), h.command)
-	hook := func(event, command string, timeout int, more string) setting {
-		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d%s}]}`, quoted(command), timeout, more)
-		return setting{pointer: "/hooks/" + event + "/-", value: group, change: change}
+func (h hookSet) settings() []agents.Setting {
+	change := fmt.Sprintf("hooks for %d events: %s", len(h.Events), h.command)
+	hook := func(event, command string, timeout int, more string) agents.Setting {
+		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d%s}]}`, agents.Quoted(command), timeout, more)
+		return agents.Setting{Pointer: "/hooks/" + event + "/-", Value: group, Change: change}
 	}
-	all := each(h.events, func(event string) setting {
-		timeout := h.timeout
-		if slices.Contains(h.waiting, event) {
+	var all []agents.Setting
+	for _, event := range h.Events {
+		timeout := h.Timeout
+		if slices.Contains(h.Waiting, event) {
 			timeout = aDay
-		} else if slices.Contains(h.brief, event) {
+		} else if slices.Contains(h.Brief, event) {
 			timeout = briefly
 		}
-		return hook(event, h.command, timeout, h.more[event])
-	})
-	if len(h.events) > 0 {
-		for _, event := range h.waking {
-			all = append(all, hook(event, h.command+" "+wakeFlag, aDay, claudeWake))
+		all = append(all, hook(event, h.command, timeout, h.More[event]))
+		if more := h.Waking[event]; more != "" {
+			all = append(all, hook(event, h.command+" "+wakeFlag, aDay, more))
 		}
 	}
 	return all

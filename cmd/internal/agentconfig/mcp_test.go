@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/agentteammail/atm/internal/agents/all"
 )
 
 // Hooks and the server are installed separately; uninstall removes both, in whatever order they came.
 func TestHooksAndServer(t *testing.T) {
-	for _, tool := range Tools {
+	for _, tool := range Tools() {
 		for _, first := range []bool{false, true} {
 			for _, isLocal := range []bool{false, true} {
 				t.Run(fmt.Sprint(tool, first, isLocal), func(t *testing.T) {
@@ -39,7 +41,7 @@ func TestServerEntryOfOthers(t *testing.T) {
 		h := newSetup(t)
 		r := Request{Tool: tool, MCP: true}
 		file := strings.TrimPrefix(h.install(r).Files[0].Path, h.dir)
-		outer := strings.Split(servers[tool].place, "/")[1]
+		outer := strings.Split(all.Find(tool).MCP.At, "/")[1]
 		theirs := `{"` + outer + `": {"atm": {"command": "/my/own/atm", "args": ["mcp", "--as", "zed"]}, "b": {}}}`
 		h.write(file, theirs)
 		if _, err := h.Install(r); err == nil || !strings.Contains(err.Error(), "already has its own "+outer+".atm: put {") {

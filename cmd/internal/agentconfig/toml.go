@@ -9,24 +9,21 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/agentteammail/atm/internal/agents"
 )
 
-type tomlKey struct {
-	table, key string
-	want       string // the value, or an element of the list that it is; "": the key is not wanted
-	value      string // as TOML
-	change     string // for the report
-}
+type tomlKey struct{ agents.Key }
 
 // tomlFile is the edit of a TOML file that gets keys, in lines that end in atm's mark: right behind the header of the
 // key's table, or with a header of atm's own at the end. No library edits TOML and keeps its comments. A key that fits
 // in neither way becomes a note; for a server, which has nothing else to install, that is an error.
-func tomlFile(path, tool string, isServer bool, keys []tomlKey) edit {
+func tomlFile(path, tool string, isServer bool, keys []agents.Key) edit {
 	return edit{path, isServer, func(f *file, isRemoval bool) error {
 		mark := " " + mark(tool, isServer)
 		server := ""
 		if isServer && isRemoval {
-			server = keys[0].table
+			server = keys[0].Table
 		}
 		text := withoutMarked(string(f.after), mark, server)
 		was, _ := parseTOML(string(f.after))
@@ -39,22 +36,23 @@ func tomlFile(path, tool string, isServer bool, keys []tomlKey) edit {
 			return nil
 		}
 		var changes []string
-		for _, k := range keys {
-			if k.want == "" || k.isIn(doc) {
+		for _, key := range keys {
+			k := tomlKey{key}
+			if k.Want == "" || k.isIn(doc) {
 				continue
 			}
-			if list, _ := k.tableIn(was)[k.key].([]any); list != nil { // our line has the roots of other repositories
-				if !slices.Contains(list, any(k.want)) {
-					list = append(list, k.want)
+			if list, _ := k.tableIn(was)[k.Key.Key].([]any); list != nil { // our line has the roots of other repositories
+				if !slices.Contains(list, any(k.Want)) {
+					list = append(list, k.Want)
 				}
-				k.value = quoted(list)
+				k.Value = agents.Quoted(list)
 			}
 			if more := k.addTo(text, mark); more != "" {
-				text, changes = more, append(changes, k.change)
+				text, changes = more, append(changes, k.Change)
 				continue
 			}
-			lines := strings.ReplaceAll(k.key+" = "+k.value, "\n", " and ")
-			note := fmt.Sprintf("%s: atm cannot add to %s: put %s there yourself", f.path, k.table, lines)
+			lines := strings.ReplaceAll(k.Key.Key+" = "+k.Value, "\n", " and ")
+			note := fmt.Sprintf("%s: atm cannot add to %s: put %s there yourself", f.path, k.Table, lines)
 			if isServer {
 				return errors.New(note)
 			}
@@ -69,12 +67,12 @@ func tomlFile(path, tool string, isServer bool, keys []tomlKey) edit {
 
 // addTo returns the text with the key added, "" if that is not possible.
 func (k tomlKey) addTo(text, mark string) string {
-	before, lines, after := endLine(text), k.key+" = "+k.value+"\n", ""
-	header := regexp.MustCompile(`(?m)^\[` + regexp.QuoteMeta(k.table) + `\][ \t]*(#.*)?\r?\n`)
+	before, lines, after := endLine(text), k.Key.Key+" = "+k.Value+"\n", ""
+	header := regexp.MustCompile(`(?m)^\[` + regexp.QuoteMeta(k.Table) + `\][ \t]*(#.*)?\r?\n`)
 	if at := header.FindStringIndex(before); at != nil {
 		before, after = before[:at[1]], before[at[1]:]
 	} else {
-		lines = "[" + k.table + "]\n" + lines
+		lines = "[" + k.Table + "]\n" + lines
 	}
 	text = before + strings.ReplaceAll(lines, "\n", mark+"\n") + after
 	if doc, err := parseTOML(text); err != nil || !k.isIn(doc) {
@@ -85,7 +83,7 @@ func (k tomlKey) addTo(text, mark string) string {
 
 // withoutMarked returns a text without the lines that end in the mark. A header of atm's stays, without the mark, if
 // others have put something into its table. But a server's table goes with all that is in it, except comments, since
-// Codex does not start if the table has no command.
+// the program may not start if the table has no command.
 func withoutMarked(text, mark, server string) (left string) {
 	header, isInServer := "", false // a header of atm's, which stays once a line below it does
 	for line := range strings.Lines(text) {
@@ -121,14 +119,14 @@ func parseTOML(text string) (doc map[string]any, err error) {
 
 // tableIn returns the key's table, nil if the document has none.
 func (k tomlKey) tableIn(doc map[string]any) map[string]any {
-	for _, name := range strings.Split(k.table, ".") {
+	for _, name := range strings.Split(k.Table, ".") {
 		doc, _ = doc[name].(map[string]any)
 	}
 	return doc
 }
 
 func (k tomlKey) isIn(doc map[string]any) bool {
-	value := k.tableIn(doc)[k.key]
+	value := k.tableIn(doc)[k.Key.Key]
 	list, _ := value.([]any)
-	return value == any(k.want) || slices.Contains(list, any(k.want))
+	return value == any(k.Want) || slices.Contains(list, any(k.Want))
 }

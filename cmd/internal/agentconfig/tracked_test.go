@@ -119,7 +119,7 @@ func TestLinks(t *testing.T) {
 // With Local nothing is written through a link that leads out of the worktree, wherever it leads and whether git tracks
 // it; one that stays inside is followed, and what it leads to is hidden from git.
 func TestLocalLinks(t *testing.T) {
-	for _, tool := range Tools {
+	for _, tool := range Tools() {
 		for _, isTracked := range []bool{false, true} {
 			h := newSetup(t)
 			h.git("repo", "init", "-q", ".")

@@ -49,7 +49,7 @@ func offers(c *cli.Context, of *cli.Command, name string, before []string, begun
 		}
 		return out
 	case "TOOL":
-		return agentconfig.Tools
+		return agentconfig.Tools()
 	}
 	s, err := app.OpenMeIfGiven(command.Given(c))
 	if err != nil {

@@ -131,7 +131,7 @@ func parse(tool string, in []byte, o Options) (*call, error) {
 		IsWake: o.IsWake, IsSecond: o.IsSecond, MayAsk: o.Ask != nil && !o.IsSecond, MayWake: o.Wakes != nil, TakesContextAtStop: o.TakesContextAtStop,
 	}}
 	if err == nil {
-		v.Hooks[tool](&c.Call)
+		v.Parsers[tool](&c.Call)
 	}
 	if strings.ContainsRune(c.Kind, utf8.RuneError) {
 		err = errors.New("the event's name is not UTF-8")

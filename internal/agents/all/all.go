@@ -37,7 +37,7 @@ func Of(name string) *agents.Vendor {
 
 // OfHook returns the vendor whose hooks call `atm hook` with that word; nil: there is none.
 func OfHook(word string) *agents.Vendor {
-	return first(func(v *agents.Vendor) bool { return v.Hooks[word] != nil })
+	return first(func(v *agents.Vendor) bool { return v.Parsers[word] != nil })
 }
 
 func first(is func(*agents.Vendor) bool) *agents.Vendor {

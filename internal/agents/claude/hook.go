@@ -24,16 +24,17 @@ var provesReceipt = map[string]bool{
 
 // Vendor is Claude Code.
 var Vendor = &agents.Vendor{
-	Name:       "claude",
-	Hooks:      map[string]func(*agents.Call){"claude": parse},
-	Answer:     answer,
-	Decide:     decide,
-	ProjectDir: "CLAUDE_PROJECT_DIR", // it runs a hook where the agent has gone with cd
-	Entry:      entry,
-	EnvFile:    "CLAUDE_ENV_FILE",
-	Wakes:      true,
-	Activity:   activity,
-	Session:    session,
+	Name:          "claude",
+	Configuration: configuration,
+	Parsers:       map[string]func(*agents.Call){"claude": parse},
+	Answer:        answer,
+	Decide:        decide,
+	ProjectDir:    "CLAUDE_PROJECT_DIR", // it runs a hook where the agent has gone with cd
+	Entry:         entry,
+	EnvFile:       "CLAUDE_ENV_FILE",
+	Wakes:         true,
+	Activity:      activity,
+	Session:       session,
 	IsScript: func(getenv func(string) string, _ func() []string) bool {
 		return getenv(entry) != "" && getenv(entry) != "cli"
 	},

@@ -13,11 +13,12 @@ import (
 
 // Vendor is Codex. "codex-notify" is its older way: it runs a program at the end of a turn, with JSON as an argument.
 var Vendor = &agents.Vendor{
-	Name:     name,
-	Hooks:    map[string]func(*agents.Call){"codex": parse, "codex-notify": parseNotify},
-	Answer:   func(c *agents.Call, text string) any { return c.Document(text) },
-	Server:   &agents.Server{Thread: "CODEX_THREAD_ID", IsOne: isServer, Socket: socket, Shows: shows},
-	Unshared: []string{"codex", "--no-daemon"},
+	Name:          name,
+	Configuration: configuration,
+	Parsers:       map[string]func(*agents.Call){"codex": parse, "codex-notify": parseNotify},
+	Answer:        func(c *agents.Call, text string) any { return c.Document(text) },
+	Server:        &agents.Server{Thread: "CODEX_THREAD_ID", IsOne: isServer, Socket: socket, Shows: shows},
+	Unshared:      []string{"codex", "--no-daemon"},
 	IsScript: func(_ func(string) string, arguments func() []string) bool {
 		return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains([]string{"exec", "e", "review"}, word) })
 	},

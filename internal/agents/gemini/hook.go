@@ -13,10 +13,11 @@ const noAnswer = "[no response text]"
 
 // Vendor is Gemini CLI.
 var Vendor = &agents.Vendor{
-	Name:       "gemini",
-	Hooks:      map[string]func(*agents.Call){"gemini": parse},
-	Answer:     answer,
-	ProjectDir: "GEMINI_PROJECT_DIR",
+	Name:          "gemini",
+	Configuration: configuration,
+	Parsers:       map[string]func(*agents.Call){"gemini": parse},
+	Answer:        answer,
+	ProjectDir:    "GEMINI_PROJECT_DIR",
 	IsScript: func(_ func(string) string, arguments func() []string) bool {
 		return slices.ContainsFunc(arguments(), func(word string) bool { return word == "-p" || word == "--prompt" })
 	},

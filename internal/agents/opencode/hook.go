@@ -15,10 +15,11 @@ import (
 
 // Vendor is OpenCode.
 var Vendor = &agents.Vendor{
-	Name:   "opencode",
-	Hooks:  map[string]func(*agents.Call){"opencode": parse},
-	Answer: func(c *agents.Call, text string) any { return answer(c, text) },
-	Decide: func(_ *agents.Call, v agents.Verdict) any { return busAnswer{v.Option, v.Why()} },
+	Name:          "opencode",
+	Configuration: configuration,
+	Parsers:       map[string]func(*agents.Call){"opencode": parse},
+	Answer:        func(c *agents.Call, text string) any { return answer(c, text) },
+	Decide:        func(_ *agents.Call, v agents.Verdict) any { return busAnswer{v.Option, v.Why()} },
 	Options: []policy.Option{
 		{ID: "once", Label: "Allow once", Kind: "allow_once"},
 		{ID: "always", Label: "Allow always", Kind: "allow_always"},

@@ -52,7 +52,7 @@ func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
 
 // checkHooks checks the hooks and plugins that atm install wrote.
 func checkHooks(program *cli.App, installer agentconfig.Installer) (checks []doctor.Check) {
-	for _, tool := range agentconfig.Tools {
+	for _, tool := range agentconfig.Tools() {
 		if pluginOf(installer, tool).isOld(program) {
 			checks = append(checks, doctor.Check{
 				Code: "plugin." + tool, Severity: "warning", Message: tool + " has atm's plugin of another version of atm",

@@ -174,7 +174,7 @@ func (h *hookCall) options() hook.Options {
 		o.Patient = func() { team.LockTimeout = hookLongLock }
 	}
 	o.Dir, _ = os.Getwd() // see agents.Vendor.ProjectDir
-	if os.Getenv(agentconfig.Claims) == agentconfig.Refuse {
+	if os.Getenv(agents.Claims) == agents.Refuse {
 		o.RefuseEdit = h.refuseEdit
 	}
 	if h.mayAsk() {

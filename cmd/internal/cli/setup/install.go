@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
@@ -70,7 +71,7 @@ func install(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.Plugin && !r.DryRun && agentconfig.Plugins[r.Tool].Asks && !canAsk(c) {
+	if r.Plugin && !r.DryRun && all.Find(r.Tool).Plugin.Asks && !canAsk(c) {
 		return failure.Usage("%s asks before it takes a plugin, and here is no terminal on which to answer", r.Tool).
 			WithHint("in a terminal: %s", cmdline.LineOf(c).Completed())
 	}
@@ -154,24 +155,24 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 	r := agentconfig.Request{Tool: tool, Agent: c.String("as")}
 	r.Local, r.DryRun, r.MCP = c.Bool("local"), c.Bool("dry-run"), c.Bool("mcp")
 	r.Plugin, r.Accept, r.Claims = c.Bool("plugin"), c.Bool("accept"), c.Bool("claims")
-	if !slices.Contains(agentconfig.Tools, tool) {
-		return r, failure.Usage("which tool? one of %s", app.Join(agentconfig.Tools)).
-			WithHint("%s claude%s", c.Command.HelpName, flagsOf(r)).WithNearest(tool, agentconfig.Tools)
+	if !slices.Contains(agentconfig.Tools(), tool) {
+		return r, failure.Usage("which tool? one of %s", app.Join(agentconfig.Tools())).
+			WithHint("%s claude%s", c.Command.HelpName, flagsOf(r)).WithNearest(tool, agentconfig.Tools())
 	}
 	if r.Agent != "" && !r.Local {
 		r.Local = true
 		return r, failure.Usage("--as names the agent of one worktree, so it needs --local").
 			WithHint("%s %s%s", c.Command.HelpName, tool, flagsOf(r))
 	}
-	_, hasPlugin := agentconfig.Plugins[tool]
-	if r.Plugin && (r.Local || r.MCP || !hasPlugin) {
+	v := all.Find(tool)
+	if r.Plugin && (r.Local || r.MCP || v.Plugin == nil) {
 		return r, failure.Usage("--plugin is for your own configuration of claude, codex or gemini, and has the entry for atm mcp").
 			WithHint("%s claude --plugin", c.Command.HelpName)
 	}
-	if r.Accept && (tool != "claude" || r.Local || r.MCP) {
+	if r.Accept && (!v.TakesAccept || r.Local || r.MCP) {
 		return r, failure.Usage("--accept is for your own configuration of claude").WithHint("%s claude --accept", c.Command.HelpName)
 	}
-	if r.Claims && (tool != "claude" || r.MCP) {
+	if r.Claims && (!v.TakesClaims || r.MCP) {
 		return r, failure.Usage("--claims is for the hooks of claude").WithHint("%s claude --claims", c.Command.HelpName)
 	}
 	_, err := wire.ParseName(cmp.Or(r.Agent, "none"))

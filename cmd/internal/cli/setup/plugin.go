@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/teams/policy"
 )
 
@@ -60,7 +61,7 @@ func PluginFiles(program *cli.App) map[string]string {
 
 // commands are those with which the tool takes the plugin, or gives it back.
 func (p plugin) commands(adds bool) (lines [][]string) {
-	t := agentconfig.Plugins[p.tool]
+	t := all.Find(p.tool).Plugin
 	templates := t.Remove
 	if adds {
 		templates = t.Add
