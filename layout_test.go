@@ -10,8 +10,10 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"maps"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -175,6 +177,62 @@ func TestOnlyOnePackageRunsGit(t *testing.T) {
 	})
 	if err != nil || seen == 0 {
 		t.Error(seen, err)
+	}
+}
+
+// mayNameVendors are the files and folders, beside internal/agents, whose code may name a vendor. The list shrinks.
+var mayNameVendors = map[string]string{
+	"internal/testagent/":      "it plays them",
+	"wire/foreign/":            "their formats",
+	"cmd/internal/claudeteam/": "a companion for one", "cmd/atm-claude/": "a companion for one",
+	"cmd/internal/follow/":          "a companion for one, not moved yet",
+	"cmd/internal/runner/follow.go": "starts the companion", "cmd/internal/app/companion.go": "starts the companion",
+	"cmd/internal/cli/command/companion.go": "the companions' flags",
+	"cmd/internal/backup/backup.go":         "a companion's files",
+	"cmd/internal/runner/runner.go":         "an example",
+	"cmd/internal/cli/":                     "help has examples, and lists what can be installed",
+	"mailbox/letter/mark.go":                "what programs say to their models", "internal/testframe/testframe.go": "what programs say to their models",
+}
+
+func TestOnlyVendorsFoldersNameThem(t *testing.T) {
+	vendor, unused := regexp.MustCompile(`(?i)claude|codex|gemini|opencode`), maps.Clone(mayNameVendors)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		path = filepath.ToSlash(path)
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "internal/agents/") {
+			return err
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		ast.Inspect(f, func(n ast.Node) bool {
+			word := ""
+			switch n := n.(type) {
+			case *ast.Ident:
+				word = n.Name
+			case *ast.BasicLit:
+				word = n.Value
+			}
+			if !vendor.MatchString(word) {
+				return true
+			}
+			isMay := false
+			for place := range mayNameVendors {
+				if strings.HasPrefix(path, place) {
+					isMay = true
+					delete(unused, place)
+				}
+			}
+			if !isMay {
+				t.Errorf("%s: %.40s is named by internal/agents only", fset.Position(n.Pos()), word)
+			}
+			return true
+		})
+		return err
+	})
+	for place, why := range unused {
+		t.Errorf("%s names no vendor (%s): take it out", place, why)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -36,6 +36,8 @@ type Vendor struct {
 	EnvFile string
 	// Unshared starts a session without the server that all sessions share else, which runs their hooks; nil: there is no such server.
 	Unshared []string
+	// Marks are the variables that the program sets for the processes that it starts.
+	Marks []string
 
 	// Options are the answers that the program takes to a request for a permission; nil: yes or no.
 	Options []policy.Option

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -22,7 +23,11 @@ const ShellOf = "ATM_SHELL_OF"
 
 // AgentMarks are the variables that agents' programs set for the processes they start.
 func AgentMarks() []string {
-	return []string{"ATM_RUN", ShellOf, "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", "PI_CODING_AGENT", "COPILOT_CLI"}
+	marks := []string{"ATM_RUN", ShellOf, "PI_CODING_AGENT", "COPILOT_CLI"}
+	for _, v := range all.Vendors {
+		marks = append(marks, v.Marks...)
+	}
+	return marks
 }
 
 // OwnEnvironment is this process's environment for what an owner has started: without what says who I am, or that an agent

@@ -25,6 +25,7 @@ var provesReceipt = map[string]bool{
 // Vendor is Claude Code.
 var Vendor = &agents.Vendor{
 	Name:          "claude",
+	Marks:         []string{"CLAUDECODE"},
 	Configuration: configuration,
 	Parsers:       map[string]func(*agents.Call){"claude": parse},
 	Answer:        answer,

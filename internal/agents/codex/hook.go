@@ -14,6 +14,7 @@ import (
 // Vendor is Codex. "codex-notify" is its older way: it runs a program at the end of a turn, with JSON as an argument.
 var Vendor = &agents.Vendor{
 	Name:          name,
+	Marks:         []string{"CODEX_SANDBOX", "CODEX_THREAD_ID"},
 	Configuration: configuration,
 	Parsers:       map[string]func(*agents.Call){"codex": parse, "codex-notify": parseNotify},
 	Answer:        func(c *agents.Call, text string) any { return c.Document(text) },

@@ -14,6 +14,7 @@ const noAnswer = "[no response text]"
 // Vendor is Gemini CLI.
 var Vendor = &agents.Vendor{
 	Name:          "gemini",
+	Marks:         []string{"GEMINI_CLI"},
 	Configuration: configuration,
 	Parsers:       map[string]func(*agents.Call){"gemini": parse},
 	Answer:        answer,

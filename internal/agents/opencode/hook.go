@@ -16,6 +16,7 @@ import (
 // Vendor is OpenCode.
 var Vendor = &agents.Vendor{
 	Name:          "opencode",
+	Marks:         []string{"OPENCODE"},
 	Configuration: configuration,
 	Parsers:       map[string]func(*agents.Call){"opencode": parse},
 	Answer:        func(c *agents.Call, text string) any { return answer(c, text) },

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/agents/all"
+)
+
+const asAtm = "ATM_TEST_AS_ATM" // has the test's own program be atm, with zork linked
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asAtm) != "" {
+		all.Vendors = append(all.Vendors, zork)
+		os.Exit(Run("0.1.0", os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// zork is an invented agent.
+var zork = &agents.Vendor{
+	Name: "zork",
+	Configuration: &agents.Configuration{
+		Hooks: agents.HookSet{Events: []string{"Asked", "Done"}, Timeout: 10},
+		Files: func(in *agents.Install) ([]agents.File, []string) {
+			path := in.Path(agents.Place{Home: ".zork", User: "settings.json", Local: ".zork/settings.json"})
+			return []agents.File{{Path: path, Format: &agents.Dialect{}, HasHooks: true}}, nil
+		},
+		MCP: agents.MCPServer{
+			Place:  agents.Place{Home: ".zork", User: "servers.json", Local: ".zork/servers.json"},
+			Format: &agents.Dialect{}, At: "/servers/atm", Entry: `{"run": $COMMAND}`,
+		},
+	},
+	Parsers: map[string]func(*agents.Call){"zork": func(c *agents.Call) {
+		c.Identify(c.In.Text("session"), c.In.Text("event"), c.In.Text("turn"))
+		switch c.Kind {
+		case "Asked":
+			c.ReplyAs, c.ProvesReceipt, c.BeginsTurn = agents.AsContext, true, true
+			c.StartTurn(c.In.Text("prompt"))
+		case "Done":
+			c.EndTurn("completed", c.Turn, c.In.Text("answer"))
+		}
+	}},
+	Answer: func(c *agents.Call, text string) any { return c.Document(text) },
+}
+
+// A vendor that is linked is installed, called, given mail and shown, with nothing else changed.
+func TestInventedVendor(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, project := filepath.Join(dir, "home"), filepath.Join(dir, "project")
+	for _, d := range []string{home, project} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	atm := func(in string, words ...string) string {
+		t.Helper()
+		c := exec.Command(os.Args[0], words...)
+		c.Dir, c.Stdin = project, strings.NewReader(in)
+		c.Env = []string{asAtm + "=1", "HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("atm %q: %v: %s%s", words, err, out, err.(*exec.ExitError).Stderr)
+		}
+		return string(out)
+	}
+	atm("", "init", "alice", "bob")
+	atm("", "install", "zork")
+	if settings, err := os.ReadFile(filepath.Join(home, ".zork", "settings.json")); err != nil || strings.Count(string(settings), " hook zork") != 2 {
+		t.Errorf("%s, %v", settings, err)
+	}
+	atm("", "send", "bob", "rebase, please", "--as", "alice")
+	asked := `{"session": "s1", "event": "Asked", "turn": "t1", "prompt": "go on"}`
+	if out := atm(asked, "hook", "zork", "--as", "bob"); !strings.Contains(out, "rebase, please") {
+		t.Errorf("no mail goes out: %q", out)
+	}
+	if out := atm("", "status", "bob"); !strings.Contains(out, "busy") {
+		t.Errorf("bob is %q", out)
+	}
+	atm(`{"session": "s1", "event": "Done", "turn": "t1", "answer": "done"}`, "hook", "zork", "--as", "bob")
+	if out := atm("", "status", "bob"); !strings.Contains(out, "idle") {
+		t.Errorf("bob is %q", out)
+	}
+	atm("", "uninstall", "zork")
+	if _, err := os.Stat(filepath.Join(home, ".zork")); !os.IsNotExist(err) {
+		t.Errorf("its files are still there: %v", err)
+	}
+}
