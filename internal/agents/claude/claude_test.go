@@ -344,23 +344,6 @@ func set(t *testing.T, s *Session, settings string) {
 	must(t, os.WriteFile(filepath.Join(s.configDir, "settings.json"), []byte(settings), 0o600))
 }
 
-// A session of a process below counts if the process itself has none.
-func TestFindBelow(t *testing.T) {
-	other := child(t)
-	below := fields(t, map[string]any{"pid": other.PID, "procStart": strconv.FormatUint(other.Start, 10), "sessionId": "s2"})
-	dir := configDir(t, map[string]any{strconv.Itoa(other.PID) + ".json": below, "x.json": "{}"})
-	if s, err := FindBelow(dir, os.Getpid()); err != nil || s.ID != "s2" {
-		t.Error(s, err)
-	}
-	if s, err := FindBelow(dir, 1<<22+1); !errors.Is(err, ErrNoSession) {
-		t.Error(s, err)
-	}
-	dir = configDir(t, map[string]any{strconv.Itoa(other.PID) + ".json": below, ownFile(): fields(t, nil)})
-	if s, err := FindBelow(dir, os.Getpid()); err != nil || s.ID != "s1" {
-		t.Error(s, err)
-	}
-}
-
 func TestVersionIsSince(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{

@@ -76,11 +76,7 @@ func (s *Session) IsSince(version ...int) bool {
 // IsIdle reports whether the session waits for its next prompt.
 func (s *Session) IsIdle() bool { return s.Status == Idle || s.Status == Shell }
 
-// Limits of what is read.
-const (
-	maxFile  = 64 << 10
-	maxFiles = 1000
-)
+const maxFile = 64 << 10 // bytes that are read
 
 // ConfigDir returns the directory of Claude Code's files for a process with that environment, "NAME=VALUE" each; "": it
 // does not say. A sender's environment may differ from the agent's: ask with the agent's (process.Environment).
