@@ -29,6 +29,12 @@ func (s *Scope) Ask(ctx context.Context, o *teamdir.Outgoing, timeout time.Durat
 	}})
 	short := r.ID.Short(6)
 	switch {
+	case err == nil && r.Reply == nil && s.runsNoMail(to): // what its screen showed then is its mail, or what it makes of a command
+		e := failure.Failed("sent %s, but %s does not answer: it only shows its mail", short, to.Agent).
+			WithHint("with atm run --inject run it runs what you ask; or wait for a reply: atm wait --reply %s", short)
+		e.Exit = failure.ExitTimeout
+		e.Done = map[string]any{"id": r.ID}
+		return r, e
 	case err == nil || !isSent:
 		return r, err
 	case errors.Is(err, context.Canceled) && ctx.Err() == nil:
@@ -42,6 +48,16 @@ func (s *Scope) Ask(ctx context.Context, o *teamdir.Outgoing, timeout time.Durat
 		return r, fmt.Errorf("sent %s, but %w", short, err)
 	}
 	return r, failure.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)
+}
+
+// runsNoMail reports whether a member is a shell or the like, which is only told to read its mail.
+func (s *Scope) runsNoMail(a wire.Address) bool {
+	t, err := s.Root.Team(a.Team)
+	if err != nil || a.Host != "" {
+		return false
+	}
+	m, err := t.Summary(a.Agent)
+	return err == nil && m.RunsNoMail()
 }
 
 // InterruptedWait is the error of an interrupt after a message was sent. kinds are the flags of atm wait that wait on.
