@@ -368,12 +368,13 @@ func TestBrought(t *testing.T) {
 // hooksTell: a message begins one turn, of which hooks tell.
 func (s *team) hooksTell() {
 	// A session of Codex or opencode begins with the first message: whether there are hooks is not
-	// known before that. opencode's plugin opens a moment after its prompt.
+	// known before that, so the first message may be typed.
+	first := s.send("ECHO zero")
+	s.wait("the model to get the first message", func() bool { return len(s.prompts(first)) == 1 })
+	s.idle()
 	if s.program == "opencode" {
 		s.wait("the plugin to take mail", s.isPushed)
 	}
-	s.getsOnce(s.send("ECHO zero"), "ECHO zero")
-	s.idle()
 	before := s.turns()
 	id := s.send("ECHO one")
 	s.getsOnce(id, "ECHO one")
