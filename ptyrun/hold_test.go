@@ -161,9 +161,12 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 		if len(r.fakes(testagent.DialogShown)) > 0 {
 			return true
 		}
-		typed = time.Now()
+		at := time.Now()
 		_, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b[I"), Raw: true})
-		if err != nil && !strings.Contains(err.Error(), "being typed in") {
+		switch {
+		case err == nil:
+			typed = at
+		case !strings.Contains(err.Error(), "being typed in"): // then no key was pressed
 			t.Fatal(err)
 		}
 		return false
