@@ -15,7 +15,6 @@ const (
 	freeAfter      = time.Second           // from a flood's end to returning its memory
 	maxFrame       = time.Second           // after which an open frame counts as closed
 	oldLimit       = 12 * time.Hour        // for which the notice of a limit may have been on the screen of a program that starts
-	stillAfter     = 15                    // times timing.stale without output, until what the title or the progress bar shows was left behind
 	maxStart       = 30 * time.Second      // for a program whose command does not tell its driver
 )
 
@@ -122,14 +121,14 @@ func (p *terminal) refresh() {
 	p.readScreen(p.r.now())
 }
 
-// isStill reports whether the program has written nothing for long.
-func (p *terminal) isStill() bool {
-	return !p.r.now().Before(p.outputAt.Add(stillAfter * p.r.timing.stale))
+// stillAt is when a title or a progress bar that shows work was left behind, if the program writes nothing until then.
+func (p *terminal) stillAt() time.Time {
+	return p.outputAt.Add(reducer.MissedEnd * p.r.timing.stale)
 }
 
 func (p *terminal) look() driver.Look {
 	look := driver.LookAt(p.emulator)
-	look.IsStill = p.isStill()
+	look.IsStill = !p.r.now().Before(p.stillAt())
 	if p.driver.Plain {
 		if group, name := p.Foreground(); group != p.PID() {
 			look.Foreground = name
@@ -147,7 +146,7 @@ func (p *terminal) stepScreen(now time.Time) {
 		p.nextRead, p.readVersion = now, 0
 	}
 	isAround := p.reading.Source == reducer.FromTitle || p.reading.Source == reducer.FromProgress
-	if isAround && p.reading.Activity.IsWork() && !r.mustWait(p.outputAt.Add(stillAfter*r.timing.stale), now) {
+	if isAround && p.reading.Activity.IsWork() && !r.mustWait(p.stillAt(), now) {
 		p.nextRead, p.readVersion = now, 0
 	}
 	if !p.nextRead.IsZero() && !now.Before(p.nextRead) {

@@ -15,9 +15,10 @@ type Claim struct {
 	Declared time.Time // when what it declares last changed; zero: it declares nothing
 }
 
-// missedEnd is how many times StaleAfter a program must be quiet before its turn counts as over although a hook has
-// reported only its start. Claude Code does not report the end of a prompt that another hook refused.
-const missedEnd = 15
+// MissedEnd is how many times StaleAfter a program must be quiet before its turn counts as over although a hook has
+// reported only its start, or its title shows work. Claude Code does not report the end of a prompt that another hook
+// refused.
+const MissedEnd = 15
 
 // Weigh reports whether a claim counts now against what events have said, or else when to weigh it again; zero: not
 // before something changes. staleAfter is StaleAfter, but in tests.
@@ -68,7 +69,7 @@ func (c *Claim) countsBehind(ses *Session, staleAfter time.Duration) (from time.
 	case seen.Word() == WordBlocked, c.Activity == Limited && word == WordIdle:
 		return time.Time{}, true
 	case isOver && word == WordBusy:
-		return later(c.QuietFrom, ses.HeardAt).Add(missedEnd * staleAfter), true
+		return later(c.QuietFrom, ses.HeardAt).Add(MissedEnd * staleAfter), true
 	}
 	return time.Time{}, false
 }

@@ -112,11 +112,16 @@ func (c *Call) HasRunner() bool {
 // the event together with session and kind. It is "" if the tool gives nothing: then an equal text within two seconds
 // is the same event.
 func (c *Call) NewEvent(kind, key string, pairs ...string) wire.Event {
-	id := "hook/" + c.Hash(c.Session, kind, cmp.Or(key, string(c.Raw)))
+	e := c.event(kind, cmp.Or(key, string(c.Raw)), pairs...)
 	if key == "" && !c.IsUnique {
-		id = c.numbered(id, c.isRecent)
+		e.EventID = c.numbered(e.EventID, c.isRecent)
 	}
-	e := wire.Event{Source: "hook", Kind: kind, Session: c.Session, TurnID: c.Turn, EventID: id}
+	return e
+}
+
+// event is NewEvent with a key.
+func (c *Call) event(kind, key string, pairs ...string) wire.Event {
+	e := wire.Event{Source: "hook", Kind: kind, Session: c.Session, TurnID: c.Turn, EventID: "hook/" + c.Hash(c.Session, kind, key)}
 	// A sender of mail learns from the transport whether mail goes out with an answer.
 	e = e.With("transport", cmp.Or(c.Transport, "hook"))
 	for pair := range slices.Chunk(append([]string{"thread_id", c.Thread}, pairs...), 2) {
@@ -148,9 +153,9 @@ func (c *Call) numbered(id string, isSame func(newest *wire.Event) bool) string 
 // AddRepeatable adds an event that may come again at once in the same words. It counts as another event if the session
 // has reported anything else in between.
 func (c *Call) AddRepeatable(kind string, pairs ...string) {
-	e := c.NewEvent(kind, "", pairs...)
-	if id, _, _ := strings.Cut(e.EventID, "."); !c.IsUnique {
-		e.EventID = c.numbered(id, func(newest *wire.Event) bool {
+	e := c.event(kind, string(c.Raw), pairs...)
+	if !c.IsUnique {
+		e.EventID = c.numbered(e.EventID, func(newest *wire.Event) bool {
 			isLater := func(e wire.Event) bool { return e.Seq > newest.Seq }
 			return c.isRecent(newest) && !slices.ContainsFunc(c.recentEvents(), isLater)
 		})
@@ -265,7 +270,7 @@ func (c *Call) EndSession(reason string) {
 	c.EndsSession = true
 	c.InterruptOpen("")
 	// Gemini CLI reports it three times within a tenth of a second.
-	e := c.NewEvent("session_end", cmp.Or(reason, "ended"), "reason", reason)
+	e := c.event("session_end", cmp.Or(reason, "ended"), "reason", reason)
 	e.EventID = c.numbered(e.EventID, c.isRecent)
 	c.Events = append(c.Events, e)
 }

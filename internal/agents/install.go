@@ -104,10 +104,10 @@ func (in *Install) WritableRoot(pointer string) Setting {
 
 // A Key is a value in a TOML file.
 type Key struct {
-	Table, Key string
-	Want       string // the value, or an element of the list that it is; "": the key is not wanted
-	Value      string // as TOML
-	Change     string // for the report
+	Table, Name string
+	Want        string // the value, or an element of the list that it is; "": the key is not wanted
+	Value       string // as TOML
+	Change      string // for the report
 }
 
 // A Dialect is what a program takes in one of its JSON files. A file with anything else it ignores as a whole, or does not

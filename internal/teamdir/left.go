@@ -80,7 +80,7 @@ func (t *Team) left(dir string, brought rootdir.Brought) Left {
 // isInert reports whether nothing goes by a file in a run directory: recordings, a log, the mark of a member of a
 // vendor's own team.
 func isInert(name string) bool {
-	return name == "run.log" || all.Of(name).Name != "" || strings.HasPrefix(name, "screen.") && strings.HasSuffix(name, ".cast")
+	return name == "run.log" || all.Find(name) != nil || strings.HasPrefix(name, "screen.") && strings.HasSuffix(name, ".cast")
 }
 
 // RemoveLeft removes what Left has listed.

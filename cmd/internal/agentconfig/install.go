@@ -168,7 +168,7 @@ func (p *Installer) server(r Request, in *agents.Install) (e edit, notes []strin
 		notes = append(notes, s.NamelessNote)
 	}
 	if s.Format == nil {
-		return tomlFile(in.Path(s.Place), r.Tool, true, []agents.Key{{Table: s.At, Key: "command", Want: words[0], Value: entry, Change: change}}), notes
+		return tomlFile(in.Path(s.Place), r.Tool, true, []agents.Key{{Table: s.At, Name: "command", Want: words[0], Value: entry, Change: change}}), notes
 	}
 	e = jsonFile(in.Path(s.Place), r.Tool, s.Format, hookSet{}, []agents.Setting{{Pointer: s.At, Value: entry, Change: change, KeepsTheirs: true}})
 	e.isServer = true

@@ -41,7 +41,7 @@ func tomlFile(path, tool string, isServer bool, keys []agents.Key) edit {
 			if k.Want == "" || k.isIn(doc) {
 				continue
 			}
-			if list, _ := k.tableIn(was)[k.Key.Key].([]any); list != nil { // our line has the roots of other repositories
+			if list, _ := k.tableIn(was)[k.Name].([]any); list != nil { // our line has the roots of other repositories
 				if !slices.Contains(list, any(k.Want)) {
 					list = append(list, k.Want)
 				}
@@ -51,7 +51,7 @@ func tomlFile(path, tool string, isServer bool, keys []agents.Key) edit {
 				text, changes = more, append(changes, k.Change)
 				continue
 			}
-			lines := strings.ReplaceAll(k.Key.Key+" = "+k.Value, "\n", " and ")
+			lines := strings.ReplaceAll(k.Name+" = "+k.Value, "\n", " and ")
 			note := fmt.Sprintf("%s: atm cannot add to %s: put %s there yourself", f.path, k.Table, lines)
 			if isServer {
 				return errors.New(note)
@@ -67,7 +67,7 @@ func tomlFile(path, tool string, isServer bool, keys []agents.Key) edit {
 
 // addTo returns the text with the key added, "" if that is not possible.
 func (k tomlKey) addTo(text, mark string) string {
-	before, lines, after := endLine(text), k.Key.Key+" = "+k.Value+"\n", ""
+	before, lines, after := endLine(text), k.Name+" = "+k.Value+"\n", ""
 	header := regexp.MustCompile(`(?m)^\[` + regexp.QuoteMeta(k.Table) + `\][ \t]*(#.*)?\r?\n`)
 	if at := header.FindStringIndex(before); at != nil {
 		before, after = before[:at[1]], before[at[1]:]
@@ -126,7 +126,7 @@ func (k tomlKey) tableIn(doc map[string]any) map[string]any {
 }
 
 func (k tomlKey) isIn(doc map[string]any) bool {
-	value := k.tableIn(doc)[k.Key.Key]
+	value := k.tableIn(doc)[k.Name]
 	list, _ := value.([]any)
 	return value == any(k.Want) || slices.Contains(list, any(k.Want))
 }

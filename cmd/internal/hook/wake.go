@@ -17,7 +17,8 @@ const (
 
 	wakeOnce = 4 * time.Second // two wakes within that time are one
 
-	// A program that has just started may first be noted by its other hook, and has a prompt to begin with.
+	// A program that has just started may first be noted by its other hook, may have a prompt to begin with, and one that does
+	// not know such hooks waits for this one.
 	startTime, startIdle = 20 * time.Second, 2 * time.Second
 )
 
@@ -42,7 +43,7 @@ func (c *call) wake(ctx context.Context) (exit int, err error) {
 			return 0, err
 		}
 		may, isIdle := c.o.Wakes()
-		if !may && !(isStart && time.Since(began) < startTime) {
+		if !may && !isStart || isStart && time.Since(began) >= startTime {
 			return 0, nil
 		}
 		isIdle = isIdle && may && !(isStart && time.Since(began) < startIdle)

@@ -73,8 +73,8 @@ func plan(in *agents.Install) (files []agents.File, notes []string) {
 		{Path: filepath.Join(dir, "hooks.json"), Format: hooksForm, HasHooks: true, NamesAgent: true},
 		{Path: filepath.Join(dir, "rules", "atm.rules"), Comment: "#", Body: rules, Change: agents.Allowed(agents.Verbs)},
 		{Path: filepath.Join(dir, "config.toml"), Keys: []agents.Key{
-			{Table: "sandbox_workspace_write", Key: "writable_roots", Want: in.Root, Value: "[" + agents.Quoted(in.Root) + "]", Change: "writable in the sandbox: " + in.Root},
-			{Table: "shell_environment_policy.set", Key: "ATM_AGENT", Want: in.Agent, Value: agents.Quoted(in.Agent), Change: "ATM_AGENT is " + in.Agent + " here, for the shell tool"},
+			{Table: "sandbox_workspace_write", Name: "writable_roots", Want: in.Root, Value: "[" + agents.Quoted(in.Root) + "]", Change: "writable in the sandbox: " + in.Root},
+			{Table: "shell_environment_policy.set", Name: "ATM_AGENT", Want: in.Agent, Value: agents.Quoted(in.Agent), Change: "ATM_AGENT is " + in.Agent + " here, for the shell tool"},
 		}},
 	}, notes
 }
