@@ -34,8 +34,6 @@ type Vendor struct {
 	Wakes bool
 	// EnvFile is the variable that has, for a hook that begins a session, the file with variables for the session's commands; "": none.
 	EnvFile string
-	// Unshared starts a session without the server that all sessions share else, which runs their hooks; nil: there is no such server.
-	Unshared []string
 	// Marks are the variables that the program sets for the processes that it starts.
 	Marks []string
 
@@ -70,7 +68,8 @@ func (s *Session) IsIdle() bool { return s.Activity == reducer.Idle }
 // A Server has the conversations (threads) of all programs of a person's. It runs their hooks and commands with the
 // environment of whoever started it.
 type Server struct {
-	Thread string // the variable that names the thread to a command
+	Unshared []string // starts a session without it
+	Thread   string   // the variable that names the thread to a command
 
 	IsOne  func(arguments []string) bool // whether a process with these is a server
 	Socket func(environ []string) (path string, err error)

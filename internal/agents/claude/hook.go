@@ -1,4 +1,3 @@
-// Package claude is all that is Claude Code's: what its hooks say and are answered.
 package claude
 
 import (
@@ -21,28 +20,6 @@ var provesReceipt = map[string]bool{
 	"UserPromptSubmit": true, "Stop": true, "PreToolUse": true, "PostToolUse": true, "PostToolUseFailure": true, "PostToolBatch": true,
 	"PermissionRequest": true, "PermissionDenied": true, "Elicitation": true, "ElicitationResult": true,
 }
-
-// Vendor is Claude Code.
-var Vendor = &agents.Vendor{
-	Name:          "claude",
-	Marks:         []string{"CLAUDECODE"},
-	Configuration: configuration,
-	Parsers:       map[string]func(*agents.Call){"claude": parse},
-	Answer:        answer,
-	Decide:        decide,
-	ProjectDir:    "CLAUDE_PROJECT_DIR", // it runs a hook where the agent has gone with cd
-	Entry:         entry,
-	EnvFile:       "CLAUDE_ENV_FILE",
-	Wakes:         true,
-	Activity:      activity,
-	Session:       session,
-	IsScript: func(getenv func(string) string, _ func() []string) bool {
-		return getenv(entry) != "" && getenv(entry) != "cli"
-	},
-	Edits: map[string]string{"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"},
-}
-
-const entry = "CLAUDE_CODE_ENTRYPOINT"
 
 // parse parses a hook call of Claude Code (2.1). All events of one prompt have its prompt_id, which becomes the turn's
 // id. There is no hook for an interrupt: it shows when a new prompt, the session's end or an idle prompt finds the turn

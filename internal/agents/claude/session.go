@@ -1,12 +1,3 @@
-// Package claude reaches a Claude Code that its person started: it reads what Claude Code says of its sessions, and puts
-// text into a session's inbox socket.
-//
-//	~/.claude/sessions/PID.json   the session of each process; CLAUDE_CONFIG_DIR takes the place of ~/.claude
-//	messagingSocketPath           the session's inbox, from version 2.1.224 on
-//
-// All of that is untrusted. A session counts only if its file is small and this user's, names the process that the file
-// is named after, and that process still runs, is this user's and was started when the file says. A socket counts only
-// if nobody else can reach it, and the kernel says that the session's process listens on it.
 package claude
 
 import (
@@ -22,10 +13,22 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
+
+// What Claude Code says of its sessions, and where their inboxes are:
+//
+//	~/.claude/sessions/PID.json   the session of each process; CLAUDE_CONFIG_DIR takes the place of ~/.claude
+//	messagingSocketPath           the session's inbox, from version 2.1.224 on
+//
+// All of that is untrusted. A session counts only if its file is small and this user's, names the process that the file
+// is named after, and that process still runs, is this user's and was started when the file says. A socket counts only
+// if nobody else can reach it, and the kernel says that the session's process listens on it.
 
 // ErrNoSession is the error for a process of which Claude Code says nothing.
 var ErrNoSession = errors.New("no such session of Claude Code")
@@ -189,4 +192,33 @@ func reason(err error) string {
 		err = failed.Err
 	}
 	return wire.Clip(err.Error(), 200)
+}
+
+// session returns what a process of Claude Code says of itself.
+func session(pid int) (*agents.Session, error) {
+	s, err := Find(ConfigDir(process.Environment(pid)), pid)
+	if err != nil {
+		return nil, err
+	}
+	says := &agents.Session{
+		ID: s.ID, Activity: reducer.Unknown, Since: time.UnixMilli(s.StatusAt), WaitingFor: s.WaitingFor,
+		// Older ones end their turn with it; and 2.1.332 shows its model twice why it may not stop.
+		TakesContextAtStop: s.IsSince(2, 1, 197),
+		Open: func(mode string) (delivery.Way, error) {
+			s.Mode = mode
+			return Way{Session: s}, s.MayTake()
+		},
+	}
+	switch s.Status {
+	case Idle, Shell:
+		says.Activity = reducer.Idle
+	case Busy:
+		says.Activity = reducer.Thinking
+	case Waiting:
+		says.Activity = reducer.AwaitingInput
+		if s.WaitingFor == "permission prompt" {
+			says.Activity = reducer.Confirming
+		}
+	}
+	return says, nil
 }

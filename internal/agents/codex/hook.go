@@ -1,4 +1,3 @@
-// Package codex is all that is Codex's: what its hooks say and are answered.
 package codex
 
 import (
@@ -10,21 +9,6 @@ import (
 	"github.com/agentteammail/atm/internal/agents/claude"
 	"github.com/agentteammail/atm/wire"
 )
-
-// Vendor is Codex. "codex-notify" is its older way: it runs a program at the end of a turn, with JSON as an argument.
-var Vendor = &agents.Vendor{
-	Name:          name,
-	Marks:         []string{"CODEX_SANDBOX", "CODEX_THREAD_ID"},
-	Configuration: configuration,
-	Parsers:       map[string]func(*agents.Call){"codex": parse, "codex-notify": parseNotify},
-	Answer:        func(c *agents.Call, text string) any { return c.Document(text) },
-	Server:        &agents.Server{Thread: "CODEX_THREAD_ID", IsOne: isServer, Socket: socket, Shows: shows},
-	Unshared:      []string{"codex", "--no-daemon"},
-	IsScript: func(_ func(string) string, arguments func() []string) bool {
-		return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains([]string{"exec", "e", "review"}, word) })
-	},
-	Edits: map[string]string{"apply_patch": "command"},
-}
 
 // parse parses a hook call of Codex (0.169), whose hooks are like those of Claude Code: every event of a turn has its
 // turn_id, and there is an event for an interrupt. A session is a thread. Failures are not reported.

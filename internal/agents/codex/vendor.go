@@ -1,55 +1,23 @@
-// Package codex is what atm knows of OpenAI's Codex; package appserver below it speaks with its server.
+// Package codex is all that is Codex's: what its hooks say and are answered, what is installed, and which server its threads
+// share. Package appserver below it speaks with that.
 package codex
 
 import (
-	"errors"
-	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/internal/agents"
 )
 
-const (
-	name   = "codex"
-	server = "app-server" // its argument
-)
-
-// notShown are arguments of a program of Codex that shows no thread of the shared server.
-var notShown = []string{server, "--no-daemon", "--remote", "exec", "e", "review", "mcp-server", "exec-server", "login", "queue"}
-
-func isServer(args []string) bool {
-	return len(args) > 1 && filepath.Base(args[0]) == name && slices.Contains(args[1:], server)
-}
-
-// socket returns the path of the socket of the server that a program of Codex uses. The server need not run.
-func socket(environ []string) (string, error) {
-	its := process.Variables(environ)
-	home := its["CODEX_HOME"]
-	if home == "" {
-		home = filepath.Join(its["HOME"], ".codex")
-	}
-	if !filepath.IsAbs(home) {
-		return "", errors.New("find codex's server: its program has neither CODEX_HOME nor HOME")
-	}
-	return filepath.Join(home, "app-server-control", "app-server-control.sock"), nil
-}
-
-func shows(pid int, args []string, its map[string]string, env func(string) string) (dir string, ok bool) {
-	isNone := slices.ContainsFunc(args[1:], func(arg string) bool { return slices.Contains(notShown, arg) })
-	if isNone || its["CODEX_HOME"] != env("CODEX_HOME") {
-		return "", false
-	}
-	dir = process.Dir(pid)
-	for i, arg := range args {
-		if (arg == "-C" || arg == "--cd") && i+1 < len(args) {
-			arg = "--cd=" + args[i+1]
-		}
-		if to, ok := strings.CutPrefix(arg, "--cd="); ok && filepath.IsAbs(to) {
-			dir = to
-		} else if ok {
-			dir = filepath.Join(dir, to)
-		}
-	}
-	return dir, true
+// Vendor is Codex. "codex-notify" is its older way: it runs a program at the end of a turn, with JSON as an argument.
+var Vendor = &agents.Vendor{
+	Name:          name,
+	Marks:         []string{"CODEX_SANDBOX", "CODEX_THREAD_ID"},
+	Configuration: configuration,
+	Parsers:       map[string]func(*agents.Call){"codex": parse, "codex-notify": parseNotify},
+	Answer:        func(c *agents.Call, text string) any { return c.Document(text) },
+	Server:        &agents.Server{Unshared: []string{name, "--no-daemon"}, Thread: "CODEX_THREAD_ID", IsOne: isServer, Socket: socket, Shows: shows},
+	IsScript: func(_ func(string) string, arguments func() []string) bool {
+		return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains([]string{"exec", "e", "review"}, word) })
+	},
+	Edits: map[string]string{"apply_patch": "command"},
 }

@@ -1,29 +1,13 @@
-// Package gemini is all that is Gemini CLI's: what its hooks say and are answered.
 package gemini
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/agentteammail/atm/internal/agents"
 )
 
 // noAnswer is the response that Gemini CLI reports if the turn was cut off before the first word.
 const noAnswer = "[no response text]"
-
-// Vendor is Gemini CLI.
-var Vendor = &agents.Vendor{
-	Name:          "gemini",
-	Marks:         []string{"GEMINI_CLI"},
-	Configuration: configuration,
-	Parsers:       map[string]func(*agents.Call){"gemini": parse},
-	Answer:        answer,
-	ProjectDir:    "GEMINI_PROJECT_DIR",
-	IsScript: func(_ func(string) string, arguments func() []string) bool {
-		return slices.ContainsFunc(arguments(), func(word string) bool { return word == "-p" || word == "--prompt" })
-	},
-	Edits: map[string]string{"replace": "file_path", "write_file": "file_path"},
-}
 
 // answer says "deny" where Claude Code's form has other words.
 func answer(c *agents.Call, text string) any {

@@ -206,7 +206,7 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 		h.err = errors.Join(h.err, h.scope.SavePolicy())
 	}
 	h.err = errors.Join(h.err, h.noteProgram(session, isNew))
-	if isByHand && h.vendor.Unshared != nil {
+	if isByHand && h.vendor.Server != nil {
 		h.err = errors.Join(h.err, h.follow(session.ID))
 	}
 	if !isNew {
@@ -235,7 +235,7 @@ func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 func (h *hookCall) ofRun(p *teamdir.Program) {
 	run, _ := runinfo.Read(h.scope.Team.Dir(), h.scope.Me.Agent())
 	p.Run = run.Run
-	if info, ok := process.Find(run.PID); ok && h.vendor.Unshared != nil {
+	if info, ok := process.Find(run.PID); ok && h.vendor.Server != nil {
 		p.PID, p.Start = info.PID, info.Start
 	}
 }

@@ -41,21 +41,15 @@ func waitForAnswer(ctx context.Context, s *app.Scope, v *agents.Vendor, p *agent
 	}
 	program, _ := process.Program()
 	q := question.Question{ID: p.ID, Tool: p.Tool, Prompt: p.Prompt, Rule: rule, Event: p.Event, Options: v.Options}
+	seen := func() reducer.Activity { return reducer.Unknown }
+	if v.Activity != nil {
+		seen = v.Activity(ctx, program.PID)
+	}
 	now := func() reducer.Activity {
 		if program.PID != 0 && !program.IsRunning() {
 			return reducer.Exited
 		}
-		return reducer.Unknown
-	}
-	if look := v.Activity; look != nil {
-		isRunning := now
-		seen := look(ctx, program.PID)
-		now = func() reducer.Activity {
-			if a := isRunning(); a == reducer.Exited {
-				return a
-			}
-			return seen()
-		}
+		return seen()
 	}
 	_, err := question.Wait(ctx, s.Team, s.Me, q, question.Options{
 		Program: program,

@@ -23,7 +23,7 @@ import (
 // acts for nobody if that cannot be told. warning is for the person then.
 func findCaller(g *app.Given, v *agents.Vendor, word string, read func() ([]byte, error)) (p teamdir.Program, warning string, err error) {
 	p = teamdir.ThisProgram(word)
-	if v.Unshared == nil || os.Getenv("ATM_RUN") != "" {
+	if v.Server == nil || os.Getenv("ATM_RUN") != "" {
 		return p, "", nil
 	}
 	found, _, err := rootdir.Find(g.Place())
@@ -70,7 +70,7 @@ func findCaller(g *app.Given, v *agents.Vendor, word string, read func() ([]byte
 			slices.Sort(names)
 			warning += ", and here it may be " + strings.Join(names, " or ")
 		}
-		warning += ". It gets no mail. To begin one under a name: ATM_AGENT=NAME " + strings.Join(v.Unshared, " ")
+		warning += ". It gets no mail. To begin one under a name: ATM_AGENT=NAME " + strings.Join(v.Server.Unshared, " ")
 	}
 	return p, warning, nil
 }

@@ -1,0 +1,23 @@
+// Package opencode is all that is OpenCode's: what its plugin says and is answered, and what is installed.
+package opencode
+
+import (
+	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/teams/policy"
+)
+
+// Vendor is OpenCode.
+var Vendor = &agents.Vendor{
+	Name:          "opencode",
+	Marks:         []string{"OPENCODE"},
+	Configuration: configuration,
+	Parsers:       map[string]func(*agents.Call){"opencode": parse},
+	Answer:        func(c *agents.Call, text string) any { return answer(c, text) },
+	Decide:        func(_ *agents.Call, v agents.Verdict) any { return busAnswer{v.Option, v.Why()} },
+	Options: []policy.Option{
+		{ID: "once", Label: "Allow once", Kind: "allow_once"},
+		{ID: "always", Label: "Allow always", Kind: "allow_always"},
+		{ID: "reject", Label: "Reject", Kind: "reject_once"},
+	},
+	Edits: map[string]string{"edit": "filePath", "write": "filePath", "apply_patch": "patchText", "patch": "patchText"},
+}
