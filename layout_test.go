@@ -29,7 +29,7 @@ var layers = strings.Fields(
 		// Messages.
 		"mailbox/letter mailbox/eventlog internal/maildir internal/handover watcher mailbox " +
 		// What events and messages say: an agent's state, its sessions, its past.
-		"reducer session reducer/history " +
+		"reducer reducer/ask session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
 		"ptyrun/process ptyrun/control ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
 		"internal/queue teams/policy internal/agents internal/agents/claude internal/agents/codex/appserver internal/agents/codex " +

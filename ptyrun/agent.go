@@ -9,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // An agent is one start of the agent's program, as the loop, the gates and the outcomes know it: it takes a text, which
@@ -35,7 +36,7 @@ type agent interface {
 	// interrupt ends the turn, in steps with driver.InterruptPause between them. press chooses an option of the question, or
 	// says why it cannot.
 	interrupt(step int) (isMore bool)
-	press(q *Question, o driver.Option) error
+	press(q *question, o ask.Option) error
 }
 
 // A terminalAgent is an agent that draws a screen and gets keys. The runner asks onTerminal for it.

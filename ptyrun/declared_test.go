@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -70,15 +71,10 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// A program that declares that it waits is blocked, also if its screen shows no dialog. Nothing is typed meanwhile, and
-// no rule answers.
+// A program that declares that it waits is blocked, also if its screen shows no dialog. Nothing is typed meanwhile.
 func TestDeclaredBlocked(t *testing.T) {
 	t.Parallel()
 	r := declaring(t, "claude")
-	r.opt.Decide = func(driver.Dialog) Decision {
-		t.Error("a rule was asked about a declaration")
-		return Allow
-	}
 	r.run().wait("the prompt", r.said("idle declared"))
 	r.wait("the first message to be read", r.read(r.send("WAIT [answered] THINK 100ms SAY over")))
 	r.wait("it to be blocked", r.said("confirming declared"))
@@ -86,7 +82,7 @@ func TestDeclaredBlocked(t *testing.T) {
 	if s, err := r.status(); err != nil || s.Gate != control.GateDialog || s.State != "confirming" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := r.client().Answer(context.Background(), control.AnswerRequest{}); err == nil {
+	if _, err := r.client().Answer(context.Background(), ask.Answer{}); err == nil {
 		t.Error("a declaration was answered")
 	}
 	if !r.unread(id) || len(r.questions()) > 0 {
@@ -105,10 +101,10 @@ func TestDeclaredDialog(t *testing.T) {
 	r.run().wait("the prompt", r.said("idle declared"))
 	for _, answer := range []func(c *control.Client) (control.Outcome, error){
 		func(c *control.Client) (control.Outcome, error) {
-			return c.Answer(t.Context(), control.AnswerRequest{})
+			return c.Answer(t.Context(), ask.Answer{})
 		},
 		func(c *control.Client) (control.Outcome, error) {
-			return c.Answer(t.Context(), control.AnswerRequest{Deny: true})
+			return c.Answer(t.Context(), ask.Answer{Deny: true})
 		},
 		func(c *control.Client) (control.Outcome, error) { // a person presses Escape
 			return c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b"), Raw: true})

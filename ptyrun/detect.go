@@ -6,6 +6,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -183,7 +184,7 @@ func (p *terminal) jiggle() {
 func (p *terminal) stepQuestion(now time.Time) {
 	r, d, asked, hold := p.r, p.reading.Dialog, "", p.r.timing.settle
 	if r.question != nil {
-		asked = r.question.Dialog.Fingerprint
+		asked = r.question.Fingerprint
 	}
 	if p.reading.Source == reducer.FromDeclared && !p.isAsking() {
 		hold = 0 // what it declares of its turn, which counts at once, comes after the answer
@@ -203,12 +204,12 @@ func (p *terminal) isAsking() bool {
 	return p.reading.Dialog != nil || p.reading.Activity == reducer.Confirming
 }
 
-func (p *terminal) ask(d driver.Dialog) {
+func (p *terminal) ask(d ask.Question) {
 	if q := p.r.question; q != nil && q.pressed != nil {
 		p.r.closeQuestion(p.afterAnswer(q, reducer.Thinking)) // it was answered, and the program asks the next one
 	}
 	before := p.r.state.Session().Activity
-	p.r.openQuestion(&Question{Dialog: d}, wire.Event{Source: source})
+	p.r.openQuestion(&question{Question: d}, wire.Event{Source: source})
 	if before != p.reading.Activity { // not from one dialog to another
 		p.report(before, p.reading)
 	}
@@ -222,12 +223,12 @@ func (p *terminal) questionGone() {
 }
 
 // afterAnswer returns what the agent does after the answer to a question, if its screen shows now an activity.
-func (p *terminal) afterAnswer(q *Question, now reducer.Activity) reducer.Activity {
+func (p *terminal) afterAnswer(q *question, now reducer.Activity) reducer.Activity {
 	shown := p.r.state.Session()
 	switch {
 	case p.r.state.HasHooks() && shown.Word() != reducer.WordBlocked:
 		return shown.Activity
-	case !p.isReady && q.Dialog.Kind != "permission":
+	case !p.isReady && q.Dialog != "permission":
 		return reducer.Starting // a dialog at the start belongs to no turn
 	case hasEndedTurn(now):
 		return reducer.Thinking // whether the answer ended the turn is known when the prompt has been stable
@@ -383,7 +384,7 @@ func hasEndedTurn(a reducer.Activity) bool { return a == reducer.Idle || a == re
 // showsWork reports whether the screen shows that a text was accepted. A program that asks something is working, too.
 func showsWork(rd driver.Reading) bool { return rd.Activity.IsWork() || rd.Dialog != nil }
 
-func fingerprint(d *driver.Dialog) string {
+func fingerprint(d *ask.Question) string {
 	if d == nil {
 		return ""
 	}

@@ -2,7 +2,6 @@ package ptyrun
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,37 +9,28 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Question is a dialog on the agent's screen, as a request that somebody may answer.
-type Question struct {
-	ID     wire.ID // also of the message to the lead
-	Dialog driver.Dialog
+// question is what the agent asks, as a request that somebody may answer.
+type question struct {
+	ask.Question
+	rule policy.Decision // what the owner's rules say; "": they do not see it
 
-	source    string           // of its events
-	asked     string           // its ID for a speaker
-	then      reducer.Activity // what a speaker does when it has an answer
-	pressed   *driver.Option   // while its effect is awaited
-	pressedBy string
-	closed    chan struct{} // closed when the dialog is gone
-}
-
-// Options returns the options as JSON; nil: there are none.
-func (q *Question) Options() json.RawMessage {
-	if len(q.Dialog.Options) == 0 {
-		return nil
-	}
-	data, _ := json.Marshal(q.Dialog.Options) // strings: cannot fail
-	return data
+	source  string           // of its events
+	asked   string           // its ID for a speaker
+	then    reducer.Activity // what a speaker does when it has an answer
+	pressed *ask.Option      // while its effect is awaited
+	by      string           // who has pressed it
+	closed  chan struct{}    // closed when it is gone
 }
 
 const (
 	answerTimeout = 3 * time.Second // for a dialog to disappear after its answer
 	pressTimeout  = 2 * time.Second // beyond timing.personQuiet, until a key may be pressed
-	byRule        = "a rule"
 )
 
 var (
@@ -50,50 +40,46 @@ var (
 
 // openQuestion appends a question, as e which its kind and fields are added to, and has a rule answer it, or else
 // notifies the lead.
-func (r *runner) openQuestion(q *Question, e wire.Event) {
+func (r *runner) openQuestion(q *question, e wire.Event) {
 	r.closeQuestion("")
-	q.ID, q.source, q.closed = wire.NewID(), e.Source, make(chan struct{})
+	q.ID, q.Agent, q.Kind, q.Since, q.Running = string(wire.NewID()), r.Box.Agent(), reducer.Permission, r.now(), true
+	q.source, q.closed = e.Source, make(chan struct{})
 	r.question = q
 	r.abandonGiving("a dialog came up")
-	d := q.Dialog
 	e.Kind = "confirm_required"
-	e = e.With("id", string(q.ID)).With("prompt", d.Prompt)
-	if d.Kind == "question" {
-		e.Kind = "waiting_for_input"
+	if q.Dialog == "question" {
+		e.Kind, q.Kind = "waiting_for_input", reducer.Question
 	}
-	if options := q.Options(); options != nil {
-		e = e.With("options", options)
+	e = e.With("id", q.ID).With("prompt", q.Prompt)
+	if len(q.Options) > 0 {
+		e = e.With("options", q.Options)
 	}
-	r.append(e, "tool", d.Tool, "input", d.Input, "dialog", d.Kind)
-	if o := r.ruledOption(d); o == nil {
+	r.append(e, "tool", q.Tool, "input", q.Input, "dialog", q.Dialog)
+	if o := q.ruledOption(); o == nil {
 		r.notifyOfQuestion(q)
 	} else { // when the question is in the log: the events of the answer must come after it
 		r.events.do(func() { r.post(func() { r.wg.Go(func() { r.answerByRule(q, *o) }) }) })
 	}
 }
 
-// ruledOption returns the option that a rule chooses; nil: none. An unknown tool matches no rule, not even one for all
-// tools.
-func (r *runner) ruledOption(d driver.Dialog) *driver.Option {
-	if d.Kind != "permission" || d.Tool == "" || r.Decide == nil {
-		return nil
-	}
-	switch r.Decide(d) {
-	case Allow:
-		return firstOption(d.Options, driver.Option.AllowsOnce)
-	case Deny:
-		return firstOption(d.Options, driver.Option.Denies)
+// ruledOption returns the option that a rule chooses; nil: none.
+func (q *question) ruledOption() *ask.Option {
+	switch q.rule {
+	case policy.Allow:
+		return firstOption(q.Options, ask.Option.AllowsOnce)
+	case policy.Deny:
+		return firstOption(q.Options, ask.Option.Denies)
 	}
 	return nil
 }
 
 // answerByRule presses a rule's option. If that is not possible, the lead is notified. It runs beside the loop.
-func (r *runner) answerByRule(q *Question, o driver.Option) {
+func (r *runner) answerByRule(q *question, o ask.Option) {
 	err := r.Box.Store().MayAct(r.ctx)
 	if err != nil {
 		r.post(r.askMayAct)
 	} else {
-		_, err = r.answer(byRule, func(now *Question) (driver.Option, error) {
+		_, err = r.answer(ask.ByRule, func(now *question) (ask.Option, error) {
 			if now != q {
 				return o, errQuestionGone
 			}
@@ -107,8 +93,8 @@ func (r *runner) answerByRule(q *Question, o driver.Option) {
 	})
 }
 
-func (r *runner) notifyOfQuestion(q *Question) {
-	if asked := *q; r.NotifyLead != nil {
+func (r *runner) notifyOfQuestion(q *question) {
+	if asked := q.Question; r.NotifyLead != nil {
 		r.notify("telling the lead about a question", func() error { return r.NotifyLead(context.Background(), asked) })
 	}
 }
@@ -122,7 +108,7 @@ func (r *runner) notify(what string, tell func() error) {
 	})
 }
 
-func firstOption(options []driver.Option, fits func(driver.Option) bool) *driver.Option {
+func firstOption(options []ask.Option, fits func(ask.Option) bool) *ask.Option {
 	if i := slices.IndexFunc(options, fits); i >= 0 {
 		return &options[i]
 	}
@@ -142,28 +128,24 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	}
 	close(q.closed)
 	if r.WithdrawNotice != nil {
-		r.notify("withdrawing a question", func() error { return r.WithdrawNotice(context.Background(), q.ID) })
+		r.notify("withdrawing a question", func() error { return r.WithdrawNotice(context.Background(), wire.ID(q.ID)) })
 	}
 }
 
-func (r *runner) appendAnswered(q *Question, now reducer.Activity) {
-	e := wire.Event{Kind: "state_change", Source: q.source}.With("previous", string(r.state.Session().Activity)).With("new", string(now)).With("id", string(q.ID))
+func (r *runner) appendAnswered(q *question, now reducer.Activity) {
+	e := wire.Event{Kind: "state_change", Source: q.source}.With("previous", string(r.state.Session().Activity)).With("new", string(now)).With("id", q.ID)
 	if o := q.pressed; o == nil {
 		r.append(e)
 	} else {
-		decision := "approve"
-		if o.Denies() {
-			decision = "reject"
-		}
-		r.append(e, "answer", o.Label, "by", q.pressedBy, "option_id", o.ID, "decision", decision)
+		r.append(e, "answer", o.Label, "by", q.by, "option_id", o.ID, "decision", ask.Answer{Deny: o.Denies()}.Decision())
 	}
 }
 
 // answer presses the option that choose returns for the current question, as soon as that is possible, and returns when
 // the dialog is gone. An option without effect is never pressed again, because the program may still read its key,
 // perhaps as the answer to the next dialog. It runs beside the loop.
-func (r *runner) answer(by string, choose func(q *Question) (driver.Option, error)) (label string, err error) {
-	var q *Question
+func (r *runner) answer(by string, choose func(q *question) (ask.Option, error)) (label string, err error) {
+	var q *question
 	for until := time.Now().Add(r.timing.personQuiet + pressTimeout); ; time.Sleep(r.timing.idle / 5) {
 		label, err = inLoop(r, func() (string, error) {
 			if q != nil && q != r.question {
@@ -196,7 +178,7 @@ func (r *runner) answer(by string, choose func(q *Question) (driver.Option, erro
 }
 
 // press has the agent get an option, if it still asks that.
-func (r *runner) press(q *Question, o driver.Option, by string) error {
+func (r *runner) press(q *question, o ask.Option, by string) error {
 	if r.prog == nil {
 		return errNotRunning
 	}
@@ -208,87 +190,54 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 		return errQuestionGone
 	case q.pressed != nil:
 		return refused("somebody is already answering it") // its key may still be unread: no second one after it
-	case sinceKey < r.timing.personQuiet && by == byRule, sinceKey < r.timing.idle:
+	case sinceKey < r.timing.idle:
 		return notNow("a person is typing in it")
 	}
 	if err := r.prog.press(q, o); err != nil {
 		return err
 	}
-	q.pressed, q.pressedBy = &o, by
+	q.pressed, q.by = &o, by
 	r.recording.Marker("answer:" + o.Label + " by " + by)
 	return nil
 }
 
-// wantedOption returns the option that a request asks for. Nothing that is not on the screen as a whole is allowed.
-func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
-	if err := r.checkAnswerable(q, req.ID); err != nil {
-		return driver.Option{}, err
+// wantedOption returns the option that an answer means. Nothing that is not on the screen as a whole is allowed.
+func (r *runner) wantedOption(q *question, a ask.Answer) (ask.Option, error) {
+	if err := r.checkAnswerable(q, a.ID); err != nil {
+		return ask.Option{}, err
 	}
-	o, err := r.chosenOption(q, req)
-	if err == nil && q.Dialog.IsCut && !o.Denies() {
+	if len(q.Options) == 0 && !(a.Deny && a.Option == "") {
+		return ask.Option{}, onlyAtTerminal("its options cannot be read: no key was pressed")
+	}
+	o, err := q.Pick(a)
+	why, _ := errors.AsType[*ask.PickError](err)
+	switch {
+	case why != nil && why.Option == "" && a.Option == "":
+		return o, usage(why.Message, r.tryByHand())
+	case why != nil && why.Option == "":
+		return o, usage(why.Message, tryScreen)
+	case why != nil:
+		return o, usage(why.Message+": no key was pressed", control.Try{Op: "answer", Option: why.Option, Deny: why.Deny})
+	case q.Cut && !o.Denies():
 		return o, refused("part of what it asks is not on its screen: no key was pressed", r.tryByHand())
 	}
-	return o, err
-}
-
-// chosenOption returns the option that a request names. It refuses one that does the opposite of the request, and to
-// reject with one that is not known to deny; a question of kind "question" accepts any option.
-func (r *runner) chosenOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
-	if req.Option == "" {
-		return r.unnamedOption(q, req.Deny)
-	}
-	o := firstOption(q.Dialog.Options, func(o driver.Option) bool { return o.ID == req.Option })
-	switch {
-	case o == nil:
-		return driver.Option{}, usage("no such option; it offers: "+q.listOptions(), tryScreen)
-	case req.Deny && !o.Denies():
-		return *o, usage(fmt.Sprintf("%q does not say no: no key was pressed", o.ID+" "+o.Label), control.Try{Op: "answer", Option: o.ID})
-	case !req.Deny && o.Denies() && q.Dialog.Kind != "question":
-		return *o, usage(fmt.Sprintf("%q says no: no key was pressed", o.ID+" "+o.Label), control.Try{Op: "answer", Option: o.ID, Deny: true})
-	}
-	return *o, nil
+	return o, nil
 }
 
 // checkAnswerable returns an error if q, the open question, is not the one with that id ("": any), or not to be
 // answered.
-func (r *runner) checkAnswerable(q *Question, id string) error {
+func (r *runner) checkAnswerable(q *question, id string) error {
 	switch {
 	case q == nil && r.prog != nil && r.prog.state().isDialog:
 		return notNow("a dialog is only just coming up")
 	case q == nil:
 		return refused("it is not asking anything")
-	case !strings.HasSuffix(string(q.ID), id):
-		return refused(fmt.Sprintf("that question is closed; the open one is %s", q.ID.Short(6)))
-	case reducer.IsForTerminal(q.Dialog.Kind):
+	case !strings.HasSuffix(q.ID, id):
+		return refused(fmt.Sprintf("that question is closed; the open one is %s", q.Short()))
+	case reducer.IsForTerminal(q.Dialog):
 		return onlyAtTerminal("it asks something that only a person at its terminal may answer")
 	}
 	return nil
-}
-
-// unnamedOption returns the one option that allows, or that denies.
-func (r *runner) unnamedOption(q *Question, denies bool) (driver.Option, error) {
-	choose := q.Dialog.Allowing
-	if denies {
-		choose = q.Dialog.Denying
-	}
-	o, isFound := choose()
-	switch {
-	case isFound:
-		return o, nil
-	case len(q.Dialog.Options) == 0:
-		return o, onlyAtTerminal("its options cannot be read: no key was pressed")
-	case denies:
-		return o, usage("none of its options says no: "+q.listOptions(), r.tryByHand())
-	}
-	return o, usage("which one? "+q.listOptions(), control.Try{Op: "answer", Option: q.Dialog.Options[0].ID})
-}
-
-func (q *Question) listOptions() string {
-	var labels []string
-	for _, o := range q.Dialog.Options {
-		labels = append(labels, o.ID+" "+o.Label)
-	}
-	return strings.Join(labels, ", ")
 }
 
 // locked is the code of an error that time alone may end.

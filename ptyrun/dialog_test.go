@@ -1,7 +1,6 @@
 package ptyrun
 
 import (
-	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -27,15 +25,15 @@ func TestDialogIsAnswered(t *testing.T) {
 			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })
 			q := r.questions()[0]
-			if q.Dialog.Kind != "permission" || q.Dialog.Tool != "Bash" || !strings.Contains(q.Dialog.Input, "touch made.txt") {
-				t.Errorf("asked %+v", q.Dialog)
+			if q.Dialog != "permission" || !strings.Contains(q.Prompt, "touch made.txt") {
+				t.Errorf("asked %+v", q)
 			}
 			id := r.send("and this")
 			time.Sleep(400 * time.Millisecond)
 			if !r.unread(id) || len(r.fakes(testagent.DialogKey)) > 0 {
 				t.Fatal("something was typed into a dialog")
 			}
-			out, err := r.client().Answer(t.Context(), control.AnswerRequest{ID: string(q.ID), By: "alice"})
+			out, err := r.client().Answer(t.Context(), ask.Answer{ID: q.ID, By: "alice"})
 			if err != nil || out.Done != "answered" {
 				t.Fatalf("%+v, %v", out, err)
 			}
@@ -61,7 +59,7 @@ func TestDialogIsDenied(t *testing.T) {
 			r.run().idle()
 			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })
-			if out, err := r.client().Answer(t.Context(), control.AnswerRequest{Deny: true, By: "alice"}); err != nil {
+			if out, err := r.client().Answer(t.Context(), ask.Answer{Deny: true, By: "alice"}); err != nil {
 				t.Fatalf("%+v, %v", out, err)
 			}
 			denied := time.Now()
@@ -74,115 +72,6 @@ func TestDialogIsDenied(t *testing.T) {
 	}
 }
 
-// A rule presses nothing before the question is in the log, or the end of the turn might come first there.
-func TestRuleWaitsForTheLog(t *testing.T) {
-	t.Parallel()
-	r, decided := newRig(t), make(chan bool, 1)
-	locked := filepath.Join(r.opt.Dir, "locked")
-	r.fake(testagent.Options{Model: "until [ -e " + locked + " ]; do sleep 0.02; done; echo 'CONFIRM [git status]'"})
-	r.opt.Decide = func(driver.Dialog) Decision { decided <- true; return Allow }
-	r.run().idle()
-	r.wait("it to be read", r.read(r.send("How does it stand?")))
-	lock, err := r.store.Locks().Lock(t.Context(), "bob.events", lockfile.Exclusive, time.Minute, nil)
-	if err = cmp.Or(err, os.WriteFile(locked, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	<-decided
-	time.Sleep(300 * time.Millisecond)
-	if len(r.fakes(testagent.Answered)) > 0 {
-		t.Error("answered before it was told")
-	}
-	lock.Unlock()
-	r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })
-	r.wait("the end", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "turn_completed") })
-}
-
-// The owner's rules answer first.
-func TestRules(t *testing.T) {
-	for decision, want := range map[Decision]string{Allow: "yes", Deny: "no"} {
-		t.Run(string(decision), func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t).fake(testagent.Options{})
-			r.opt.Decide = func(d driver.Dialog) Decision {
-				if d.Tool == "Bash" && d.Input == "git status" {
-					return decision
-				}
-				return Ask
-			}
-			r.run().idle()
-			r.send("CONFIRM [git status]")
-			r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })
-			es, _ := testagent.ReadLog(r.log)
-			if got := es.Of(testagent.Answered)[0].Option; got != want {
-				t.Errorf("option %q", got)
-			}
-			if len(r.questions()) > 0 {
-				t.Error("the lead was told")
-			}
-		})
-	}
-	t.Run("asked for by hand", func(t *testing.T) { // whoever asked is gone
-		t.Parallel()
-		r, waits := newRig(t).fake(testagent.Options{}), quick
-		waits.personQuiet = 2 * time.Second
-		r.opt.timing, r.opt.Decide = &waits, func(driver.Dialog) Decision { return Allow }
-		r.run().idle()
-		if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [make test]"), Enter: true}); err != nil {
-			t.Fatal(err)
-		}
-		r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })
-		if len(r.questions()) > 0 {
-			t.Error("the lead was told")
-		}
-	})
-	t.Run("the same again", func(t *testing.T) { // each is a separate question
-		t.Parallel()
-		const n = 6
-		r := newRig(t).fake(testagent.Options{})
-		r.opt.Decide = func(driver.Dialog) Decision { return Allow }
-		r.run().idle()
-		r.send(strings.Repeat("CONFIRM [make test]\n", n))
-		// If one were taken for the first one, nobody would answer it, and the lead would be told.
-		r.wait("the answers", func() bool { return len(r.fakes(testagent.Answered)) == n })
-		if len(r.questions()) > 0 || len(r.fakes(testagent.DialogKey)) > 0 {
-			t.Errorf("asked %v, pressed %v", r.questions(), r.fakes(testagent.DialogKey))
-		}
-	})
-	t.Run("ask", func(t *testing.T) {
-		t.Parallel()
-		r := newRig(t).fake(testagent.Options{})
-		r.opt.Decide = func(d driver.Dialog) Decision { return Ask }
-		r.run().idle()
-		r.send("CONFIRM [git push]")
-		r.wait("the question", func() bool { return len(r.questions()) == 1 })
-		time.Sleep(300 * time.Millisecond)
-		if got := r.fakes(testagent.Answered); len(got) > 0 {
-			t.Errorf("answered %q", got)
-		}
-	})
-}
-
-// A rule's key is pressed once, whatever its effect: a program that hangs may read a second one as the answer to its
-// next question. Then people are asked.
-func TestRulePressesOnce(t *testing.T) {
-	t.Parallel()
-	screen, err := filepath.Abs("../testdata/screens/claude-confirming.bin")
-	must(t, err)
-	r := newRig(t)
-	keys := filepath.Join(r.opt.Dir, "keys")
-	r.program("claude", "sh", "-c", `stty raw -echo; cat "$1"; exec cat >"$2"`, "sh", screen, keys)
-	gates := quick
-	gates.personQuiet = 3 * time.Second // as long as a key might be pressed again
-	r.opt.timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
-	r.run()
-	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	time.Sleep(2 * quick.idle)
-	pressed, err := os.ReadFile(keys)
-	if keys := strings.TrimPrefix(string(pressed), "\x1b[?62;22c"); err != nil || keys != "1" {
-		t.Errorf("pressed %q, %v", keys, err)
-	}
-}
-
 // A menu that a person opened in the program blocks mail, and is answered at its terminal only.
 func TestMenuIsNotAnswered(t *testing.T) {
 	t.Parallel()
@@ -192,11 +81,11 @@ func TestMenuIsNotAnswered(t *testing.T) {
 	keys := filepath.Join(r.opt.Dir, "keys")
 	r.program("claude", "sh", "-c", `stty raw -echo; : >"$2"; cat "$1"; exec cat >"$2"`, "sh", screen, keys)
 	gates := quick
-	r.opt.timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
+	r.opt.timing = &gates
 	r.run()
 	id := r.send("hello")
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	for _, req := range []control.AnswerRequest{{}, {Option: "2"}, {Deny: true}} {
+	for _, req := range []ask.Answer{{}, {Option: "2"}, {Deny: true}} {
 		req.By = "alice"
 		if _, err := r.client().Answer(t.Context(), req); err == nil || !strings.Contains(err.Error(), "only a person at its terminal") || !saysToTry(err, tryAttach) {
 			t.Errorf("%+v: %v", req, err)
@@ -267,14 +156,14 @@ func TestTrustIsNotAnswered(t *testing.T) {
 			t.Parallel()
 			r, gates := newRig(t).fake(o), quick
 			gates.firstIdle = 5 * time.Second // the dialog may be late
-			r.opt.timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
+			r.opt.timing = &gates
 			r.run()
 			id := r.send("hello")
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })
-			if k := r.questions()[0].Dialog.Kind; k != "trust" {
+			if k := r.questions()[0].Dialog; k != "trust" {
 				t.Errorf("kind %q", k)
 			}
-			if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err == nil {
+			if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err == nil {
 				t.Error("it was answered")
 			}
 			if !r.unread(id) || len(r.fakes(testagent.Answered)) > 0 || len(r.fakes(testagent.Typed)) > 0 {
@@ -296,7 +185,7 @@ func TestPermissionBeforeReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err != nil {
+	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
 		t.Fatal(err)
 	}
 	r.wait("the turn to go on", r.has(`state_change new="thinking"`))
@@ -314,7 +203,7 @@ func TestAnswerTooEarly(t *testing.T) {
 		s, err := r.status()
 		return err == nil && s.State == "confirming"
 	})
-	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err != nil {
+	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -330,7 +219,7 @@ func TestAnswerAfterTyping(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err != nil {
+	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -343,7 +232,7 @@ func TestOtherDialog(t *testing.T) {
 	r.wait("the question", func() bool { return len(r.questions()) >= 1 })
 	first := r.questions()[0]
 	r.wait("another question", func() bool { return len(r.questions()) == 2 })
-	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{ID: string(first.ID), By: "alice"}); err == nil {
+	if _, err := r.client().Answer(t.Context(), ask.Answer{ID: first.ID, By: "alice"}); err == nil {
 		t.Error("the first was answered")
 	}
 	if got := r.fakes(testagent.Answered); len(got) > 0 {
@@ -361,7 +250,7 @@ func TestDialogVanishes(t *testing.T) {
 		s, err := r.status()
 		return err == nil && s.Gate != control.GateDialog
 	})
-	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err == nil || !strings.Contains(err.Error(), "it is not asking anything") {
+	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err == nil || !strings.Contains(err.Error(), "it is not asking anything") {
 		t.Error(err)
 	}
 	if got := r.fakes(testagent.Answered); len(got) > 0 {
@@ -376,14 +265,14 @@ func TestAnswerBeforeTheNextDialog(t *testing.T) {
 stty raw -echo opost; ask a.txt; head -c 1 >/dev/null; ask b.txt; sleep 60`
 	r := newRig(t).program("claude", "bash", "-c", script).run()
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err != nil {
+	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
 		t.Fatal(err)
 	}
 	r.wait("the next", func() bool { return len(r.questions()) == 2 })
 	r.wait("who answered", func() bool { // the log is written after the screen
 		all, err := r.bob.Log().Newest(1 << 20)
 		return err == nil && slices.ContainsFunc(all, func(e wire.Event) bool {
-			return e.Field("id") == string(r.questions()[0].ID) && e.Field("by") == "alice"
+			return e.Field("id") == r.questions()[0].ID && e.Field("by") == "alice"
 		})
 	})
 }

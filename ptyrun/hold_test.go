@@ -17,8 +17,8 @@ import (
 	"github.com/agentteammail/atm/internal/queue"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -142,44 +142,6 @@ while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; do
 		t.Fatal(err)
 	}
 	r.wait("one more try", func() bool { return starts() > control.MaxTries+1 })
-}
-
-// A rule's answer waits until a person stops typing.
-func TestRuleGivesWayToAPerson(t *testing.T) {
-	t.Parallel()
-	gates := quick
-	gates.idle = time.Second
-	r := newRig(t).fake(testagent.Options{Profile: "claude"})
-	r.opt.timing = &gates
-	r.opt.Decide = func(driver.Dialog) Decision { return Allow }
-	r.run().idle()
-	r.send("THINK 400ms CONFIRM [make test]")
-	r.wait("the submit", func() bool { return len(r.fakes(testagent.Submitted)) > 0 })
-	c := r.client()
-	var typed time.Time // the last key was not pressed before
-	r.wait("the dialog", func() bool {
-		if len(r.fakes(testagent.DialogShown)) > 0 {
-			return true
-		}
-		at := time.Now()
-		_, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b[I"), Raw: true})
-		switch {
-		case err == nil:
-			typed = at
-		case !strings.Contains(err.Error(), "being typed in"): // then no key was pressed
-			t.Fatal(err)
-		}
-		return false
-	})
-	r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })
-	es, err := testagent.ReadLog(r.log)
-	must(t, err)
-	if d := es.Of(testagent.Answered)[0].At.Sub(typed); d < gates.idle*8/10 {
-		t.Errorf("answered %s after a person's last key", d)
-	}
-	if q := r.questions(); len(q) > 0 {
-		t.Errorf("the lead was told of %+v", q)
-	}
 }
 
 // A return key for a draft does not answer a dialog that came up meanwhile.
@@ -484,7 +446,7 @@ func TestAnsweredInTheLog(t *testing.T) {
 	r.wait("the question", r.has("confirm_required"))
 	release, answered := r.lock("events"), make(chan error, 1)
 	go func() {
-		_, err := r.client().Answer(t.Context(), control.AnswerRequest{Option: "1", By: "me"})
+		_, err := r.client().Answer(t.Context(), ask.Answer{Option: "1", By: "me"})
 		answered <- err
 	}()
 	r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })

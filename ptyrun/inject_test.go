@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -24,7 +25,7 @@ func TestTurnHasItsID(t *testing.T) {
 	r := newRig(t).fake(testagent.Options{}).run().idle()
 	r.send("CONFIRM [touch made.txt]")
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err != nil {
+	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
 		t.Fatal(err)
 	}
 	r.wait("the turn's end", r.has("turn_idle"))

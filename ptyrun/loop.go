@@ -63,7 +63,7 @@ type runner struct {
 	beside     beside
 	root       rootState
 	lastAnswer string     // the last one that a terminal reported, by whichever program
-	question   *Question  // that the agent asks
+	question   *question  // that the agent asks
 	follower   Follower   // of Options.Follow
 	unlogged   []unlogged // events that did not come back from the log yet
 

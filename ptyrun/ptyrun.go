@@ -16,8 +16,8 @@
 //     and leaves the message unread.
 //   - A turn that no hook and no protocol reports has an id from its start until the program is idle; its thread is the
 //     run.
-//   - A question is answered only by one of the owner's rules or by somebody authorized, and only while the agent still
-//     asks it. A dialog about trust in a directory is never answered.
+//   - A question is answered only by somebody authorized, or by one of the owner's rules if the agent has said in words of
+//     its own what it asks, and only while it still asks it. A dialog about trust in a directory is never answered.
 //   - What a screen shows is a claim, which the reducer weighs against what the program's hooks report; what counts is
 //     appended as an event.
 //   - When Wait returns, every process that the agent started is gone.
@@ -36,7 +36,7 @@
 // One turn: the queue names a message to deliver (stepQueue, stepMail). When the gate opens, the message is claimed and given
 // by the best way (giveNext, way), and the table of package delivery says what follows from what happens to it then
 // (happened). A terminal types the text, submits it and sees it go, and then reports the start of the turn (accepted); its
-// screen is read as it is drawn, and what has been stable is reported; a dialog becomes a Question until it is gone; endTurn
+// screen is read as it is drawn, and what has been stable is reported; a dialog becomes a question until it is gone; endTurn
 // reports the end of the turn with the response that the driver cuts out of the screen. A speaker tells all of this itself.
 //
 // Where to look:
@@ -71,6 +71,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -85,11 +86,6 @@ const Body, Pointer, Execute, Off Inject = "body", "pointer", "run", "off"
 type Restart string
 
 const Never, OnCrash, Always Restart = "never", "on-crash", "always"
-
-// Decision is what a rule says about a permission request.
-type Decision string
-
-const Allow, Deny, Ask Decision = "allow", "deny", "ask"
 
 // Options say what to run, and how. Only Command is required.
 type Options struct {
@@ -123,16 +119,13 @@ type Options struct {
 	// none.
 	SharesDir func() (string, error)
 
-	// Decide applies the owner's rules as they were when the runner started. Nil: a person is asked everything.
-	Decide func(driver.Dialog) Decision
-
 	// Authorize is control.Handler's CheckRight. Nil: whoever reaches the socket has every right.
 	Authorize func(right control.Right, pid int, by string) error
 
 	// NotifyLead sends the lead a question that no rule answered, and WithdrawNotice withdraws it. Remind sends what is
 	// due about overdue answers: notices to the lead and, if the agent is idle, reminders to it. Edited is told of each
 	// file that an agent with the Agent Client Protocol has edited. Each may block, and may be nil.
-	NotifyLead     func(ctx context.Context, q Question) error
+	NotifyLead     func(ctx context.Context, q ask.Question) error
 	WithdrawNotice func(ctx context.Context, id wire.ID) error
 	Remind         func(ctx context.Context, isIdle bool) error
 	Edited         func(ctx context.Context, path string) error

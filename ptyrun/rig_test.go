@@ -22,6 +22,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -58,7 +59,7 @@ type rig struct {
 	state reducer.State
 
 	mu    sync.Mutex
-	asked []Question
+	asked []ask.Question
 	done  chan struct{}
 	exit  Exit
 	err   error
@@ -82,7 +83,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
 	r.opt = Options{
 		Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, timing: &quick,
-		NotifyLead: func(_ context.Context, q Question) error {
+		NotifyLead: func(_ context.Context, q ask.Question) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.asked = append(r.asked, q)
@@ -274,7 +275,7 @@ func (r *rig) idle() *rig {
 	return r
 }
 
-func (r *rig) questions() []Question {
+func (r *rig) questions() []ask.Question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.asked)

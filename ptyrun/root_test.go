@@ -12,7 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // strangers has the rig's root be a stranger's as long as it is true.
@@ -33,12 +33,11 @@ func (r *rig) gate() control.Gate {
 	return s.Gate
 }
 
-// While the store may not act, no mail is typed and no rule answers; the runner says so once, and goes on by itself.
+// While the store may not act, no mail is typed; the runner says so once, and goes on by itself.
 func TestStranger(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	is := strangers(r)
-	r.opt.Decide = func(driver.Dialog) Decision { return Allow }
 	began := r.opt.Dir + "/began"
 	r.fake(testagent.Options{Model: "touch " + began + "; until [ -e " + began + ".on ]; do sleep 0.02; done; echo 'CONFIRM [git status]'"})
 	r.run().idle()
@@ -48,12 +47,12 @@ func TestStranger(t *testing.T) {
 	is.Store(true)
 	must(t, os.WriteFile(began+".on", nil, 0o600))
 	r.wait("the question for a person", func() bool { return len(r.questions()) == 1 })
-	r.wait("the runner to say so", r.has("stream_error"))
-	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{}); err != nil { // its client has asked
+	if _, err := r.client().Answer(t.Context(), ask.Answer{}); err != nil { // its client has asked
 		t.Fatal(err)
 	}
 	r.wait("the end of the turn", r.has("turn_completed"))
 	second := r.send("the second")
+	r.wait("the runner to say so", r.has("stream_error"))
 	r.wait("the gate to be shut", func() bool { return r.gate() == control.GateStranger })
 	if !r.unread(second) || len(r.fakes(testagent.Submitted)) != 1 {
 		t.Errorf("typed: %q", r.fakes(testagent.Submitted))

@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 var (
@@ -135,7 +136,7 @@ func (r *runner) typePrompt(ctx context.Context, req control.TypeRequest) (done 
 }
 
 // checkTyping returns an error if a text may not be typed while the agent asks something, perhaps d: it may be an answer.
-func (r *runner) checkTyping(req control.TypeRequest, d *driver.Dialog) error {
+func (r *runner) checkTyping(req control.TypeRequest, d *ask.Question) error {
 	if len(req.Text) > 1 && !req.Raw { // else it may be the key of an answer
 		return refused("these keys would answer its question: nothing was typed", control.Try{Op: "answer"}, tryAttach, tryRaw)
 	}
@@ -143,7 +144,7 @@ func (r *runner) checkTyping(req control.TypeRequest, d *driver.Dialog) error {
 		return nil
 	}
 	right := control.Answer
-	if req.By == "" || d.Kind == "question" { // a person's keys, as at an attached terminal
+	if req.By == "" || d.Dialog == "question" { // a person's keys, as at an attached terminal
 		right = control.Keys
 	}
 	return r.CheckRight(right, req.PID, req.By)
@@ -159,8 +160,8 @@ func (r *runner) CheckRight(right control.Right, pid int, by string) error {
 	return nil
 }
 
-func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.Outcome, error) {
-	label, err := r.answer(req.By, func(q *Question) (driver.Option, error) { return r.wantedOption(q, req) })
+func (r *runner) Answer(_ context.Context, req ask.Answer) (control.Outcome, error) {
+	label, err := r.answer(req.By, func(q *question) (ask.Option, error) { return r.wantedOption(q, req) })
 	if err == nil {
 		r.awaitLogged(answerTimeout)
 	}

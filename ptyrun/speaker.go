@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -95,14 +96,14 @@ func (s *speaker) handle(e acp.Event) {
 		s.showEvent(e.Log)
 	case e.Asked != nil:
 		event := wire.Event{Source: fromACP, Session: s.session, TurnID: r.state.Session().Turn.ID}
-		if e.Asked.ToolCallID != "" {
-			event = event.With("tool_call_id", e.Asked.ToolCallID)
+		if e.Asked.Call != "" {
+			event = event.With("tool_call_id", e.Asked.Call)
 		}
-		r.show(r.transcript.print(markAsked, r.askedText(&e.Asked.Dialog)))
-		r.openQuestion(&Question{Dialog: e.Asked.Dialog, asked: e.Asked.ID, then: e.Asked.Then}, event)
+		r.show(r.transcript.print(markAsked, r.askedText(&e.Asked.Question)))
+		r.openQuestion(&question{Question: e.Asked.Question, rule: e.Asked.Rule, asked: e.Asked.ID, then: e.Asked.Then}, event)
 	case e.Closed != "":
 		if q != nil && q.asked == e.Closed && q.pressed != nil {
-			r.show(r.transcript.print(markNote, fmt.Sprintf("%s, by %s", q.pressed.Label, cmp.Or(q.pressedBy, "a person"))))
+			r.show(r.transcript.print(markNote, fmt.Sprintf("%s, by %s", q.pressed.Label, cmp.Or(q.by, "a person"))))
 			r.closeQuestion(q.then)
 		} else if q != nil && q.asked == e.Closed { // it was withdrawn: the change comes as an event
 			r.closeQuestion("")
@@ -145,13 +146,13 @@ func (s *speaker) showEvent(e *wire.Event) {
 const maxAsked = 4 << 10 // bytes of a question that are shown; atm pending has it whole
 
 // askedText shows people a question, and how to answer it.
-func (r *runner) askedText(d *driver.Dialog) string {
-	lines, name := []string{d.Kind, wire.Clip(d.Prompt, maxAsked)}, r.Box.Agent()
+func (r *runner) askedText(d *ask.Question) string {
+	lines, name := []string{d.Dialog, wire.Clip(d.Prompt, maxAsked)}, r.Box.Agent()
 	if d.Input != d.Prompt && d.Input != "" {
 		lines = append(lines, wire.Clip(d.Input, maxAsked))
 	}
 	how := fmt.Sprintf("atm approve %s, or atm reject %[1]s", name)
-	if _, hasOne := d.Allowing(); !hasOne {
+	if _, err := d.Pick(ask.Answer{}); err != nil {
 		how = fmt.Sprintf("atm approve %s N", name)
 	}
 	for _, o := range d.Options {
@@ -175,7 +176,7 @@ func (s *speaker) state() agentState {
 		ways: control.Ways{Prompt: "protocol", Interrupt: "protocol", Answer: "protocol"},
 	}
 	if q := s.r.question; q != nil {
-		is.detail, is.isAsking, is.isDialog, is.cancels = q.Dialog.Kind, true, true, q.Dialog.Kind == "permission"
+		is.detail, is.isAsking, is.isDialog, is.cancels = q.Dialog, true, true, q.Dialog == "permission"
 	}
 	return is
 }
@@ -226,7 +227,7 @@ func (s *speaker) interrupt(int) (isMore bool) {
 	return false
 }
 
-func (s *speaker) press(q *Question, o driver.Option) error {
+func (s *speaker) press(q *question, o ask.Option) error {
 	err := s.Answer(q.asked, o.ID)
 	if errors.Is(err, acp.ErrGone) {
 		return errQuestionGone

@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -288,7 +289,7 @@ func (h *Handle) Interrupt(ctx context.Context) error {
 // or "" for the one that allows what is asked, once.
 func (h *Handle) Answer(ctx context.Context, question, option string) error {
 	return until(ctx, func() error {
-		_, err := h.r.Answer(ctx, control.AnswerRequest{ID: question, Option: option})
+		_, err := h.r.Answer(ctx, ask.Answer{ID: question, Option: option})
 		return err
 	})
 }
@@ -296,7 +297,7 @@ func (h *Handle) Answer(ctx context.Context, question, option string) error {
 // Reject answers what the agent asks with the option that says no.
 func (h *Handle) Reject(ctx context.Context, question string) error {
 	return until(ctx, func() error {
-		_, err := h.r.Answer(ctx, control.AnswerRequest{ID: question, Deny: true})
+		_, err := h.r.Answer(ctx, ask.Answer{ID: question, Deny: true})
 		return err
 	})
 }

@@ -111,7 +111,6 @@ func (l *life) live() error {
 		Mail: &Mail{box: s.Box("bob"), hold: hold}, Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
 		Env:    append(append(os.Environ(), env...), "ATM_RUN="+l.Run, "TERM=xterm-256color"),
 		Inject: Body, Restart: l.Restart, timing: &quick,
-		Decide: func(driver.Dialog) Decision { return Allow },
 	}
 	o.Mail.state.Seq = seq
 	exit, err := run(ctx, o)
@@ -183,8 +182,6 @@ func TestStressKills(t *testing.T) {
 				mark := fmt.Sprintf("number %d.%d;", s, n)
 				body := mark + " Pong, please."
 				switch testround.Rand.IntN(8) {
-				case 0:
-					body = mark + " CONFIRM [make test]"
 				case 1:
 					body = mark + " THINK 200ms"
 				case 2:

@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // terminal is an agent on a PTY: what it says is read from its screen by a driver, and it is told by typing.
@@ -195,7 +196,7 @@ func (p *terminal) state() agentState {
 		isReady: p.isReady, hasLines: !p.emulator.Modes().Alt, hasDraft: rd.Draft != "", isAsking: p.isAsking(), isDialog: rd.Dialog != nil, isOurs: p.turn.isOurs,
 	}
 	if rd.Dialog != nil {
-		s.detail = rd.Dialog.Kind
+		s.detail = rd.Dialog.Dialog
 	}
 	return s
 }
@@ -350,16 +351,16 @@ func (p *terminal) typeKeys(keys []byte, done func(n int, err error)) {
 }
 
 // press presses an option, if its dialog is still on the screen.
-func (p *terminal) press(q *Question, o driver.Option) error {
+func (p *terminal) press(q *question, o ask.Option) error {
 	switch {
 	case !p.frameSince.IsZero():
 		return notNow("it is redrawing its screen")
-	case fingerprint(p.reading.Dialog) != q.Dialog.Fingerprint:
+	case fingerprint(p.reading.Dialog) != q.Fingerprint:
 		return notNow("its screen shows no such dialog any more")
 	}
 	// Use the keys as they are now: arrow keys count from the option that is selected.
 	if d := p.reading.Dialog; d != nil {
-		if fresh := firstOption(d.Options, func(f driver.Option) bool { return f.ID == o.ID }); fresh != nil {
+		if fresh := firstOption(d.Options, func(f ask.Option) bool { return f.ID == o.ID }); fresh != nil {
 			o = *fresh
 		}
 	}

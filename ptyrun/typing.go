@@ -168,7 +168,7 @@ func (p *terminal) isAccepted(g *giving, now time.Time) (e delivery.Event, why s
 		return delivery.Silent, string(control.GateStopping)
 	}
 	if r.returnGate() != "" {
-		if d := p.reading.Dialog; d != nil && reducer.IsForTerminal(d.Kind) {
+		if d := p.reading.Dialog; d != nil && reducer.IsForTerminal(d.Dialog) {
 			return delivery.Silent, "a dialog came up and may have got the return key"
 		}
 		return p.accepted(g) // it was idle, so the dialog belongs to this text's turn

@@ -33,8 +33,8 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -191,7 +191,7 @@ func memberOf(m teamdir.Member) Member {
 }
 
 // Pending lists what waits for a person's answer, the oldest first. With an error it lists what it could read.
-func (t *Team) Pending(ctx context.Context) ([]policy.Question, error) {
+func (t *Team) Pending(ctx context.Context) ([]ask.Question, error) {
 	questions, err := t.in.PendingQuestions(ctx)
 	return questions, translate(err)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -222,7 +223,7 @@ func (s *stage) Interrupt(context.Context) (control.Outcome, error) {
 	return s.did("interrupted", "interrupt")
 }
 
-func (s *stage) Answer(_ context.Context, r control.AnswerRequest) (control.Outcome, error) {
+func (s *stage) Answer(_ context.Context, r ask.Answer) (control.Outcome, error) {
 	o, err := s.did("answered", "answer %s option=%q deny=%v by=%s", wire.ID(r.ID).Short(6), r.Option, r.Deny, r.By)
 	o.Detail = "Yes"
 	return o, err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // A Vendor is a coding agent that atm knows more of than its screen. What it does not have is nil.
@@ -38,7 +38,7 @@ type Vendor struct {
 	Marks []string
 
 	// Options are the answers that the program takes to a request for a permission; nil: yes or no.
-	Options []policy.Option
+	Options []ask.Option
 	// Activity returns a function that says what a program, which waits for an answer, is seen to do; nil: nothing is seen.
 	Activity func(ctx context.Context, pid int) func() reducer.Activity
 

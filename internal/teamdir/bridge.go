@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -128,7 +128,7 @@ type Rows struct {
 // from another host.
 type Row struct {
 	Member
-	Questions []policy.Question `json:"questions,omitempty"`
+	Questions []ask.Question `json:"questions,omitempty"`
 }
 
 func (r *Rows) isFresh() bool { return time.Since(r.ReceivedAt).Abs() <= rowsMaxAge }
@@ -220,7 +220,7 @@ func (r *Rows) localize(row Row) Member {
 	} else if skew < -maxClockSkew {
 		m.Clock = letter.Span(-skew) + " behind"
 	}
-	m.Questions = slices.DeleteFunc(row.Questions, func(q policy.Question) bool {
+	m.Questions = slices.DeleteFunc(row.Questions, func(q ask.Question) bool {
 		return q.Kind != reducer.Permission && q.Kind != reducer.Question && q.Kind != reducer.ClientTool
 	})
 	for i := range m.Questions {

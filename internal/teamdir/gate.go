@@ -8,7 +8,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // This file says what keeps mail from a member, from evidence only.
@@ -75,7 +75,7 @@ func (m *Member) HasHooks() bool { return m.Transport == "hook" }
 // StateDetail describes the state's detail to people, for the middle of a line.
 func (m *Member) StateDetail() string {
 	if w := m.WaitingOn; w != nil && w.Dialog != "trust" && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
-		q := policy.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
+		q := ask.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
 		return q.Brief(80)
 	}
 	said := strings.TrimSuffix(strings.TrimSuffix(m.Detail, m.note), "; ")

@@ -16,7 +16,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -51,18 +51,18 @@ type Member struct {
 	ReadAt *time.Time `json:"read_at,omitempty"` // of the newest message_read or injected event
 	Inject string     `json:"inject,omitempty"`  // how its runner hands over mail: body, pointer, run, off; "": unknown
 
-	Running    bool              `json:"-"` // the runner lock is held
-	RunnerGone bool              `json:"-"` // its runner was killed
-	Runner     control.Status    `json:"-"` // what its runner answers
-	RunnerErr  error             `json:"-"` // why its runner does not answer
-	source     reducer.Source    // of the turn
-	heardAt    time.Time         // and when that was last heard
-	Started    time.Time         `json:"-"` // when a runner last started its program
-	Programs   []Program         `json:"-"` // that people have started under its name, and that still run
-	Questions  []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
-	EventsErr  error             `json:"-"` // an *UnreadableError if its events cannot be read
-	note       string            // the end of Detail that is atm's own
-	AtPrompt   reducer.Word      `json:"-"` // State but for a question on the session channel, which holds up no mail; "": State
+	Running    bool           `json:"-"` // the runner lock is held
+	RunnerGone bool           `json:"-"` // its runner was killed
+	Runner     control.Status `json:"-"` // what its runner answers
+	RunnerErr  error          `json:"-"` // why its runner does not answer
+	source     reducer.Source // of the turn
+	heardAt    time.Time      // and when that was last heard
+	Started    time.Time      `json:"-"` // when a runner last started its program
+	Programs   []Program      `json:"-"` // that people have started under its name, and that still run
+	Questions  []ask.Question `json:"-"` // what is open in all sessions of its program; none while it is off
+	EventsErr  error          `json:"-"` // an *UnreadableError if its events cannot be read
+	note       string         // the end of Detail that is atm's own
+	AtPrompt   reducer.Word   `json:"-"` // State but for a question on the session channel, which holds up no mail; "": State
 }
 
 // OtherHost says from which host a row came; zero: from this one.

@@ -1,6 +1,7 @@
 package teamdir
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,21 +13,9 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
-
-// DialogRequest is a question on an agent's screen; its JSON is the payload of the message to the lead.
-type DialogRequest struct {
-	ID      wire.ID         `json:"-"`    // of the question and of the message
-	Kind    string          `json:"kind"` // permission, trust, question, unknown
-	Prompt  string          `json:"prompt"`
-	Tool    string          `json:"tool,omitempty"`
-	Input   string          `json:"input,omitempty"` // what the tool is about to do
-	Options json.RawMessage `json:"options,omitempty"`
-
-	HasNoScreen bool `json:"-"` // atm does not run the program
-}
 
 // PermissionReply is the payload of a permission_reply, the answer to a question.
 type PermissionReply struct {
@@ -37,41 +26,47 @@ type PermissionReply struct {
 	Reason   string    `json:"reason,omitempty"`
 }
 
-// NotifyRequest sends a question on an agent's screen to its answerer. Without one, only `atm pending` shows it.
-func (t *Team) NotifyRequest(ctx context.Context, agent *maildir.Box, q DialogRequest, origin *wire.Origin) error {
+// NotifyRequest sends a question of an agent to its answerer, as the message id. Without one, only `atm pending` shows it.
+func (t *Team) NotifyRequest(ctx context.Context, agent *maildir.Box, q ask.Question, id wire.ID, origin *wire.Origin) error {
 	name := agent.Agent()
 	to, err := t.answerer(name)
 	if to == "" || err != nil {
 		return err
 	}
-	payload, err := json.Marshal(q)
+	payload, err := json.Marshal(struct {
+		Kind    string       `json:"kind"` // permission, trust, question, unknown
+		Prompt  string       `json:"prompt"`
+		Tool    string       `json:"tool,omitempty"`
+		Input   string       `json:"input,omitempty"` // what the tool is about to do
+		Options []ask.Option `json:"options,omitempty"`
+	}{cmp.Or(q.Dialog, "permission"), q.Prompt, q.Tool, q.Input, q.Options})
 	if err != nil {
 		return err
 	}
 	title, text := letter.FirstLine(q.Prompt, 200), q.Prompt
-	if what := q.Tool + ": " + q.Input; q.Tool != "" {
+	if what := q.Tool + ": " + cmp.Or(q.Input, q.Prompt); q.Tool != "" {
 		title = letter.FirstLine(what, 200)
 		if title != what { // else the subject says it
 			text = what + "\n" + text
 		}
 	}
 	option := ""
-	if q.Kind == "question" { // only an option answers it
+	if q.Dialog == "question" { // only an option answers it
 		option = " OPTION"
-		for _, o := range policy.ParseOptions(q.Options, false) {
+		for _, o := range q.Options {
 			text += "\n" + letter.OneLine(o.ID+" "+o.Label, 200)
 		}
 	}
 	answer := fmt.Sprintf("atm approve %s%s, or atm reject %s --reason \"…\"", name, option, name)
-	if !q.HasNoScreen {
+	if q.Running {
 		answer += fmt.Sprintf("; atm screen %s shows it", name)
 	}
-	if reducer.IsForTerminal(q.Kind) {
+	if reducer.IsForTerminal(q.Dialog) {
 		answer = fmt.Sprintf("Only a person at its terminal may answer that: atm attach %s", name)
 	}
 	asked, _ := (&letter.Renderer{}).Body(text, 0, 0) // below what atm says, and told from it
 	_, err = t.sendTo(ctx, agent, to, &wire.Message{
-		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, title),
+		ID: id, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, title),
 		Body: answer + "\n" + string(asked), Payload: payload, Origin: origin,
 	})
 	return err

@@ -18,7 +18,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -150,7 +150,7 @@ func (c *Commands) eventAppended(name wire.Name, e *wire.Event) {
 func detailOf(s *reducer.State) string {
 	if requests := s.Requests(); len(requests) > 0 {
 		w := requests[0]
-		q := policy.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
+		q := ask.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
 		return q.Brief(200)
 	}
 	return InWords(s.Word(), s.Session().Detail)

@@ -12,24 +12,24 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Pending returns everything that waits for a person's answer, oldest first: the questions of these members, except those
 // of which more will be known in a moment, and the local drafts. With an *UnreadableError it returns what could be read.
-func (t *Team) Pending(ctx context.Context, members []Member) ([]policy.Question, error) {
+func (t *Team) Pending(ctx context.Context, members []Member) ([]ask.Question, error) {
 	all, err := t.pending(ctx, members)
-	return slices.DeleteFunc(all, func(q policy.Question) bool { return !q.IsWhole(time.Now()) }), err
+	return slices.DeleteFunc(all, func(q ask.Question) bool { return !q.IsWhole(time.Now()) }), err
 }
 
-func (t *Team) pending(ctx context.Context, members []Member) ([]policy.Question, error) {
+func (t *Team) pending(ctx context.Context, members []Member) ([]ask.Question, error) {
 	out, err := t.Drafts(ctx)
 	for _, m := range members {
 		out, err = append(out, m.Questions...), errors.Join(err, m.EventsErr)
 	}
-	slices.SortStableFunc(out, func(a, b policy.Question) int { return a.Since.Compare(b.Since) })
+	slices.SortStableFunc(out, func(a, b ask.Question) int { return a.Since.Compare(b.Since) })
 	if err != nil {
 		err = &UnreadableError{err}
 	}
@@ -37,28 +37,28 @@ func (t *Team) pending(ctx context.Context, members []Member) ([]policy.Question
 }
 
 // PendingQuestions returns what waits for an answer of all members, also those on other hosts, and also what is not whole.
-func (t *Team) PendingQuestions(ctx context.Context) ([]policy.Question, error) {
+func (t *Team) PendingQuestions(ctx context.Context) ([]ask.Question, error) {
 	members, err := t.Members(ctx)
 	out, unreadable := t.pending(ctx, members)
 	return out, cmp.Or(err, unreadable)
 }
 
 // Questions returns the open questions of a member.
-func (t *Team) Questions(name wire.Name) ([]policy.Question, error) {
+func (t *Team) Questions(name wire.Name) ([]ask.Question, error) {
 	m, err := t.Summary(name)
 	return m.Questions, cmp.Or(err, m.EventsErr)
 }
 
-func (t *Team) questions(m *Member, requests []reducer.Waiting) (out []policy.Question) {
+func (t *Team) questions(m *Member, requests []reducer.Waiting) (out []ask.Question) {
 	for _, w := range requests {
-		out = append(out, policy.Question{
+		out = append(out, ask.Question{
 			ID: w.ID, Agent: m.Name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
-			Options: policy.ParseOptions(w.Options, w.IsOnWire), Since: w.Since.UTC(), Cut: w.IsIncomplete,
+			Options: ask.ParseOptions(w.Options, w.IsOnWire), Since: w.Since.UTC(), Cut: w.IsIncomplete,
 			Running: m.Running, Call: w.ToolCallID, ByWire: w.IsOnWire && !m.Running, OnChannel: w.IsOnChannel,
 			Served: !m.Running && t.isServed(m.Name, w.ID),
 		})
 	}
-	if slices.ContainsFunc(out, func(q policy.Question) bool { return q.OnChannel }) && t.checkHumanInput(m.Name) == nil {
+	if slices.ContainsFunc(out, func(q ask.Question) bool { return q.OnChannel }) && t.checkHumanInput(m.Name) == nil {
 		session := t.onlySession(m.Name)
 		for i := range out {
 			out[i].Session = session
@@ -87,7 +87,7 @@ const draftEvents = 1000
 
 // Drafts returns the drafts that nobody has approved or rejected: those of live sessions, and those that were lately
 // announced outside any session. With an error it returns what could be read.
-func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
+func (t *Team) Drafts(ctx context.Context) (out []ask.Question, err error) {
 	sessions, bad, err := t.Sessions().List()
 	for _, b := range bad {
 		err = errors.Join(err, b)
@@ -130,21 +130,21 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 }
 
 // draftQuestion asks whether to approve a draft of a session, or with "" one outside any.
-func (t *Team) draftQuestion(agent wire.Name, sessionID wire.UUID, d session.Draft) policy.Question {
+func (t *Team) draftQuestion(agent wire.Name, sessionID wire.UUID, d session.Draft) ask.Question {
 	running, _ := t.Running(agent)
 	prompt := letter.Many(d.Artifacts, "artifact")
 	if d.Summary != "" {
 		prompt = d.Summary + " (" + prompt + ")"
 	}
-	return policy.Question{
-		ID: string(d.ID), Agent: agent, Kind: policy.KindDraft, Session: sessionID, Prompt: prompt,
-		Options: []policy.Option{}, Since: d.At.UTC(), Running: running,
+	return ask.Question{
+		ID: string(d.ID), Agent: agent, Kind: ask.KindDraft, Session: sessionID, Prompt: prompt,
+		Options: []ask.Option{}, Since: d.At.UTC(), Running: running,
 	}
 }
 
 // draftAnswer returns the first answer to a whole draft that counts (CheckInput), or nil. Every answer is a message in
 // the mailbox of the draft's agent.
-func (t *Team) draftAnswer(ctx context.Context, q policy.Question) (answer *session.Input, err error) {
+func (t *Team) draftAnswer(ctx context.Context, q ask.Question) (answer *session.Input, err error) {
 	rg := maildir.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: q.Since.Add(-time.Hour), // clocks may differ
 		Keep: func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
@@ -170,7 +170,7 @@ var ErrAnswered = errors.New("already")
 
 // AnswerDraft approves or rejects a draft, or one of its artifacts. Of several answers to the whole draft, also
 // concurrent ones, the first counts, and the others get ErrAnswered.
-func (t *Team) AnswerDraft(ctx context.Context, q policy.Question, in SessionInput) (out SessionResult, err error) {
+func (t *Team) AnswerDraft(ctx context.Context, q ask.Question, in SessionInput) (out SessionResult, err error) {
 	in.Input.DraftID = wire.UUID(q.ID)
 	in.check = func() error {
 		a, err := t.draftAnswer(ctx, q)

@@ -170,7 +170,7 @@ func (r *rig) kinds() (lines []string) {
 		case e.Log != nil:
 			lines = append(lines, e.Log.Kind)
 		case e.Asked != nil:
-			lines = append(lines, "asked "+e.Asked.Dialog.Prompt)
+			lines = append(lines, "asked "+e.Asked.Prompt)
 		case e.Closed != "":
 			lines = append(lines, "closed")
 		}
@@ -294,11 +294,10 @@ func TestQuestion(t *testing.T) {
 	long := strings.Repeat("x", 40<<10)
 	r.prompts("CONFIRM [git push " + long + "]")
 	q := r.asked(1)
-	d := q.Dialog
-	if d.Kind != "permission" || d.Tool != "execute" || d.Alias != "Bash" || !d.IsCommand || d.Input != "git push "+long || d.Prompt != "Bash: git push "+long || q.ToolCallID != "call-0" || q.Then != reducer.Thinking {
+	if q.Dialog != "permission" || q.Tool != "execute" || q.Input != "git push "+long || q.Prompt != "Bash: git push "+long || q.Call != "call-0" || q.Then != reducer.Thinking {
 		t.Errorf("asked: %.300s", fmt.Sprintf("%+v", q))
 	}
-	if o := d.Options; len(o) != 3 || o[0].ID != "1" || o[0].Label != "Always" || o[0].Kind != "allow_always" || o[2].Kind != "reject_once" || o[2].ID != "3" {
+	if o := q.Options; len(o) != 3 || o[0].ID != "1" || o[0].Label != "Always" || o[0].Kind != "allow_always" || o[2].Kind != "reject_once" || o[2].ID != "3" {
 		t.Errorf("options: %+v", o)
 	}
 	if r.Activity() != reducer.Confirming || r.IsIdle() || r.Prompt("more") != ErrBusy {
@@ -378,7 +377,7 @@ func TestClient(t *testing.T) {
 	}
 	r.prompts("RUN [ls .git]")
 	q := r.asked(1)
-	if q.Dialog.Prompt != "execute: ls .git" || !q.Dialog.IsCommand || q.Dialog.Tool != "execute" || q.Dialog.Alias != "Bash" {
+	if q.Prompt != "execute: ls .git" || q.Tool != "execute" {
 		t.Errorf("asked: %+v", q)
 	}
 	r.Answer(q.ID, "2")
@@ -430,7 +429,7 @@ func TestLoad(t *testing.T) {
 func TestSignIn(t *testing.T) {
 	r := start(t, Options{Env: []string{"ACP_AUTH=google key"}})
 	q := r.asked(1)
-	if q.Dialog.Kind != "question" || !strings.HasSuffix(q.Dialog.Prompt, " wants you to sign in. How?") || len(q.Dialog.Options) != 2 || q.Then != reducer.Starting {
+	if q.Dialog != "question" || !strings.HasSuffix(q.Prompt, " wants you to sign in. How?") || len(q.Options) != 2 || q.Then != reducer.Starting {
 		t.Errorf("asked: %+v", q)
 	}
 	if r.Prompt("hello") != ErrNotReady {

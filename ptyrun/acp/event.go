@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -20,9 +21,9 @@ type Event struct {
 
 // Question is what the agent asks. One is open at a time.
 type Question struct {
-	ID         string
-	Dialog     driver.Dialog // a permission or a question; the ID of an option is its number, from 1
-	ToolCallID string
+	ask.Question // its Dialog is permission or question; the ID of an option is its number, from 1
+
+	Rule policy.Decision // of the owner's rules
 
 	// Then is what the agent does when it has an answer. The owner logs the change to it with the answer. When a question
 	// is withdrawn, the change comes as an event.
@@ -49,7 +50,7 @@ func (e *Event) size() int {
 	case e.Log != nil:
 		n += len(e.Log.Extra) + len(e.Log.Wire)
 	case e.Asked != nil:
-		n += len(e.Asked.Dialog.Prompt) + len(e.Asked.Dialog.Input)
+		n += len(e.Asked.Prompt) + len(e.Asked.Input)
 	}
 	return n
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -171,14 +172,14 @@ func TestLateRequests(t *testing.T) {
 		r.Agent.mu.Lock()
 		defer r.Agent.mu.Unlock()
 		for _, q := range r.waiting {
-			titles = append(titles, q.Dialog.Prompt)
+			titles = append(titles, q.Prompt)
 		}
 		return titles
 	}
 	r.awaits("the second to be withdrawn", func() bool { return slices.Equal(waiting(), []string{"Three"}) })
 	for i, title := range []string{"One", "Three"} {
 		q := r.asked(i + 1)
-		if q.Dialog.Prompt != title {
+		if q.Prompt != title {
 			t.Errorf("asked: %+v", q)
 		}
 		r.Answer(q.ID, "1")
@@ -227,7 +228,7 @@ func TestLargeQuestion(t *testing.T) {
 		echo '"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}'; read x; say "$x"; finish 3; read x`).ready()
 	r.prompts("Go.")
 	q := r.asked(1)
-	if d := q.Dialog; d.Tool != "" || d.Alias != "" || !d.IsCut || d.Prompt != "read x" {
+	if q.Tool != "" || q.Rule != policy.Ask || !q.Cut || q.Prompt != "read x" {
 		t.Errorf("asked: %.200s", fmt.Sprintf("%+v", q))
 	}
 	r.Answer(q.ID, "1")

@@ -42,9 +42,7 @@ func (a *Agent) permit(ctx context.Context, t *turn, q policy.Request, isGuarded
 		return nil
 	}
 	asked := newQuestion("permission", q.Tool+": "+q.Input)
-	d := &asked.Dialog
-	d.Tool, d.Alias, d.Input, d.IsCommand = q.Tool, q.Alias, q.Input, q.Command
-	asked.turn = t
+	asked.Tool, asked.Input, asked.request, asked.turn = q.Tool, q.Input, q, t
 	asked.addOption(acp.PermissionOption{OptionId: "allow", Name: "Allow", Kind: acp.PermissionOptionKindAllowOnce})
 	asked.addOption(acp.PermissionOption{OptionId: "reject", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce})
 	a.do(func() { a.ask(asked) })

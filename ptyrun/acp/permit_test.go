@@ -69,7 +69,7 @@ func TestAnswerIsToOneQuestion(t *testing.T) {
 			for i, option := range c.answers {
 				q := r.asked(i + 1)
 				if i >= own {
-					option = q.Dialog.Options[1].ID // Reject
+					option = q.Options[1].ID // Reject
 				}
 				if err := r.Answer(q.ID, option); err != nil {
 					t.Fatal(err)
@@ -93,8 +93,8 @@ func TestEditNamesFiles(t *testing.T) {
 	r := start(t, Options{Command: []string{"sh", "-c", asking + `asks edit Tidy $PWD/f; finish 3; read -r x`}}).ready()
 	r.prompts("Go.")
 	q := r.asked(1)
-	if want := fmt.Sprintf("Tidy\n%s/f", r.Dir); q.Dialog.Prompt != want || q.Dialog.Input != "Tidy" {
-		t.Errorf("asked %q about %q, not %q", q.Dialog.Prompt, q.Dialog.Input, want)
+	if want := fmt.Sprintf("Tidy\n%s/f", r.Dir); q.Prompt != want || q.Input != "Tidy" {
+		t.Errorf("asked %q about %q, not %q", q.Prompt, q.Input, want)
 	}
 	r.Answer(q.ID, "3")
 	r.turnEnd()

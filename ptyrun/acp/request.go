@@ -12,8 +12,8 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -21,6 +21,7 @@ import (
 // question is what the agent asks, or what is asked about it.
 type question struct {
 	Question
+	request policy.Request           // that rules see
 	turn    *turn                    // in which it came
 	options []acp.PermissionOptionId // the agent's IDs of the options
 	deeds   []deed                   // that it is about
@@ -32,19 +33,19 @@ const maxQuestion = 1 << 20
 
 func newQuestion(kind, prompt string) *question {
 	q := &question{answer: make(chan int, 1)}
-	q.ID, q.Dialog.Kind, q.Dialog.Prompt = string(wire.NewID()), kind, prompt
+	q.ID, q.Dialog, q.Prompt = string(wire.NewID()), kind, prompt
 	return q
 }
 
 func (q *question) addOption(o acp.PermissionOption) {
 	label := strings.Join(strings.Fields(letter.Reveal(o.Name)), " ")
 	q.options = append(q.options, o.OptionId)
-	q.Dialog.Options = append(q.Dialog.Options, driver.Option{ID: strconv.Itoa(len(q.options)), Label: label, Kind: string(o.Kind)})
+	q.Options = append(q.Options, ask.Option{ID: strconv.Itoa(len(q.options)), Label: label, Kind: string(o.Kind)})
 }
 
 // activity is what the agent does while the question is open.
 func (q *question) activity() reducer.Activity {
-	if q.Dialog.Kind == "permission" {
+	if q.Dialog == "permission" {
 		return reducer.Confirming
 	}
 	return reducer.AwaitingInput
@@ -58,17 +59,17 @@ type permissionRequest struct {
 // askPermission asks what the agent asks, and returns what waits for the outcome.
 func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() (any, error) {
 	q := newQuestion("permission", "")
-	q.turn, q.ToolCallID = a.turn, wire.Clip(string(p.ToolCall.ToolCallId), maxRaw)
+	q.turn, q.Call = a.turn, wire.Clip(string(p.ToolCall.ToolCallId), maxRaw)
 	c := a.mergeCall(p.ToolCall)
 	q.describe(c)
 	for _, o := range p.Options {
 		q.addOption(o)
 	}
-	q.deeds = []deed{{c.kind, q.Dialog.Input}}
+	q.deeds = []deed{{c.kind, q.Input}}
 	for _, l := range p.ToolCall.Locations {
 		q.deeds = append(q.deeds, deed{c.kind, l.Path})
 		if c.kind == acp.ToolKindEdit { // whoever says yes has seen to what: the title is the model's
-			q.Dialog.Prompt += "\n" + l.Path
+			q.Prompt += "\n" + l.Path
 		}
 	}
 	a.ask(q)
@@ -85,11 +86,12 @@ func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() (
 // model writes the title, and "read x; rm y" starts with such a name. A call whose input is too large to be known has no
 // tool, so that no rule answers.
 func (q *question) describe(c *toolCall) {
-	d, command := &q.Dialog, commandOf(c.input)
-	d.Tool, d.Alias, d.Prompt, d.Input = c.tool, c.alias, c.title, cmp.Or(command, c.title)
-	d.IsCommand = command != "" || c.kind == "" || c.kind == acp.ToolKindExecute
+	command := commandOf(c.input)
+	q.Tool, q.Prompt, q.Input = c.tool, c.title, cmp.Or(command, c.title)
+	isCommand := command != "" || c.kind == "" || c.kind == acp.ToolKindExecute
+	q.request = policy.Request{Tool: c.tool, Alias: c.alias, Command: isCommand, Input: q.Input}
 	if c.isLarge {
-		d.Tool, d.Alias, d.IsCut = "", "", true
+		q.Tool, q.request, q.Cut = "", policy.Request{}, true
 	}
 }
 
@@ -114,7 +116,7 @@ func commandOf(input json.RawMessage) string {
 // ask opens a question, after those before it. In a turn that has ended or is cancelled, without options, or if it is too
 // large, it gets no answer.
 func (a *Agent) ask(q *question) {
-	raw, _ := json.Marshal(q.Dialog) // texts: cannot fail
+	raw, _ := json.Marshal(q.Question.Question) // texts: cannot fail
 	switch {
 	case len(raw) > maxQuestion:
 		a.logError(0, fmt.Sprintf("it asked something of %d bytes, and got no answer", len(raw)))
@@ -143,9 +145,10 @@ func (a *Agent) openNext() {
 	default:
 		q.Then = reducer.Thinking
 	}
+	q.Rule = a.ruleFor(q)
 	asked := q.Question
 	a.tell(Event{Asked: &asked})
-	a.setActivity(q.activity(), q.Dialog.Kind)
+	a.setActivity(q.activity(), q.Dialog)
 }
 
 // await returns the index of the option that answers a question, or -1: it is withdrawn, by the agent if ctx ends.
@@ -167,7 +170,7 @@ func (a *Agent) Answer(id, option string) (err error) {
 			err = ErrGone
 			return
 		}
-		i := slices.IndexFunc(q.Dialog.Options, func(o driver.Option) bool { return o.ID == option })
+		i := slices.IndexFunc(q.Options, func(o ask.Option) bool { return o.ID == option })
 		if i < 0 {
 			err = fmt.Errorf("the question has no option %q", option)
 			return
@@ -191,9 +194,9 @@ func (a *Agent) closeQuestion(q *question, chosen int) {
 	a.tell(Event{Closed: q.ID})
 	if chosen >= 0 {
 		a.activity = q.Then // the owner has logged that change with the answer
-		o := q.Dialog.Options[chosen]
+		o := q.Options[chosen]
 		// What a rule has allowed under one name another rule may deny or ask about under the next: permit asks them all.
-		if isAllowed := strings.HasPrefix(o.Kind, "allow"); q.turn != nil && !(isAllowed && a.isRuled(q)) {
+		if isAllowed := strings.HasPrefix(o.Kind, "allow"); q.turn != nil && !(isAllowed && q.Rule == policy.Allow) {
 			for _, d := range q.deeds {
 				q.turn.answers[d] = isAllowed
 			}
@@ -203,11 +206,13 @@ func (a *Agent) closeQuestion(q *question, chosen int) {
 	a.openNext()
 }
 
-// isRuled reports whether a rule allows what a question is about, so that nobody was asked.
-func (a *Agent) isRuled(q *question) bool {
-	d := &q.Dialog
-	request := policy.Request{Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input, Dirs: []string{a.Dir, a.realDir}}
-	return d.Tool != "" && a.Rules.Decide(request) == policy.Allow
+// ruleFor returns what the owner's rules say about a question. An unknown tool matches no rule, not even one for all tools.
+func (a *Agent) ruleFor(q *question) policy.Decision {
+	q.request.Dirs = []string{a.Dir, a.realDir}
+	if q.Dialog != "permission" || q.request.Tool == "" {
+		return policy.Ask
+	}
+	return a.Rules.Decide(q.request)
 }
 
 // withdraw withdraws all questions.

@@ -33,8 +33,8 @@ func TestNamesOfCalls(t *testing.T) {
 		a, q := &Agent{tools: map[acp.ToolCallId]*toolCall{}}, newQuestion("permission", "")
 		u := callUpdate{ToolCallUpdate: acp.ToolCallUpdate{ToolCallId: "1", Kind: &c.kind, Title: &c.title}, RawInput: []byte(c.input)}
 		q.describe(a.mergeCall(u))
-		if d := q.Dialog; d.Tool != c.tool || d.Alias != c.alias || d.Input != c.asked || d.IsCommand != c.isCommand {
-			t.Errorf("%s %q %v: %s|%s %v %q", c.kind, c.title, c.input, d.Tool, d.Alias, d.IsCommand, d.Input)
+		if d := q.request; d.Tool != c.tool || d.Alias != c.alias || d.Input != c.asked || d.Command != c.isCommand {
+			t.Errorf("%s %q %v: %s|%s %v %q", c.kind, c.title, c.input, d.Tool, d.Alias, d.Command, d.Input)
 		}
 	}
 }

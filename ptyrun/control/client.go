@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // answerTimeout is for a request that the runner can answer at once, and for it to read one.
@@ -95,13 +96,13 @@ func (c *Client) readGreeting(ctx context.Context, id string) error {
 func (c *Client) Close() error { return c.conn.Close() }
 
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	return ask[Status](ctx, c, "status", nil)
+	return call[Status](ctx, c, "status", nil)
 }
 func (c *Client) Screen(ctx context.Context, r ScreenRequest) (Screen, error) {
-	return ask[Screen](ctx, c, "screen", r)
+	return call[Screen](ctx, c, "screen", r)
 }
 func (c *Client) Type(ctx context.Context, r TypeRequest) (Outcome, error) {
-	return ask[Outcome](ctx, c, "type", r)
+	return call[Outcome](ctx, c, "type", r)
 }
 
 // requestBy says who asks; every request may.
@@ -110,22 +111,22 @@ type requestBy struct {
 }
 
 func (c *Client) Interrupt(ctx context.Context) (Outcome, error) {
-	return ask[Outcome](ctx, c, "interrupt", requestBy{c.By})
+	return call[Outcome](ctx, c, "interrupt", requestBy{c.By})
 }
-func (c *Client) Answer(ctx context.Context, r AnswerRequest) (Outcome, error) {
-	return ask[Outcome](ctx, c, "answer", r)
+func (c *Client) Answer(ctx context.Context, r ask.Answer) (Outcome, error) {
+	return call[Outcome](ctx, c, "answer", r)
 }
 func (c *Client) Stop(ctx context.Context) (Outcome, error) {
-	return ask[Outcome](ctx, c, "stop", requestBy{c.By})
+	return call[Outcome](ctx, c, "stop", requestBy{c.By})
 }
 func (c *Client) Restart(ctx context.Context, r RestartRequest) (Outcome, error) {
 	r.By = c.By
-	return ask[Outcome](ctx, c, "restart", r)
+	return call[Outcome](ctx, c, "restart", r)
 }
 
-// ask sends a request and reads the answer. ctx limits the wait. The greeting proves nothing about the runner's loop, so
+// call sends a request and reads the answer. ctx limits the wait. The greeting proves nothing about the runner's loop, so
 // before a request that may take long the runner has to answer one that does not.
-func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, err error) {
+func call[A any](ctx context.Context, c *Client, op string, with any) (result A, err error) {
 	if op == "status" || op == "screen" || op == "plugin" {
 		limited, cancel := context.WithTimeout(ctx, cmp.Or(c.Patience, answerTimeout))
 		defer cancel()
@@ -190,7 +191,7 @@ type Ending struct {
 func (c *Client) Attach(ctx context.Context, r AttachRequest, t Terminal) (Ending, error) {
 	defer c.Close()
 	r.By = c.By
-	if _, err := ask[any](ctx, c, "attach", r); err != nil {
+	if _, err := call[any](ctx, c, "attach", r); err != nil {
 		return Ending{}, err
 	}
 	shown := make(chan Ending, 1)

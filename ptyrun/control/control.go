@@ -29,6 +29,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 const (
@@ -109,7 +111,7 @@ type Handler interface {
 	// idle nothing is pressed ("idle").
 	Interrupt(ctx context.Context) (Outcome, error)
 	// Answer presses an option of the dialog on the screen, and returns when the dialog is gone.
-	Answer(ctx context.Context, r AnswerRequest) (Outcome, error)
+	Answer(ctx context.Context, r ask.Answer) (Outcome, error)
 	// Stop ends the agent, everything that it started, and the runner. It returns when the agent's processes are gone.
 	Stop(ctx context.Context) (Outcome, error)
 	// Restart asks the program to end, to start it again, and returns at once ("restarting"). Between two programs the
@@ -250,17 +252,6 @@ type TypeRequest struct {
 	Enter bool   `json:"enter,omitempty"` // then press the key that submits
 	By    string `json:"by,omitempty"`    // the name of whoever types
 	PID   int    `json:"-"`               // the client's process, set by the server; 0: unknown
-}
-
-// AnswerRequest asks to answer the dialog on the agent's screen.
-type AnswerRequest struct {
-	ID     string `json:"id,omitempty"`     // of the question; "": the open one
-	Option string `json:"option,omitempty"` // its id; "": the option that allows, or with Deny the one that denies
-	Deny   bool   `json:"deny,omitempty"`
-	By     string `json:"by,omitempty"` // the name of whoever answers
-
-	Since  time.Time `json:"since,omitzero"`   // of the question; zero: any
-	Reason string    `json:"reason,omitempty"` // with Deny, for the program; a runner's agent gets it as mail
 }
 
 // RestartRequest asks to restart the program.

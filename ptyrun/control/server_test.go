@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // fake is a runner; a missing function returns the request's name.
@@ -65,7 +66,7 @@ func (f *fake) Interrupt(ctx context.Context) (Outcome, error) {
 	return f.interrupt(ctx)
 }
 
-func (f *fake) Answer(_ context.Context, r AnswerRequest) (Outcome, error) {
+func (f *fake) Answer(_ context.Context, r ask.Answer) (Outcome, error) {
 	return Outcome{Done: "answered", Detail: fmt.Sprint(r.ID, r.Option, r.Deny, r.By)}, nil
 }
 
@@ -161,10 +162,10 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v came as %v", test.give, err)
 		}
 	}
-	if _, err := ask[any](t.Context(), c, "dance", nil); err == nil || !strings.Contains(err.Error(), "dance") {
+	if _, err := call[any](t.Context(), c, "dance", nil); err == nil || !strings.Contains(err.Error(), "dance") {
 		t.Error(err)
 	}
-	if _, err := ask[any](t.Context(), c, "type", 5); err == nil || errors.Is(err, ErrGone) {
+	if _, err := call[any](t.Context(), c, "type", 5); err == nil || errors.Is(err, ErrGone) {
 		t.Error(err)
 	}
 	if _, err := c.Status(t.Context()); err != nil {
@@ -304,18 +305,18 @@ func TestStuckLoop(t *testing.T) {
 		<-ctx.Done()
 		return Status{}, ctx.Err()
 	}})
-	for name, ask := range map[string]func(*Client) error{
+	for name, try := range map[string]func(*Client) error{
 		"status":    func(c *Client) error { _, err := c.Status(t.Context()); return err },
 		"type":      func(c *Client) error { _, err := c.Type(t.Context(), TypeRequest{}); return err },
 		"interrupt": func(c *Client) error { _, err := c.Interrupt(t.Context()); return err },
-		"answer":    func(c *Client) error { _, err := c.Answer(t.Context(), AnswerRequest{}); return err },
+		"answer":    func(c *Client) error { _, err := c.Answer(t.Context(), ask.Answer{}); return err },
 		"stop":      func(c *Client) error { _, err := c.Stop(t.Context()); return err },
 		"restart":   func(c *Client) error { _, err := c.Restart(t.Context(), RestartRequest{Resume: true}); return err },
 		"attach":    func(c *Client) error { _, err := c.Attach(t.Context(), AttachRequest{}, Terminal{}); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := ask(dial(t, dir))
+			err := try(dial(t, dir))
 			silent, ok := errors.AsType[*NotAnsweringError](err)
 			if !ok || silent.PID != os.Getpid() {
 				t.Error(err)

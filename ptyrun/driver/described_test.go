@@ -37,13 +37,13 @@ func TestDescribed(t *testing.T) {
 		{"zork-done", `idle, prompt true, draft "", answer "You said: look around\nIt is pitch black."`, ""},
 		{"zork-tools", `idle, prompt true, draft "", answer "You said: ASK lantern\nIt is pitch black."`, ""},
 		{"zork-confirming", `confirming, prompt false, draft "", answer ""`,
-			"permission ()\ny \"y\" Yes allow_once\nn \"n\" No reject_once\na \"a\" Always allow_always"},
+			"permission\ny \"y\" Yes allow_once\nn \"n\" No reject_once\na \"a\" Always allow_always"},
 		{"gnusto-idle", `idle, prompt true, draft "", answer ""`, ""},
 		{"gnusto-draft", `idle, prompt false, draft "open", answer ""`, ""},
 		{"gnusto-thinking", `thinking, prompt false, draft "", answer ""`, ""},
 		{"gnusto-done", `idle, prompt true, draft "", answer "It is done."`, ""},
 		{"gnusto-confirming", `confirming, prompt false, draft "", answer ""`,
-			"permission ()\nn \"n\" n reject_once\ny \"y\" y allow_once\na \"a\" a allow_always"},
+			"permission\nn \"n\" n reject_once\ny \"y\" y allow_once\na \"a\" a allow_always"},
 	} {
 		d := driverOf(t, c.file)
 		l := example(t, c.file)
@@ -103,10 +103,10 @@ func TestKeyTwice(t *testing.T) {
 	useOwn(t, map[string]string{"cline.toml": "extends = \"cline\"\n"})
 	cline := builtIn("cline")
 	for screen, want := range map[string]string{
-		"Cline needs permission\n\n x\n\n [y] Approve   [n] Deny":      "permission ()\ny \"y\" Approve allow_once\nn \"n\" Deny reject_once",
-		"Cline needs permission\n\n x\n\n [y] Approve\n [n] Deny":      "permission ()\ny \"y\" Approve allow_once\nn \"n\" Deny reject_once",
-		"Cline needs permission\n\n [y] Deny\n [y] Approve\n [n] Deny": "permission ()",
-		"Cline needs permission\n\n [y] Deny\n [y] Approve   [n] Deny": "permission ()\ny \"y\" Approve allow_once\nn \"n\" Deny reject_once",
+		"Cline needs permission\n\n x\n\n [y] Approve   [n] Deny":      "permission\ny \"y\" Approve allow_once\nn \"n\" Deny reject_once",
+		"Cline needs permission\n\n x\n\n [y] Approve\n [n] Deny":      "permission\ny \"y\" Approve allow_once\nn \"n\" Deny reject_once",
+		"Cline needs permission\n\n [y] Deny\n [y] Approve\n [n] Deny": "permission",
+		"Cline needs permission\n\n [y] Deny\n [y] Approve   [n] Deny": "permission\ny \"y\" Approve allow_once\nn \"n\" Deny reject_once",
 	} {
 		if got := brief(cline.Read(sketch("", screen), Reading{}).Dialog); got != want {
 			t.Errorf("%s:\n%s", screen, got)

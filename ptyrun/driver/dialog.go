@@ -10,64 +10,15 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
-// A Dialog is a question that a program draws in place of its input box.
-type Dialog struct {
-	Kind        string // permission, trust, question, unknown
-	Fingerprint string // stays the same while the same dialog is on the screen
-	Prompt      string // the text above the options
-	Tool        string // Claude Code's name for the tool: Bash, Edit, WebFetch; "" if uncertain, so that no rule answers
-	Alias       string // another name of the tool, which rules match as well
-	IsCommand   bool   // Input is a command, although tools with these names take none
-	Input       string // the complete command, path or address
-	IsCut       bool   // a permission request of which a part is not on the screen
-	Options     []Option
-	cancel      string // the key that ends the dialog without an answer, if the dialog names one
-}
-
-// Allowing returns the option that allows this one call only. In a question, where the agent writes the options, there
-// must be exactly one that starts like a yes. A dialog of an unknown kind has none: it may ask for anything.
-func (d *Dialog) Allowing() (Option, bool) {
-	found := slices.DeleteFunc(slices.Clone(d.Options), func(o Option) bool { return !o.AllowsOnce() })
-	if len(found) == 0 || d.Kind == "question" && len(found) > 1 {
-		return Option{}, false
-	}
-	return found[0], true
-}
-
-// Denying returns the option that denies and ends the dialog. For a question it prefers the key that ends it without an
-// answer: "No tests" is an answer.
-func (d *Dialog) Denying() (Option, bool) {
-	if d.Kind == "question" {
-		if o, ok := d.cancelOption(); ok {
-			return o, true
-		}
-	}
-	if i := slices.IndexFunc(d.Options, Option.Denies); i >= 0 {
-		return d.Options[i], true
-	}
-	return d.cancelOption()
-}
-
-// cancelOption returns the option that ends the dialog without an answer: the one for Escape, or Escape itself.
-func (d *Dialog) cancelOption() (Option, bool) {
-	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Keys == escape }); i >= 0 {
-		return d.Options[i], true
-	}
-	return Option{ID: "cancel", Label: "Esc", Keys: d.cancel, Kind: "reject_once"}, d.cancel != ""
-}
-
-// requests read the tool and its input in a permission dialog from row first to the options in row end, by the form that a
-// driver's file names. They return "" if the screen leaves them open: a rule must not allow a request that was not read
-// completely. Without a form no rule does.
-var requests = map[string]func(d *Driver, l *Look, first, end int) (tool, input string){
-	"claude": (*Driver).claudeRequest, "codex": (*Driver).codexRequest, "gemini": (*Driver).geminiRequest, "opencode": (*Driver).opencodeRequest,
-}
-
-// readDialog returns the dialog on the screen, or nil. box is the input box, or nil: a list inside it is a draft, and a
+// readDialog returns the question that a program draws in place of its input box, or nil. Its Kind is open, its Dialog is
+// permission, trust, question or unknown, and its Prompt all that is above the options: nothing on a screen is taken for a
+// tool or a command that a rule could decide about.
+// box is the input box, or nil: a list inside it is a draft, and a
 // list above it is a quotation. shows is what the title says.
-func (d *Driver) readDialog(l *Look, box *inputBox, shows reducer.Activity) *Dialog {
+func (d *Driver) readDialog(l *Look, box *inputBox, shows reducer.Activity) *ask.Question {
 	f, ok := d.findLayout(l, box)
 	if !ok && box == nil && shows != reducer.Thinking { // else the turn behind a menu goes on
 		f, ok = d.findText(l)
@@ -76,8 +27,7 @@ func (d *Driver) readDialog(l *Look, box *inputBox, shows reducer.Activity) *Dia
 		return nil
 	}
 	text, foot := textRows(l, f.first, f.top), strings.Join(textRows(l, f.end, len(l.Lines)), " ")
-	f.isWhole = f.isWhole && !hiddenRows.MatchString(foot)
-	q := &Dialog{Kind: d.kindOfDialog(l, text, foot), Prompt: strings.Join(text, "\n"), Options: f.options}
+	q := &ask.Question{Dialog: d.kindOfDialog(l, text, foot), Prompt: strings.Join(text, "\n"), Options: f.options}
 	for i := range q.Options {
 		o := &q.Options[i]
 		for _, a := range d.screen.Dialog.Answers {
@@ -88,22 +38,20 @@ func (d *Driver) readDialog(l *Look, box *inputBox, shows reducer.Activity) *Dia
 			}
 		}
 	}
-	switch {
-	case q.Kind == "permission" && !f.isWhole:
-		q.IsCut = true
-	case q.Kind == "permission":
-		if read := requests[d.screen.Dialog.Request]; read != nil {
-			q.Tool, q.Input = read(d, l, f.first, f.top)
-		}
-	case q.Kind == "unknown":
+	switch q.Dialog {
+	case "permission":
+		q.Cut = !f.isWhole || hiddenRows.MatchString(foot)
+	case "unknown":
 		for i := range q.Options {
 			if o := &q.Options[i]; !o.Denies() {
 				o.Kind = ""
 			}
 		}
 	}
-	if cancelHint.MatchString(RemoveBlanks(foot)) {
-		q.cancel = escape
+	if i := slices.IndexFunc(q.Options, func(o ask.Option) bool { return o.Keys == escape }); i >= 0 {
+		q.Cancel = q.Options[i]
+	} else if cancelHint.MatchString(RemoveBlanks(foot)) {
+		q.Cancel = ask.Option{ID: "cancel", Label: "Esc", Keys: escape, Kind: "reject_once"}
 	}
 	q.Fingerprint = d.fingerprint(q)
 	return q
@@ -237,17 +185,6 @@ func textRows(l *Look, a, b int) []string {
 	return text
 }
 
-// joinRows returns the text of rows a to b (exclusive) as lines. It does not undo wrapping, which looks the same as a
-// line that ends at the edge of the screen.
-func joinRows(l *Look, a, b int, keep func(r row, i int) bool) string {
-	var lines []string
-	for y := a; y < b; y++ {
-		line, _ := unframe(l.row(y).exactText(keep)) // with no-break spaces, which are letters to a shell
-		lines = append(lines, line)
-	}
-	return strings.Trim(strings.Join(lines, "\n"), "\n ")
-}
-
 // kindOfDialog looks at the first rows, the question above the options and the rows below them, but not at the rows
 // between: those show what the agent wants to do, and may contain any text.
 func (d *Driver) kindOfDialog(l *Look, text []string, foot string) string {
@@ -265,9 +202,9 @@ func (d *Driver) kindOfDialog(l *Look, text []string, foot string) string {
 }
 
 // fingerprint identifies a dialog. It ignores blanks and frames, which a resize moves.
-func (d *Driver) fingerprint(q *Dialog) string {
+func (d *Driver) fingerprint(q *ask.Question) string {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q %q %q %q", d.Name, q.Kind, RemoveBlanks(q.Prompt), q.Tool, RemoveBlanks(q.Input))
+	fmt.Fprintf(h, "%q %q %q", d.Name, q.Dialog, RemoveBlanks(q.Prompt))
 	for _, o := range q.Options {
 		fmt.Fprintf(h, " %q", RemoveBlanks(o.Label))
 	}

@@ -43,7 +43,7 @@ func FuzzRead(f *testing.F) {
 			if r.Prompt && (r.HasDraft || r.Dialog != nil || l.Modes.Sync || !d.Plain && !marked) {
 				t.Fatalf("%s: a prompt on %q: %+v", d.Name, l.Lines, r)
 			}
-			if q := r.Dialog; q != nil && (q.Fingerprint == "" || q.Kind == "") {
+			if q := r.Dialog; q != nil && (q.Fingerprint == "" || q.Dialog == "") {
 				t.Fatalf("%s: %+v", d.Name, q)
 			}
 			d.HasInBox(l, title)
@@ -97,9 +97,7 @@ option = '(?P<selected>%[2]s)? *(?P<label>\S+)'
 hints = [%[5]q]
 choose = [{ pattern = %[5]q, means = "digit Enter" }]
 free_hint = %[5]q
-request = %[6]q
-`, strings.Join(edges, "\n"), regexp.QuoteMeta(glyph), keys%50, strings.Join(dialog, "\n"), text,
-			agents.Requests[int(keys)%len(agents.Requests)]))
+`, strings.Join(edges, "\n"), regexp.QuoteMeta(glyph), keys%50, strings.Join(dialog, "\n"), text))
 		if len(mistakes) > 0 {
 			return
 		}

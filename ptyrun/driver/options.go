@@ -11,22 +11,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire/foreign"
 )
-
-// An Option is one answer to a dialog. As JSON it has the fields of ACP.
-type Option struct {
-	ID    string `json:"id"`             // its number, or for a button "allow-once" and the like
-	Kind  string `json:"kind,omitempty"` // as in foreign.OptionKind; "" if unknown
-	Label string `json:"label"`
-	Keys  string `json:"-"` // the bytes that choose it on this screen; "" if unknown
-}
-
-// Denies reports whether the option is known to deny the request.
-func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
-
-// AllowsOnce reports whether the option is known to allow this one call only.
-func (o Option) AllowsOnce() bool { return o.Kind == "allow_once" }
 
 var namedKey = regexp.MustCompile(`^(.+) \(((?i:esc)|tab|shift\+tab|[a-z])(?: to stop)?\)$`)
 
@@ -34,8 +21,8 @@ var namedKey = regexp.MustCompile(`^(.+) \(((?i:esc)|tab|shift\+tab|[a-z])(?: to
 var keyNames = map[string]string{"esc": escape, "tab": "\t", "shift+tab": "\x1b[Z"}
 
 // newOption makes an option of a label. It sets Keys if the label names a key: "(y)", "(esc)", "(tab)", "(Esc to stop)".
-func newOption(id, label string) Option {
-	o := Option{ID: id, Label: label}
+func newOption(id, label string) ask.Option {
+	o := ask.Option{ID: id, Label: label}
 	if m := namedKey.FindStringSubmatch(label); m != nil {
 		o.Label, o.Keys = m[1], cmp.Or(keyNames[strings.ToLower(m[2])], m[2])
 	}
@@ -48,7 +35,7 @@ type layout struct {
 	first    int  // row of the dialog
 	isWhole  bool // the dialog starts on the screen
 	top, end int  // the first row of the options, and the first row of the text below them
-	options  []Option
+	options  []ask.Option
 	selected int // index of the option that Return chooses; -1: none or unknown
 }
 
@@ -71,11 +58,11 @@ func (d *Driver) findNumbered(l *Look) (f layout, ok bool) {
 			o.Kind = "" // the first ones are above the screen
 		}
 		switch isDigit := len(o.ID) == 1; {
-		case key == agents.DigitKey && isDigit && !o.isBox():
+		case key == agents.DigitKey && isDigit && !isBox(*o):
 			o.Keys = o.ID
 		case key == agents.DigitEnter && isDigit:
 			o.Keys = o.ID + enter
-		case f.selected < 0, o.isBox():
+		case f.selected < 0, isBox(*o):
 			o.Keys = "" // its position is unknown, or its key only marks it
 		case d.screen.Dialog.Digits && isDigit:
 			o.Keys = o.ID
@@ -107,7 +94,7 @@ func (d *Driver) keyBelow(l *Look, y int) string {
 
 // A markedOption is what the pattern of a file finds of an option.
 type markedOption struct {
-	Option
+	ask.Option
 	column, end int // where its label, or its key, is in its row
 	isSelected  bool
 	isTwice     bool // its key, or Enter, is pressed twice
@@ -182,7 +169,7 @@ func (d *Driver) findMarked(l *Look) (f layout, ok bool) {
 }
 
 // withKeys returns options from row y on, which are in one row or in a column, with what chooses each.
-func (l *Look) withKeys(y int, marked []markedOption, isRow bool) (options []Option) {
+func (l *Look) withKeys(y int, marked []markedOption, isRow bool) (options []ask.Option) {
 	selected := slices.IndexFunc(marked, func(o markedOption) bool { return o.isSelected })
 	on, back := "B", "A"
 	if isRow {
@@ -195,7 +182,7 @@ func (l *Look) withKeys(y int, marked []markedOption, isRow bool) (options []Opt
 	for i, o := range marked {
 		switch isKeyed := o.ID != ""; {
 		case isKeyed:
-			if isTwo := slices.ContainsFunc(options, func(other Option) bool { return other.ID == o.ID }); isTwo {
+			if isTwo := slices.ContainsFunc(options, func(other ask.Option) bool { return other.ID == o.ID }); isTwo {
 				return nil // what has one key for two options was not drawn as options
 			}
 		case isRow:
@@ -252,8 +239,8 @@ func (d *Driver) findText(l *Look) (f layout, ok bool) {
 	return f, len(text) > 0 && (hasHint || isKnown || hasEdge && !isBox)
 }
 
-// isBox reports whether the option is one of several that may be ticked together.
-func (o *Option) isBox() bool { return hasAny(o.Label, []string{"[ ]", "[✔]", "[✓]", "[x]"}) }
+// isBox reports whether an option is one of several that may be ticked together.
+func isBox(o ask.Option) bool { return hasAny(o.Label, []string{"[ ]", "[✔]", "[✓]", "[x]"}) }
 
 // numberedIn reads the lowest numbered list in rows first to end (exclusive), from its last row up. At most one option
 // may be selected. Below the list may be eight rows that are not foreign, between two options eight that do not start

@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // How long a reading must hold before the caller acts on it.
@@ -27,16 +28,16 @@ const (
 // limit ends, of which Detail has the program's words and [agents.LimitEnd] the time.
 type Reading struct {
 	Activity        reducer.Activity
-	Detail          string       // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", the notice of a usage limit
-	Failure         string       // the error that ended the last turn, in the program's words; "": none
-	MayBeAnswer     bool         // Failure may be an answer that begins like an error: Claude Code draws both alike
-	IsRetrying      bool         // it tries again after an error
-	Dialog          *Dialog      // nil if there is none
-	Draft           string       // the text in the input box, its rows joined by newlines
-	HasDraft        bool         //
-	Prompt          bool         // a text typed now would be accepted as a message
-	BoxRow          int          // the first row of an agent's input box at its prompt
-	NotPromptReason control.Gate // why Prompt is false
+	Detail          string        // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", the notice of a usage limit
+	Failure         string        // the error that ended the last turn, in the program's words; "": none
+	MayBeAnswer     bool          // Failure may be an answer that begins like an error: Claude Code draws both alike
+	IsRetrying      bool          // it tries again after an error
+	Dialog          *ask.Question // nil if there is none
+	Draft           string        // the text in the input box, its rows joined by newlines
+	HasDraft        bool          //
+	Prompt          bool          // a text typed now would be accepted as a message
+	BoxRow          int           // the first row of an agent's input box at its prompt
+	NotPromptReason control.Gate  // why Prompt is false
 
 	// Source is what Activity rests on: what the program declares, its title, its progress bar or its screen. Detail is
 	// always the screen's, but for a question of which the screen shows nothing. Declared, Title and Progress are what
@@ -78,8 +79,8 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	box, shows := d.findBox(l), d.shownState(l)
 	if q := d.readDialog(l, box, shows.activity); q != nil {
-		r := Reading{Activity: reducer.Confirming, Detail: q.Kind, Dialog: q, NotPromptReason: control.GateDialog}
-		if q.Kind == "question" {
+		r := Reading{Activity: reducer.Confirming, Detail: q.Dialog, Dialog: q, NotPromptReason: control.GateDialog}
+		if q.Dialog == "question" {
 			r.Activity = reducer.AwaitingInput
 		}
 		r.Source = reducer.FromScreen

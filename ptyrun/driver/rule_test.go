@@ -113,7 +113,7 @@ func (s *seenScreens) rulesOf(d *Driver) map[string]bool {
 		for state := range sc.Progress {
 			needed[state+" ="] = s.bars[screen.Progress(state)]
 		}
-		for _, list := range [][]agents.Phrase{sc.Box.Below, sc.Dialog.Kinds, sc.Dialog.Headings} {
+		for _, list := range [][]agents.Phrase{sc.Box.Below, sc.Dialog.Kinds} {
 			for _, p := range list {
 				text(p.Text)
 			}

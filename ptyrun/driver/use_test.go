@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 const echoer = `
@@ -77,9 +78,9 @@ func TestOwnDriver(t *testing.T) {
 		t.Error("nothing is known of what it acts on, and an at sign is typed")
 	}
 	// A dialog of it is answered by a person: nothing in the file says what it asks for.
-	if q := d.Read(sketch("", "Shall I?\n\n> 1. Yes\n  2. No"), Reading{}).Dialog; q == nil || q.Tool != "" {
+	if q := d.Read(sketch("", "Shall I?\n\n> 1. Yes\n  2. No"), Reading{}).Dialog; q == nil {
 		t.Errorf("%+v", q)
-	} else if o, ok := q.Allowing(); ok {
+	} else if o, err := q.Pick(ask.Answer{}); err == nil {
 		t.Errorf("%+v is allowed", o)
 	}
 }
@@ -95,17 +96,5 @@ func TestOwnDriverInPlaceOfOurs(t *testing.T) {
 	}
 	if d := ForCommand([]string{"echoer"}); d.Name != "claude" {
 		t.Errorf("echoer is %s", d.Name)
-	}
-}
-
-// Each form of a permission request that a file may name can be read.
-func TestRequestNames(t *testing.T) {
-	for _, name := range agents.Requests {
-		if requests[name] == nil {
-			t.Errorf("no code for %s", name)
-		}
-	}
-	if len(requests) != len(agents.Requests) {
-		t.Errorf("%d forms, %d names", len(requests), len(agents.Requests))
 	}
 }

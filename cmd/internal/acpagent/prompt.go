@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
@@ -197,7 +198,7 @@ func (p *prompt) withdraw() string {
 	questions, _ := p.Team.Questions(p.name())
 	for _, q := range questions {
 		if p.questions[key(q)] != nil && q.Kind != reducer.ClientTool && p.MayAnswer(q) == nil {
-			p.Answer(ctx, q, app.Answer{IsDeny: true})
+			p.Answer(ctx, q, ask.Answer{Deny: true})
 		}
 	}
 	if err == nil {

@@ -9,11 +9,10 @@ import (
 
 	acp "github.com/coder/acp-go-sdk"
 
-	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // showQuestions asks the client each new question of the member that I may answer, and shows the others as text. It
@@ -21,7 +20,7 @@ import (
 func (p *prompt) showQuestions() {
 	questions, err := p.Team.Questions(p.name())
 	for known, cancel := range p.questions {
-		if err == nil && !slices.ContainsFunc(questions, func(q policy.Question) bool { return key(q) == known }) {
+		if err == nil && !slices.ContainsFunc(questions, func(q ask.Question) bool { return key(q) == known }) {
 			cancel()
 		}
 	}
@@ -40,11 +39,11 @@ func (p *prompt) showQuestions() {
 }
 
 // key names an open question of the member: some have no id.
-func key(q policy.Question) string { return cmp.Or(q.ID, q.Since.String()) }
+func key(q ask.Question) string { return cmp.Or(q.ID, q.Since.String()) }
 
 // checkAnswerable returns an error if the client may not answer a question. It removes permission options whose effect
 // is unknown: an editor may choose an option by itself because it is called a permission.
-func (p *prompt) checkAnswerable(q *policy.Question) error {
+func (p *prompt) checkAnswerable(q *ask.Question) error {
 	if err := p.MayAnswer(*q); err != nil {
 		return err
 	}
@@ -54,7 +53,7 @@ func (p *prompt) checkAnswerable(q *policy.Question) error {
 	if q.Kind != reducer.Permission || len(q.Options) == 0 {
 		return nil
 	}
-	q.Options = slices.DeleteFunc(q.Options, func(o policy.Option) bool { return o.Kind == "" })
+	q.Options = slices.DeleteFunc(q.Options, func(o ask.Option) bool { return o.Kind == "" })
 	if len(q.Options) == 0 {
 		return failure.Refused("atm does not know what its options do").WithHint("atm approve %s OPTION", q.Short())
 	}
@@ -62,13 +61,13 @@ func (p *prompt) checkAnswerable(q *policy.Question) error {
 }
 
 // request asks the client. If its answer does not work, or it gives none, the question stays open, and request says so.
-func (p *prompt) request(ctx context.Context, q policy.Question) {
+func (p *prompt) request(ctx context.Context, q ask.Question) {
 	r := acp.RequestPermissionRequest{SessionId: p.session, ToolCall: acp.ToolCallUpdate{
 		ToolCallId: acp.ToolCallId(p.message.ID), Title: acp.Ptr(summary(q)),
 		Content: []acp.ToolCallContent{acp.ToolContent(acp.TextBlock(letter.EscapeBody(q.Prompt)))},
 	}}
 	if len(q.Options) == 0 {
-		q.Options = []policy.Option{{Label: "Allow", Kind: "allow_once"}, {Label: "Reject", Kind: "reject_once"}}
+		q.Options = []ask.Option{{Label: "Allow", Kind: "allow_once"}, {Label: "Reject", Kind: "reject_once"}}
 	}
 	for i, o := range q.Options {
 		kind := acp.PermissionOptionKind(cmp.Or(o.Kind, "allow_once"))
@@ -78,7 +77,7 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 	if chosen, err := p.conn.RequestPermission(ctx, r); err == nil && chosen.Outcome.Selected != nil {
 		if i, _ := strconv.Atoi(string(chosen.Outcome.Selected.OptionId)); i >= 1 && i <= len(q.Options) {
 			o := q.Options[i-1]
-			if _, why = p.Answer(context.Background(), q, app.Answer{Option: o.ID, IsDeny: o.Denies()}); why == nil {
+			if _, why = p.Answer(context.Background(), q, ask.Answer{Option: o.ID, Deny: o.Denies()}); why == nil {
 				return
 			}
 		}
@@ -88,12 +87,12 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 	}
 }
 
-func summary(q policy.Question) string {
+func summary(q ask.Question) string {
 	return fmt.Sprintf("%s %s", q.Agent, letter.Escape(q.Summary()))
 }
 
 // showQuestion shows a question as text, with the reason why the client is not asked.
-func (p *prompt) showQuestion(q policy.Question, why error) {
+func (p *prompt) showQuestion(q ask.Question, why error) {
 	text := fmt.Sprintf("[atm] %s\n(%s)\n\n", summary(q), p.rpcError(why).Message)
 	p.update(p.session, acp.UpdateAgentMessageText(text))
 }

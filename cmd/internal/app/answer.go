@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/aswire"
@@ -15,33 +14,17 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
-
-// An Answer is an answer to a question. Without an option it selects the one that approves, or rejects, once.
-type Answer struct {
-	Option   string // id of the option
-	IsDeny   bool
-	Reason   string
-	Artifact string    // URI of the part of a draft that it is about; "": the whole draft
-	By       wire.Name // "": the member that this process acts for
-}
-
-func (a *Answer) words() (decision, did string) {
-	if a.IsDeny {
-		return "reject", "rejected"
-	}
-	return "approve", "approved"
-}
 
 // Acting returns the scope of the member that this process acts for (Actor), with permission to write.
 func (s *Scope) Acting() (*Scope, error) {
 	acting := *s
 	who, _ := s.Actor()
 	if who == "" {
-		return nil, cmp.Or(acting.findMe(), s.MayAnswer(policy.Question{}))
+		return nil, cmp.Or(acting.findMe(), s.MayAnswer(ask.Question{}))
 	}
 	var err error
 	if acting.Me, err = s.Team.Member(who); err != nil {
@@ -50,18 +33,26 @@ func (s *Scope) Acting() (*Scope, error) {
 	return &acting, acting.MayWrite()
 }
 
+// did is what an answer has done.
+func did(a ask.Answer) string {
+	if a.Deny {
+		return "rejected"
+	}
+	return "approved"
+}
+
 // Decide answers a question if this Acting scope may, and sends the asker the reason of a rejection. The option may
 // also be a number, a label or the beginning of one.
-func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+func (s *Scope) Decide(ctx context.Context, q ask.Question, a ask.Answer) (o control.Outcome, err error) {
 	if err := s.MayAnswer(q); err != nil {
 		return o, err
 	}
-	if isDraft := q.Kind == policy.KindDraft; isDraft && a.Option != "" || !isDraft && a.Artifact != "" {
+	if isDraft := q.Kind == ask.KindDraft; isDraft && a.Option != "" || !isDraft && a.Artifact != "" {
 		return o, failure.Usage("an option answers a question, --artifact a draft").WithHint("atm pending shows which it is")
 	}
 	switch {
 	case q.Host != "": // which decides whether the answer counts
-		if err := a.chooseOption(q); err != nil {
+		if err := pick(q, &a); err != nil {
 			return o, err
 		}
 		to, err := s.Address(string(q.Agent))
@@ -70,10 +61,10 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 		}
 		id, err := s.sendAnswer(ctx, to, q, a)
 		return control.Outcome{Done: "sent " + id.Short(6), Detail: string(q.Host) + " decides whether it counts"}, err
-	case q.Kind == policy.KindDraft:
+	case q.Kind == ask.KindDraft:
 		return s.answerDraft(ctx, q, a)
 	}
-	if err := a.findOption(q); err != nil {
+	if err := pick(q, &a); err != nil {
 		return o, err
 	}
 	o, err = s.Answer(ctx, q, a)
@@ -84,9 +75,9 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 }
 
 // sendAnswer sends the answer as a message: the reason of a rejection, or the whole answer to another host.
-func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Question, a Answer) (wire.ID, error) {
-	decision, did := a.words()
-	payload, _ := json.Marshal(teamdir.PermissionReply{Decision: decision, Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason})
+func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q ask.Question, a ask.Answer) (wire.ID, error) {
+	did := did(a)
+	payload, _ := json.Marshal(teamdir.PermissionReply{Decision: a.Decision(), Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason})
 	m := &wire.Message{
 		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
 		Subject: did + ": " + letter.OneLine(cmp.Or(q.Tool, q.Prompt), 80), Payload: payload,
@@ -98,10 +89,10 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Questi
 	return m.ID, err
 }
 
-func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
-	decision, did := a.words()
+func (s *Scope) answerDraft(ctx context.Context, q ask.Question, a ask.Answer) (o control.Outcome, err error) {
+	did := did(a)
 	o.Done = did + " draft " + q.ID
-	in := foreign.HumanInput{Kind: decision, DraftID: wire.UUID(q.ID), Reason: a.Reason}
+	in := foreign.HumanInput{Kind: a.Decision(), DraftID: wire.UUID(q.ID), Reason: a.Reason}
 	if a.Artifact != "" {
 		o.Done = did + " " + a.Artifact + " in draft " + q.ID
 		in.ArtifactURI = &a.Artifact
@@ -115,37 +106,37 @@ func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o
 
 // Answer answers a question of a member of this team: through its runner, through the process that waits for the answer
 // (cmd/internal/question), or on the wire that it was asked on.
-func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+func (s *Scope) Answer(ctx context.Context, q ask.Question, a ask.Answer) (o control.Outcome, err error) {
 	if a.By == "" {
-		a.By, _ = s.Actor()
+		by, _ := s.Actor()
+		a.By = string(by)
 	}
 	if q.ByWire {
 		return s.answerOnWire(ctx, q, a)
 	}
-	r := control.AnswerRequest{ID: q.ID, Since: q.Since, Option: a.Option, Deny: a.IsDeny, By: string(a.By)}
+	a.ID, a.Since = q.ID, q.Since
 	if q.Served {
-		r.Reason = a.Reason
-		return s.answerServed(ctx, q, r)
+		return s.answerServed(ctx, q, a)
 	}
 	err = s.AskRunner(ctx, q.Agent, func(c *control.Client) (err error) {
-		o, err = c.Answer(ctx, r)
+		o, err = c.Answer(ctx, a)
 		return err
 	})
 	return o, err
 }
 
 // answerServed answers a question through the process that waits for the answer.
-func (s *Scope) answerServed(ctx context.Context, q policy.Question, r control.AnswerRequest) (o control.Outcome, err error) {
+func (s *Scope) answerServed(ctx context.Context, q ask.Question, a ask.Answer) (o control.Outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, AnswerWithin)
 	defer cancel()
 	c, err := s.Team.DialQuestion(ctx, q.Agent, q.ID)
 	if err == nil {
 		defer c.Close()
-		o, err = c.Answer(ctx, r)
+		o, err = c.Answer(ctx, a)
 	}
 	switch {
 	case errors.Is(err, control.ErrNoRunner) || errors.Is(err, control.ErrGone):
-		err = fmt.Errorf("%s: %w any more", q.Short(), policy.ErrNoQuestion)
+		err = fmt.Errorf("%s: %w any more", q.Short(), ask.ErrNoQuestion)
 	case errors.Is(err, control.ErrNotAnswering):
 		err = failure.Failed("the process that waits for the answer does not answer").WithHint("answer it where %s asks it", q.Agent)
 	}
@@ -153,8 +144,8 @@ func (s *Scope) answerServed(ctx context.Context, q policy.Question, r control.A
 }
 
 // AnswerFor answers a question of a member of this team for a.By on another host, if the rules allow that.
-func (s *Scope) AnswerFor(ctx context.Context, isInAgent bool, q policy.Question, a Answer) error {
-	if err := cmp.Or(s.mayAnswerAs(a.By, isInAgent, q), a.chooseOption(q)); err != nil {
+func (s *Scope) AnswerFor(ctx context.Context, isInAgent bool, q ask.Question, a ask.Answer) error {
+	if err := cmp.Or(s.mayAnswerAs(wire.Name(a.By), isInAgent, q), pick(q, &a)); err != nil {
 		return err
 	}
 	_, err := s.Answer(ctx, q, a)
@@ -162,51 +153,45 @@ func (s *Scope) AnswerFor(ctx context.Context, isInAgent bool, q policy.Question
 }
 
 // answerOnWire answers a question on the older ACP wire.
-func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+func (s *Scope) answerOnWire(ctx context.Context, q ask.Question, a ask.Answer) (o control.Outcome, err error) {
 	if q.Kind != reducer.ClientTool { // whose answer is any text
-		if err := a.chooseOption(q); err != nil {
+		if err := pick(q, &a); err != nil {
 			return o, err
 		}
 	}
-	return aswire.Answer(ctx, s.Team, q, aswire.Reply{Option: a.Option, IsDeny: a.IsDeny, Reason: a.Reason, By: a.By})
+	return aswire.Answer(ctx, s.Team, q, a)
 }
 
-// findOption replaces the option's number or label by its id.
-func (a *Answer) findOption(q policy.Question) (err error) {
+// pick replaces the word of an answer by the id of the option that it means.
+func pick(q ask.Question, a *ask.Answer) error {
 	if a.Option == "" {
 		return nil
 	}
-	if a.Option, err = q.Choose(a.Option); err != nil {
-		return failure.Usage("%s", letter.Escape(err.Error())).
+	o, err := q.Pick(*a)
+	why, _ := errors.AsType[*ask.PickError](err)
+	switch {
+	case why != nil && why.Option != "" && why.Deny:
+		return failure.Usage("%s", why).WithHint("atm reject %s %q", q.Agent, why.Option)
+	case why != nil && why.Option != "":
+		return failure.Usage("%s", why).WithHint("atm approve %s %q", q.Agent, why.Option)
+	case why != nil:
+		return failure.Usage("%s", letter.Escape(why.Message)).
 			WithHint("atm pending lists the options; to give a reason: atm reject %s --reason \"…\"", q.Agent)
 	}
-	return nil
-}
-
-// chooseOption is findOption, and refuses an option that contradicts the answer: to reject, one must be known to.
-func (a *Answer) chooseOption(q policy.Question) error {
-	if err := a.findOption(q); err != nil || a.Option == "" {
-		return err
-	}
-	denies := slices.ContainsFunc(q.Options, func(o policy.Option) bool { return o.ID == a.Option && o.Denies() })
-	if denies && !a.IsDeny {
-		return failure.Usage("%q rejects it", a.Option).WithHint("atm reject %s %q", q.Agent, a.Option)
-	} else if a.IsDeny && !denies {
-		return failure.Usage("%q does not reject it", a.Option).WithHint("atm approve %s %q", q.Agent, a.Option)
-	}
+	a.Option = o.ID
 	return nil
 }
 
 // AnsweredElsewhere returns why atm approve and atm reject cannot answer a question, and a command that does, or that
 // helps; "" if they can.
-func AnsweredElsewhere(q *policy.Question) (why, hint string) {
+func AnsweredElsewhere(q *ask.Question) (why, hint string) {
 	name, isRemote := strings.CutSuffix(string(q.Agent), "@"+string(q.Host))
 	where := ""
 	if isRemote {
 		where = "there: "
 	}
 	switch {
-	case q.Kind == policy.KindDraft, q.ByWire && q.ID != "", q.Served:
+	case q.Kind == ask.KindDraft, q.ByWire && q.ID != "", q.Served:
 		return "", ""
 	case q.OnChannel && q.Session != "":
 		return "takes the answer as a message in its session", where + `atm session message ` + name + ` "…"`

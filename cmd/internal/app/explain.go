@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/git"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -50,7 +51,7 @@ var known = []struct {
 	{is(teamdir.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
 	{isA[process.NoProgramError], failure.Failed, "install it, or name another program: atm run NAME -- bash"},
 	{is(teamdir.ErrForbidden), failure.Refused, "only a person may change team.toml"},
-	{is(policy.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack ID, which has --declined, or atm reply ID"},
+	{is(ask.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack ID, which has --declined, or atm reply ID"},
 	{is(policy.ErrNotYours), failure.Refused, "approvers in team.toml says who may answer"},
 	{is(session.ErrNotFound), failure.NotFound, "atm session ls --all lists them"},
 	{is(maildir.ErrNotFound), failure.NotFound, listsMessages},
@@ -212,7 +213,7 @@ func UntrackRunFile(e *rootdir.RunFileError) string {
 // IsRefusal reports whether an error says that an answer is void and that retrying cannot help.
 func IsRefusal(err error) bool {
 	e, isOwn := errors.AsType[*failure.Error](err)
-	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, policy.ErrNoQuestion)
+	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, ask.ErrNoQuestion)
 }
 
 // actsAsMe are the verbs that need --as to mean the same again.

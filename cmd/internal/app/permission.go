@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -255,7 +256,7 @@ func (s *Scope) MayBridge() error {
 
 // MayAnswer refuses an answer to a member's question from somebody who may not give it, and one that only the terminal
 // can give. The rules are those that the member's runner was started with: agents can write to team.toml.
-func (s *Scope) MayAnswer(q policy.Question) error {
+func (s *Scope) MayAnswer(q ask.Question) error {
 	who, isInAgent := s.Actor()
 	if who == "" {
 		return failure.Refused("this process belongs to a run that has ended or to another team: it may not answer for anybody").
@@ -265,7 +266,7 @@ func (s *Scope) MayAnswer(q policy.Question) error {
 }
 
 // mayAnswerAs is MayAnswer for a given name, also of another host. A question from another host is judged there.
-func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
+func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q ask.Question) error {
 	if err := s.CheckAccepted(); err != nil {
 		return err
 	}

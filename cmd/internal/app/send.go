@@ -16,8 +16,8 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -171,7 +171,7 @@ func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, orig
 		case input.Kind == "abort":
 			err = s.MayAct("abort", to.Agent)
 		default:
-			err = s.MayAnswer(policy.Question{Agent: to.Agent, Kind: policy.KindDraft})
+			err = s.MayAnswer(ask.Question{Agent: to.Agent, Kind: ask.KindDraft})
 			if err == nil {
 				err = s.Team.CheckInput(to.Agent, o.Message)
 			}

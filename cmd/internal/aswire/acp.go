@@ -18,9 +18,9 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -123,18 +123,10 @@ func acpState(shown *reducer.Session, word reducer.Word) string {
 	return last.Status // cancelled, failed, awaiting_input
 }
 
-// Reply is an answer to a question. Without an option it selects the one that approves, or rejects, once.
-type Reply struct {
-	Option string // the id of one; to a tool call of the client's, its output
-	IsDeny bool
-	Reason string
-	By     wire.Name // who answers
-}
-
 // Answer answers a question on the older ACP wire by an event, for the program that feeds that stream and follows
 // `atm events NAME --follow --as-wire acp`. Of two answers at once the first one counts.
-func Answer(ctx context.Context, t *teamdir.Team, q policy.Question, r Reply) (o control.Outcome, err error) {
-	answer, detail, err := r.encode(q)
+func Answer(ctx context.Context, t *teamdir.Team, q ask.Question, r ask.Answer) (o control.Outcome, err error) {
+	answer, detail, err := encode(q, r)
 	if err != nil {
 		return o, err
 	}
@@ -154,53 +146,42 @@ func Answer(ctx context.Context, t *teamdir.Team, q policy.Question, r Reply) (o
 	if err != nil {
 		return o, err
 	}
-	decision := "approve"
-	if r.IsDeny {
-		decision = "reject"
-	}
 	e.Source = "cli"
-	e = e.With("id", q.ID).With("by", string(r.By)).With("decision", decision)
+	e = e.With("id", q.ID).With("by", r.By).With("decision", r.Decision())
 	return control.Outcome{Done: "answered", Detail: detail}, t.Sessions().Exclusive(ctx, func() error {
 		open, err := t.Questions(q.Agent)
 		if err != nil {
 			return err
 		}
-		isThis := func(other policy.Question) bool { return other.ID == q.ID && other.Since.Equal(q.Since) }
+		isThis := func(other ask.Question) bool { return other.ID == q.ID && other.Since.Equal(q.Since) }
 		if !slices.ContainsFunc(open, isThis) {
-			return fmt.Errorf("%s: %w any more", q.ID, policy.ErrNoQuestion)
+			return fmt.Errorf("%s: %w any more", q.ID, ask.ErrNoQuestion)
 		}
 		return log.Append(ctx, e)
 	})
 }
 
 // encode encodes the answer; detail names the option.
-func (r *Reply) encode(q policy.Question) (line []byte, detail string, err error) {
+func encode(q ask.Question, r ask.Answer) (line []byte, detail string, err error) {
 	if q.Kind == reducer.ClientTool {
-		return r.toolResult(q)
+		return toolResult(q, r)
 	}
-	kind := "allow_once"
-	if r.IsDeny {
-		kind = "reject_once"
-	}
-	option := r.Option
-	if n := slices.IndexFunc(q.Options, func(o policy.Option) bool { return o.Kind == kind }); option == "" && n >= 0 {
-		option = q.Options[n].ID
-	}
-	answer := map[string]string{"outcome": "selected", "option_id": option}
-	if option == "" && !r.IsDeny {
-		return nil, "", failure.Usage("which one? no option says yes").WithHint("atm pending lists the options")
-	} else if option == "" {
+	o, err := q.Pick(r)
+	answer := map[string]string{"outcome": "selected", "option_id": o.ID}
+	if err != nil && !r.Deny {
+		return nil, "", failure.Usage("%s", err).WithHint("atm pending lists the options")
+	} else if err != nil {
 		answer = map[string]string{"outcome": "cancelled"}
 	}
 	line, err = foreign.RequestPermissionResult.Marshal(answer)
-	return line, cmp.Or(option, "cancelled"), err
+	return line, cmp.Or(o.ID, "cancelled"), err
 }
 
 // toolResult encodes the answer to a tool call of the client's: the option is the tool's output.
-func (r *Reply) toolResult(q policy.Question) (line []byte, detail string, err error) {
-	answer := map[string]any{"request_id": q.ID, "tool_call_id": q.Call, "success": !r.IsDeny, "output": nil}
+func toolResult(q ask.Question, r ask.Answer) (line []byte, detail string, err error) {
+	answer := map[string]any{"request_id": q.ID, "tool_call_id": q.Call, "success": !r.Deny, "output": nil}
 	detail = r.Option
-	if r.IsDeny {
+	if r.Deny {
 		detail = cmp.Or(r.Reason, "rejected")
 		answer["error"] = detail
 	} else if json.Valid([]byte(r.Option)) {

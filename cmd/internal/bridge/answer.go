@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -78,7 +78,7 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r 
 	if err != nil {
 		return err
 	}
-	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question && q.Since.Equal(r.Since) })
+	n := slices.IndexFunc(open, func(q ask.Question) bool { return q.ID == r.Question && q.Since.Equal(r.Since) })
 	if n < 0 {
 		first, err := b.firstAnswer(agent, r)
 		isSame := first.Text("by") == string(by) && first.Text("decision") == r.Decision && cmp.Or(r.Option, first.Text("option_id")) == first.Text("option_id")
@@ -90,7 +90,7 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r 
 	scope := app.Of(b.Team)
 	isInAgent, _ := m.FromAgent()
 	isInAgent = isInAgent || m.Origin != nil && m.Origin.Run != "" // of an older atm
-	return scope.AnswerFor(ctx, isInAgent, open[n], app.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by})
+	return scope.AnswerFor(ctx, isInAgent, open[n], ask.Answer{Option: r.Option, Deny: r.Decision == "reject", Reason: r.Reason, By: string(by)})
 }
 
 // firstAnswer returns the event of the first answer to a question, a zero event if the log has none.

@@ -16,7 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -236,7 +236,7 @@ func (stuckRunner) CheckRight(control.Right, int, string) error { return nil }
 
 func (stuckRunner) Status(context.Context) (s control.Status, err error) { return s, nil }
 
-func (stuckRunner) Answer(ctx context.Context, _ control.AnswerRequest) (o control.Outcome, err error) {
+func (stuckRunner) Answer(ctx context.Context, _ ask.Answer) (o control.Outcome, err error) {
 	<-ctx.Done()
 	return o, ctx.Err()
 }
@@ -254,7 +254,7 @@ func FuzzRows(f *testing.F) {
 			name, isRemote := strings.CutSuffix(string(r.Name), "@build")
 			shown := strings.Join(command.Team([]teamdir.Member{r}, 0, false), "")
 			for _, q := range r.Questions {
-				if q.Kind == policy.KindDraft || q.Host != "build" || q.Agent != r.Name {
+				if q.Kind == ask.KindDraft || q.Host != "build" || q.Agent != r.Name {
 					t.Errorf("%q asks %+v", data, q)
 				}
 			}

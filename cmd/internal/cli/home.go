@@ -15,18 +15,18 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
 type overview struct {
-	Root    string            `json:"root"`
-	Team    wire.Name         `json:"team"`
-	Agent   wire.Name         `json:"agent,omitempty"`
-	Unread  int               `json:"unread"`
-	Owed    int               `json:"owed"`
-	Pending []policy.Question `json:"pending"`
-	Members []teamdir.Member  `json:"members"`
+	Root    string           `json:"root"`
+	Team    wire.Name        `json:"team"`
+	Agent   wire.Name        `json:"agent,omitempty"`
+	Unread  int              `json:"unread"`
+	Owed    int              `json:"owed"`
+	Pending []ask.Question   `json:"pending"`
+	Members []teamdir.Member `json:"members"`
 }
 
 // maxShown is how many messages and questions home shows.
@@ -63,7 +63,7 @@ func home(c *cli.Context) error {
 		return err
 	}
 	questions, _ := s.Team.Pending(c.Context, o.Members) // shows what could be read
-	o.Pending = append([]policy.Question{}, questions...)
+	o.Pending = append([]ask.Question{}, questions...)
 	if len(questions) > 0 {
 		text += fmt.Sprintf("%d waiting for an answer: atm pending\n", len(questions))
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 func printOffers(w io.Writer, lists ...[]string) {
@@ -98,7 +98,7 @@ func questionOffers(c *cli.Context, s *app.Scope) (out []string) {
 // approve, all that say neither for both. One whose id has blanks is offered as its number.
 func optionOffers(c *cli.Context, of *cli.Command, s *app.Scope, before []string) (out []string) {
 	questions, _ := s.Team.PendingQuestions(c.Context)
-	q, err := policy.Find(questions, before[0])
+	q, err := ask.Find(questions, before[0])
 	if err != nil || len(before) > 1 {
 		return nil
 	}

@@ -289,9 +289,7 @@ func (f *follower) handle(ctx context.Context, e appserver.Event) error {
 			return f.settleItems(ctx, e.TurnID, []appserver.Item{item})
 		}
 	case appserver.ApproveCommand, appserver.ApproveFileChange:
-		if f.ofRun == "" { // else the runner sees it on the screen
-			f.ask(ctx, e)
-		}
+		f.ask(ctx, e)
 	case appserver.Resolved:
 		f.questions.resolve(e.Request)
 	}

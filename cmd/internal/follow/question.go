@@ -9,7 +9,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -37,7 +37,7 @@ func (q *questions) end() {
 }
 
 // yesOrNo are the answers that every approval takes.
-var yesOrNo = []policy.Option{
+var yesOrNo = []ask.Option{
 	{ID: appserver.Accept, Label: "Yes, proceed", Kind: "allow_once"},
 	{ID: appserver.Decline, Label: "No, and go on without it", Kind: "reject_once"},
 }
@@ -49,8 +49,9 @@ func (f *follower) ask(ctx context.Context, e appserver.Event) {
 	}
 	a := e.Approval()
 	q := question.Question{
-		ID: wire.Clip(strings.TrimSpace(a.Item+" "+a.ID), 80), Kind: reducer.Permission,
-		Tool: "Edit", Prompt: strings.TrimSpace("change files " + a.GrantRoot), Options: yesOrNo,
+		Question: ask.Question{
+			ID: wire.Clip(strings.TrimSpace(a.Item+" "+a.ID), 80), Tool: "Edit", Prompt: strings.TrimSpace("change files " + a.GrantRoot), Options: yesOrNo,
+		},
 		Event: wire.Event{Session: f.thread, TurnID: e.TurnID},
 	}
 	if e.Method == appserver.ApproveCommand {
@@ -72,10 +73,10 @@ func (f *follower) ask(ctx context.Context, e appserver.Event) {
 		defer cancel()
 		info, _ := process.Find(server)
 		_, err := question.Wait(asking, f.team, f.box, q, question.Options{
-			Program: info, Log: f.log,
-			Give: func(answer question.Answer) error { return client.Answer(ctx, e.Request, answer.Option.ID) },
+			Program: info, Log: f.log, OnlyRules: f.ofRun != "",
+			Give: func(answer ask.Answer) error { return client.Answer(ctx, e.Request, answer.Option) },
 		})
-		if err != nil && !errors.Is(err, question.ErrOver) && !errors.Is(err, question.ErrAsked) && asking.Err() == nil {
+		if err != nil && !errors.Is(err, question.ErrOver) && !errors.Is(err, question.ErrAsked) && !errors.Is(err, question.ErrUnruled) && asking.Err() == nil {
 			f.log.Error("waiting for an answer", "err", err)
 		}
 	})

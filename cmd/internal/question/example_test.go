@@ -10,7 +10,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -20,15 +20,17 @@ import (
 func ExampleWait() {
 	waitFor := func(ctx context.Context, team *teamdir.Team, box *maildir.Box, askID, command string, give func(allow bool, reason string) error) error {
 		_, err := question.Wait(ctx, team, box, question.Question{
-			ID: askID, Kind: reducer.Permission, Tool: "shell", Prompt: command,
-			Options: []policy.Option{ // without them: allow once, deny
-				{ID: "accept", Label: "Yes", Kind: "allow_once"},
-				{ID: "decline", Label: "No", Kind: "reject_once"},
+			Question: ask.Question{
+				ID: askID, Tool: "shell", Prompt: command,
+				Options: []ask.Option{ // without them: allow once, deny
+					{ID: "accept", Label: "Yes", Kind: "allow_once"},
+					{ID: "decline", Label: "No", Kind: "reject_once"},
+				},
 			},
 			Rule:  &policy.Request{Tool: "shell", Command: true, Input: command}, // whole, as it will run
 			Event: wire.Event{Session: "thread", TurnID: "turn"},
 		}, question.Options{
-			Give: func(a question.Answer) error { return give(!a.IsDeny, a.Reason) },
+			Give: func(a ask.Answer) error { return give(!a.Deny, a.Reason) },
 		})
 		switch {
 		case errors.Is(err, question.ErrOver), errors.Is(err, question.ErrAsked), ctx.Err() != nil:

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -45,7 +42,7 @@ func (w *wait) Status(context.Context) (control.Status, error) {
 	return control.Status{ChildPID: w.o.Program.PID, State: string(reducer.Confirming)}, nil
 }
 
-func (w *wait) Answer(ctx context.Context, r control.AnswerRequest) (control.Outcome, error) {
+func (w *wait) Answer(ctx context.Context, r ask.Answer) (control.Outcome, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -54,11 +51,15 @@ func (w *wait) Answer(ctx context.Context, r control.AnswerRequest) (control.Out
 	case r.ID != w.q.ID || !r.Since.IsZero() && !r.Since.Equal(w.asked.Since):
 		return control.Outcome{}, refused("that question is closed")
 	case w.answer != nil:
-		return control.Outcome{}, refused(fmt.Sprintf("already answered by %s: %s", w.answer.By, w.answer.Option.Label))
+		return control.Outcome{}, refused(fmt.Sprintf("already answered by %s: %s", w.answer.By, w.answer.Option))
 	}
-	o, err := w.chosenOption(r)
-	if err != nil {
-		return control.Outcome{}, err
+	o, err := w.q.Pick(r)
+	if why, isWhy := errors.AsType[*ask.PickError](err); isWhy {
+		unpicked := &control.Error{Code: "usage", Message: why.Message}
+		if why.Option != "" {
+			unpicked.Try = []control.Try{{Op: "answer", Option: why.Option, Deny: why.Deny}}
+		}
+		return control.Outcome{}, unpicked
 	}
 	switch err := w.checkOpen(); {
 	case errors.Is(err, ErrOver):
@@ -66,47 +67,12 @@ func (w *wait) Answer(ctx context.Context, r control.AnswerRequest) (control.Out
 	case err != nil:
 		return control.Outcome{}, refused(err.Error())
 	}
-	err = w.accept(ctx, Answer{Option: o, IsDeny: r.Deny || o.Denies(), Reason: r.Reason, By: r.By})
+	r.Deny = r.Deny || o.Denies()
+	err = w.accept(ctx, r, o)
 	return control.Outcome{Done: "answered", Detail: o.Label}, err
 }
 
-// chosenOption returns the option that a request names, else the one that allows, or denies, once. It refuses one that
-// does the opposite of the request.
-func (w *wait) chosenOption(r control.AnswerRequest) (o policy.Option, err error) {
-	var found *policy.Option
-	if i := slices.IndexFunc(w.q.Options, func(o policy.Option) bool { return o.ID == r.Option }); i >= 0 && r.Option != "" {
-		found = &w.q.Options[i]
-	} else if r.Option == "" && r.Deny {
-		found = w.optionOf("reject_once")
-	} else if r.Option == "" {
-		found = w.optionOf("allow_once")
-	}
-	switch {
-	case found == nil && r.Option == "" && r.Deny:
-		return o, usage("none of its options says no: " + w.listOptions())
-	case found == nil:
-		return o, usage("which one? " + w.listOptions())
-	case r.Deny && !found.Denies():
-		return o, usage(fmt.Sprintf("%q does not say no", found.Label), control.Try{Op: "answer", Option: found.ID})
-	case !r.Deny && found.Denies():
-		return o, usage(fmt.Sprintf("%q says no", found.Label), control.Try{Op: "answer", Option: found.ID, Deny: true})
-	}
-	return *found, nil
-}
-
-func (w *wait) listOptions() string {
-	var labels []string
-	for _, o := range w.q.Options {
-		labels = append(labels, letter.OneLine(o.ID+" "+o.Label, 80))
-	}
-	return strings.Join(labels, ", ")
-}
-
 func refused(message string) error { return &control.Error{Code: "refused", Message: message} }
-
-func usage(message string, try ...control.Try) error {
-	return &control.Error{Code: "usage", Message: message, Try: try}
-}
 
 // refusing is a control.Handler without the methods of wait, which refuses everything.
 type refusing struct{}

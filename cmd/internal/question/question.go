@@ -19,7 +19,6 @@ package question
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,19 +31,16 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Question is what a program asks.
+// Question is what a program asks, and what goes with it. Its ID is the program's own, at most 80 bytes; "": Wait makes
+// one. Its Kind is reducer.Permission ("") or reducer.Question; without options a permission has AllowOnce and Deny.
 type Question struct {
-	ID      string // the program's own, at most 80 bytes; "": Wait makes one
-	Kind    string // reducer.Permission ("") or reducer.Question
-	Prompt  string
-	Tool    string
-	Input   string          // what the tool is about to do, if Prompt does not say it
-	Options []policy.Option // nil: AllowOnce and Deny
+	ask.Question
 
 	// Rule is what the rules of team.toml see; nil: no rule answers. Its texts come from the program itself, whole, and
 	// not from the words that it shows.
@@ -57,8 +53,8 @@ type Question struct {
 
 // The options of a question that names none.
 var (
-	AllowOnce = policy.Option{ID: "allow", Label: "Allow once", Kind: "allow_once"}
-	Deny      = policy.Option{ID: "deny", Label: "Deny", Kind: "reject_once"}
+	AllowOnce = ask.Option{ID: "allow", Label: "Allow once", Kind: "allow_once"}
+	Deny      = ask.Option{ID: "deny", Label: "Deny", Kind: "reject_once"}
 )
 
 // Options say how to wait. The zero value is right for a hook that its program has started.
@@ -72,27 +68,22 @@ type Options struct {
 	Now func() reducer.Activity
 
 	// Give gives the program the answer, and whoever answered gets its error. nil: Wait's caller does it afterwards.
-	Give func(Answer) error
+	Give func(ask.Answer) error
+
+	// OnlyRules is for a program that atm runs: what no rule answers is left to its runner, which sees the dialog. Then Wait
+	// records nothing and returns ErrUnruled.
+	OnlyRules bool
 
 	Log *slog.Logger // for what is not worth an end of the wait; nil: silence
 }
-
-// Answer is how somebody has answered.
-type Answer struct {
-	Option policy.Option // the chosen one
-	IsDeny bool
-	Reason string // of a rejection, for the model; "": none was given
-	By     string // the name of whoever answered, or ByRule
-}
-
-// ByRule is who answered if a rule of team.toml did.
-const ByRule = "a rule"
 
 var (
 	// ErrOver says that the question was answered where it was asked, or is moot.
 	ErrOver = errors.New("the question is over")
 	// ErrAsked says that another process waits for the answer to this question.
 	ErrAsked = errors.New("another process waits for the answer already")
+	// ErrUnruled says that no rule answers the question: see Options.OnlyRules.
+	ErrUnruled = errors.New("no rule answers the question")
 
 	errAnswered = errors.New("answered") // ends the wait
 )
@@ -103,9 +94,12 @@ const closeWithin = 2 * time.Second
 // Wait asks, and returns the answer, ErrOver, or ErrAsked. If ctx is cancelled, the program no longer asks, and Wait
 // records that; at a deadline of ctx it still asks, so the question stays open for its own terminal. Either way Wait
 // returns ctx's cause. It has two goroutines, a watcher's, and the server's; all have ended when it returns.
-func Wait(ctx context.Context, team *teamdir.Team, box *maildir.Box, q Question, o Options) (Answer, error) {
+func Wait(ctx context.Context, team *teamdir.Team, box *maildir.Box, q Question, o Options) (ask.Answer, error) {
 	w := &wait{q: q, o: o, team: team, box: box}
 	err := w.prepare(ctx)
+	if o.OnlyRules && (err != nil || w.ruledOption() == nil) {
+		return ask.Answer{}, errors.Join(ErrUnruled, err)
+	}
 	if err == nil {
 		err = w.serve(ctx, func(ctx context.Context) error {
 			return watcher.Until(ctx, []watcher.Mailbox{box}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
@@ -122,7 +116,7 @@ func Wait(ctx context.Context, team *teamdir.Team, box *maildir.Box, q Question,
 	if !w.isRecorded && !errors.Is(err, ErrAsked) {
 		err = errors.Join(err, w.record(ctx))
 	}
-	return Answer{}, err
+	return ask.Answer{}, err
 }
 
 // wait is one call of Wait.
@@ -143,7 +137,7 @@ type wait struct {
 	mu     sync.Mutex       // guards what follows
 	asked  *reducer.Waiting // as it is in the log; nil: not yet
 	next   reducer.Activity // what an answer lets the program do, but for a rejection
-	answer *Answer          // nil: nobody has answered
+	answer *ask.Answer      // nil: nobody has answered
 	after  reducer.Activity // what the program was seen to do instead of asking
 }
 
@@ -151,6 +145,9 @@ func (w *wait) prepare(ctx context.Context) (err error) {
 	w.scope = app.Of(w.team)
 	q := &w.q
 	q.Kind, q.Event.Source = cmp.Or(q.Kind, reducer.Permission), cmp.Or(q.Event.Source, "hook")
+	if q.Dialog = "permission"; q.Kind == reducer.Question {
+		q.Dialog = "question"
+	}
 	q.ID = cmp.Or(q.ID, string(wire.NewID()))
 	if wire.Clip(q.ID, 80) != q.ID { // the log's state would keep its hash
 		return fmt.Errorf("the id of a question is longer than 80 bytes: %.100s", q.ID)
@@ -159,7 +156,7 @@ func (w *wait) prepare(ctx context.Context) (err error) {
 		w.notice = wire.NewID()
 	}
 	if len(q.Options) == 0 && q.Kind == reducer.Permission {
-		q.Options = []policy.Option{AllowOnce, Deny}
+		q.Options = []ask.Option{AllowOnce, Deny}
 	}
 	if w.o.Program == (process.Info{}) {
 		w.o.Program, _ = process.Program()
@@ -173,7 +170,7 @@ func (w *wait) prepare(ctx context.Context) (err error) {
 	if w.policy, _, err = w.team.PolicyFor(w.box.Agent()); err != nil {
 		return err
 	}
-	if _, isInAgent := w.scope.AgentOf(w.o.Program.PID); isInAgent { // no person has started it
+	if _, isInAgent := w.scope.AgentOf(w.o.Program.PID); isInAgent && !w.o.OnlyRules { // no person has started it
 		w.policy = w.policy.DenyOnly()
 	}
 	return nil
@@ -236,12 +233,7 @@ func (w *wait) open(ctx context.Context) error {
 	if isRuled, err := w.openInLog(ctx); err != nil || isRuled {
 		return err
 	}
-	q := w.q
-	options, _ := json.Marshal(q.Options) // strings: cannot fail
-	err := w.team.NotifyRequest(ctx, w.box, teamdir.DialogRequest{
-		ID: w.notice, Kind: cmp.Or(map[string]string{reducer.Question: "question"}[q.Kind], q.Kind), Prompt: q.Prompt, Tool: q.Tool,
-		Input: cmp.Or(q.Input, q.Prompt), Options: options, HasNoScreen: true,
-	}, &wire.Origin{Via: "hook", UID: w.scope.Origin().UID})
+	err := w.team.NotifyRequest(ctx, w.box, w.q.Question, w.notice, &wire.Origin{Via: "hook", UID: w.scope.Origin().UID})
 	if err != nil {
 		w.o.Log.Error("telling the lead about a question", "err", err)
 	}
@@ -267,13 +259,13 @@ func (w *wait) openInLog(ctx context.Context) (isRuled bool, err error) {
 	}
 	w.seen() // a first look, while it certainly asks
 	if o := w.ruledOption(); o != nil {
-		return true, w.accept(ctx, Answer{Option: *o, IsDeny: o.Denies(), By: ByRule})
+		return true, w.accept(ctx, ask.Answer{Deny: o.Denies(), By: ask.ByRule}, *o)
 	}
 	return false, nil
 }
 
 // ruledOption returns the option that a rule chooses; nil: none.
-func (w *wait) ruledOption() *policy.Option {
+func (w *wait) ruledOption() *ask.Option {
 	if w.q.Rule == nil || w.q.Rule.Tool == "" || w.q.Kind != reducer.Permission {
 		return nil
 	}
@@ -286,8 +278,8 @@ func (w *wait) ruledOption() *policy.Option {
 	return nil
 }
 
-func (w *wait) optionOf(kind string) *policy.Option {
-	i := slices.IndexFunc(w.q.Options, func(o policy.Option) bool { return o.Kind == kind })
+func (w *wait) optionOf(kind string) *ask.Option {
+	i := slices.IndexFunc(w.q.Options, func(o ask.Option) bool { return o.Kind == kind })
 	if i < 0 {
 		return nil
 	}
@@ -346,7 +338,8 @@ func (w *wait) lookAgain() error {
 }
 
 // accept gives the program the answer, and records it.
-func (w *wait) accept(ctx context.Context, a Answer) error {
+func (w *wait) accept(ctx context.Context, a ask.Answer, o ask.Option) error {
+	a.Option = o.ID
 	if w.o.Give != nil {
 		if err := w.o.Give(a); err != nil {
 			w.end(err)
@@ -354,14 +347,11 @@ func (w *wait) accept(ctx context.Context, a Answer) error {
 		}
 	}
 	w.answer = &a
-	e, decision := w.closing(w.next), "approve"
-	if a.IsDeny {
-		decision = "reject"
-		if w.next != reducer.Idle {
-			e = w.closing(reducer.Thinking)
-		}
+	e := w.closing(w.next)
+	if a.Deny && w.next != reducer.Idle {
+		e = w.closing(reducer.Thinking)
 	}
-	w.append(ctx, e.With("answer", a.Option.Label).With("by", a.By).With("option_id", a.Option.ID).With("decision", decision))
+	w.append(ctx, e.With("answer", o.Label).With("by", a.By).With("option_id", o.ID).With("decision", a.Decision()))
 	w.end(errAnswered)
 	return nil
 }

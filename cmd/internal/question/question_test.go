@@ -19,9 +19,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -63,12 +63,12 @@ func must(t testing.TB, err error) {
 }
 
 type result struct {
-	question.Answer
+	ask.Answer
 	err error
 }
 
 // asks begins to wait, and returns when the question is open, or the wait is over already.
-func (a *asking) asks(ctx context.Context, q question.Question, o question.Options) (open policy.Question, done chan result) {
+func (a *asking) asks(ctx context.Context, q question.Question, o question.Options) (open ask.Question, done chan result) {
 	a.t.Helper()
 	done = make(chan result, 1)
 	if o.Program == (process.Info{}) {
@@ -95,9 +95,9 @@ func (a *asking) asks(ctx context.Context, q question.Question, o question.Optio
 	}
 }
 
-func (a *asking) answers(q policy.Question, by wire.Name, deny bool, reason string) error {
+func (a *asking) answers(q ask.Question, by string, deny bool, reason string) error {
 	scope := app.Of(a.team)
-	_, err := scope.Answer(a.t.Context(), q, app.Answer{IsDeny: deny, Reason: reason, By: by})
+	_, err := scope.Answer(a.t.Context(), q, ask.Answer{Deny: deny, Reason: reason, By: by})
 	return err
 }
 
@@ -138,7 +138,7 @@ const led = "lead = \"lead\"\n[members.me]\nperson = true\n"
 
 func bash(command string) question.Question {
 	return question.Question{
-		Prompt: command, Tool: "Bash", Rule: &policy.Request{Tool: "Bash", Command: true, Input: command},
+		Question: ask.Question{Prompt: command, Tool: "Bash"}, Rule: &policy.Request{Tool: "Bash", Command: true, Input: command},
 		Event: wire.Event{Session: "s1", TurnID: "t1"},
 	}
 }
@@ -153,12 +153,12 @@ func TestApprove(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	must(t, a.answers(q, "me", false, ""))
-	if r := <-done; r.err != nil || r.IsDeny || r.Option != question.AllowOnce || r.By != "me" {
+	if r := <-done; r.err != nil || r.Deny || r.Option != question.AllowOnce.ID || r.By != "me" {
 		t.Errorf("got %+v", r)
 	}
 	a.expectLog("confirm_required Bash", "state_change tool_running Allow once me approve")
 	a.expectClean()
-	if err := a.answers(q, "lead", true, ""); !errors.Is(err, policy.ErrNoQuestion) {
+	if err := a.answers(q, "lead", true, ""); !errors.Is(err, ask.ErrNoQuestion) {
 		t.Errorf("a late answer: %v", err)
 	}
 }
@@ -167,7 +167,7 @@ func TestRejectWithReason(t *testing.T) {
 	a := newTeam(t, led)
 	q, done := a.asks(t.Context(), bash("make"), question.Options{})
 	must(t, a.answers(q, "lead", true, "use go build"))
-	if r := <-done; r.err != nil || !r.IsDeny || r.Reason != "use go build" || r.By != "lead" {
+	if r := <-done; r.err != nil || !r.Deny || r.Reason != "use go build" || r.By != "lead" {
 		t.Errorf("got %+v", r)
 	}
 	a.expectLog("confirm_required Bash", "state_change thinking Deny lead reject")
@@ -180,7 +180,7 @@ func TestRules(t *testing.T) {
 	for command, isDeny := range map[string]bool{"make": false, "rm -rf x": true} {
 		a := newTeam(t, rules)
 		_, done := a.asks(t.Context(), bash(command), question.Options{})
-		if r := <-done; r.err != nil || r.By != question.ByRule || r.IsDeny != isDeny {
+		if r := <-done; r.err != nil || r.By != ask.ByRule || r.Deny != isDeny {
 			t.Errorf("%s: got %+v", command, r)
 		}
 		a.expectClean()
@@ -191,11 +191,11 @@ func TestRules(t *testing.T) {
 func TestFirstAnswerCounts(t *testing.T) {
 	a := newTeam(t, led)
 	given := 0
-	q, done := a.asks(t.Context(), bash("make"), question.Options{Give: func(question.Answer) error { given++; return nil }})
+	q, done := a.asks(t.Context(), bash("make"), question.Options{Give: func(ask.Answer) error { given++; return nil }})
 	var wg sync.WaitGroup
 	errs := make(chan error, 8)
 	for i := range 8 {
-		wg.Go(func() { errs <- a.answers(q, []wire.Name{"me", "lead"}[i%2], i > 3, "") })
+		wg.Go(func() { errs <- a.answers(q, []string{"me", "lead"}[i%2], i > 3, "") })
 	}
 	wg.Wait()
 	close(errs)
@@ -204,7 +204,7 @@ func TestFirstAnswerCounts(t *testing.T) {
 		switch {
 		case err == nil:
 			won++
-		case !strings.Contains(err.Error(), "already answered by") && !errors.Is(err, policy.ErrNoQuestion):
+		case !strings.Contains(err.Error(), "already answered by") && !errors.Is(err, ask.ErrNoQuestion):
 			t.Error(err)
 		}
 	}
@@ -217,10 +217,10 @@ func TestFirstAnswerCounts(t *testing.T) {
 func TestRights(t *testing.T) {
 	a := newTeam(t, "approvers = [\"lead\"]\n"+led)
 	q, done := a.asks(t.Context(), bash("make"), question.Options{})
-	for by, want := range map[wire.Name]string{"bob": "their own", "me": "only approvers", "": "atm does not know"} {
+	for by, want := range map[string]string{"bob": "their own", "me": "only approvers", "": "atm does not know"} {
 		c, err := a.team.DialQuestion(t.Context(), "bob", q.ID)
 		must(t, err)
-		if _, err := c.Answer(t.Context(), control.AnswerRequest{ID: q.ID, By: string(by)}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c.Answer(t.Context(), ask.Answer{ID: q.ID, By: by}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", by, err, want)
 		}
 		if _, err := c.Stop(t.Context()); err == nil {
@@ -260,7 +260,7 @@ func TestOnlyWhatWasApproved(t *testing.T) {
 	must(t, err)
 	defer c.Close()
 	other.ID = string(wire.NewID())
-	if _, err := c.Answer(t.Context(), control.AnswerRequest{ID: other.ID, By: "me"}); err == nil {
+	if _, err := c.Answer(t.Context(), ask.Answer{ID: other.ID, By: "me"}); err == nil {
 		t.Error("another question was answered")
 	}
 	forged := wire.Event{Kind: "confirm_required", Source: "hook", Session: "s1", TurnID: "t1"}.With("id", q.ID).With("tool", "Bash").With("prompt", "ls")
@@ -353,7 +353,7 @@ func TestDeadline(t *testing.T) {
 func TestNotGiven(t *testing.T) {
 	a := newTeam(t, led)
 	broken := errors.New("broken pipe")
-	q, done := a.asks(t.Context(), bash("make"), question.Options{Give: func(question.Answer) error { return broken }})
+	q, done := a.asks(t.Context(), bash("make"), question.Options{Give: func(ask.Answer) error { return broken }})
 	if err := a.answers(q, "me", false, ""); err == nil || !strings.Contains(err.Error(), "broken pipe") {
 		t.Errorf("answered: %v", err)
 	}
@@ -391,11 +391,11 @@ func TestSeveralQuestions(t *testing.T) {
 	one, oneDone := a.asks(t.Context(), first, question.Options{})
 	two, twoDone := a.asks(t.Context(), second, question.Options{})
 	must(t, a.answers(two, "me", true, ""))
-	if r := <-twoDone; r.err != nil || !r.IsDeny {
+	if r := <-twoDone; r.err != nil || !r.Deny {
 		t.Errorf("the second: %+v", r)
 	}
 	must(t, a.answers(one, "me", false, ""))
-	if r := <-oneDone; r.err != nil || r.IsDeny {
+	if r := <-oneDone; r.err != nil || r.Deny {
 		t.Errorf("the first: %+v", r)
 	}
 	a.expectClean()
@@ -414,11 +414,11 @@ func TestBelowASharedProgram(t *testing.T) {
 		must(t, a.team.Dir().Replace(dir+"/"+strconv.Itoa(own.PID)+".json", data, false))
 	}
 	note("lead")
-	q, done := a.asks(t.Context(), question.Question{Tool: "Bash", Prompt: "make"}, question.Options{})
+	q, done := a.asks(t.Context(), question.Question{Question: ask.Question{Tool: "Bash", Prompt: "make"}}, question.Options{})
 	must(t, a.answers(q, "lead", false, ""))
 	<-done
 	note("me")
-	q, done = a.asks(t.Context(), question.Question{Tool: "Bash", Prompt: "make"}, question.Options{})
+	q, done = a.asks(t.Context(), question.Question{Question: ask.Question{Tool: "Bash", Prompt: "make"}}, question.Options{})
 	if err := a.answers(q, "lead", false, ""); err == nil || !strings.Contains(err.Error(), "of the agents only the lead may answer") {
 		t.Errorf("below a program of lead and me: %v", err)
 		return

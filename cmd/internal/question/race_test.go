@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/question"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // Of processes that are told of one question at the same time one waits, and it can be reached.
@@ -18,7 +18,7 @@ func TestToldAtOnce(t *testing.T) {
 	a := newTeam(t, led)
 	for i := range 25 {
 		ctx, cancel := context.WithCancel(t.Context())
-		q := question.Question{ID: fmt.Sprintf("per_%d", i), Prompt: "make", Tool: "Bash"}
+		q := question.Question{Question: ask.Question{ID: fmt.Sprintf("per_%d", i), Prompt: "make", Tool: "Bash"}}
 		q.Event.EventID, q.Event.Session = "hook/"+q.ID, "s"
 		const told = 3
 		done := make(chan result, told)
@@ -33,7 +33,7 @@ func TestToldAtOnce(t *testing.T) {
 				t.Errorf("another one ends with %+v", r)
 			}
 		}
-		var open []policy.Question
+		var open []ask.Question
 		for until := time.Now().Add(time.Minute); len(open) == 0; time.Sleep(5 * time.Millisecond) {
 			var err error
 			open, err = a.team.Questions("bob")
@@ -46,7 +46,7 @@ func TestToldAtOnce(t *testing.T) {
 			t.Fatalf("the open questions are %+v", open)
 		}
 		must(t, a.answers(open[0], "lead", false, ""))
-		if r := <-done; r.err != nil || r.Option != question.AllowOnce {
+		if r := <-done; r.err != nil || r.Option != question.AllowOnce.ID {
 			t.Errorf("the first one ends with %+v", r)
 		}
 		cancel()

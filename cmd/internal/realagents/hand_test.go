@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // A byHand is a team whose agents a person starts: with atm's hooks installed, in terminals of the test's, and not by
@@ -245,7 +246,7 @@ func (w *window) waitsFor(state string) {
 	w.s.wait(w.agent+" to be "+state, func() bool {
 		r, held := w.now()
 		isHooks := r.Dialog != nil && held > driver.DialogSettle && strings.Contains(strings.Join(w.lines(), " "), "hooks")
-		if i := slices.IndexFunc(w.options(), func(o driver.Option) bool { return strings.HasPrefix(o.Label, "Trust all") }); isHooks && i >= 0 {
+		if i := slices.IndexFunc(w.options(), func(o ask.Option) bool { return strings.HasPrefix(o.Label, "Trust all") }); isHooks && i >= 0 {
 			w.keys(strings.Repeat("\x1b[B", i))
 			w.enter()
 			w.s.wait("the question about hooks to go", func() bool { r, _ := w.now(); return r.Dialog == nil })
@@ -263,7 +264,7 @@ func (w *window) waitsFor(state string) {
 	})
 }
 
-func (w *window) options() []driver.Option {
+func (w *window) options() []ask.Option {
 	if r, _ := w.now(); r.Dialog != nil {
 		return r.Dialog.Options
 	}
@@ -332,8 +333,8 @@ func (w *window) approve() {
 	w.s.t.Helper()
 	w.waitsFor("blocked")
 	r, _ := w.now()
-	o, ok := r.Dialog.Allowing()
-	if !ok {
+	o, err := r.Dialog.Pick(ask.Answer{})
+	if err != nil {
 		w.s.t.Fatalf("it asks %+v", r.Dialog)
 	}
 	w.keys(o.Keys)

@@ -10,7 +10,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -26,7 +26,7 @@ func (r *Room) checkMayAct() error {
 
 // Decide answers a question as `atm approve` and `atm reject` do; to choose an option that denies is to reject. The
 // question must be in the snapshot, so that nobody allows what they have not seen.
-func (r *Room) Decide(ctx context.Context, asked Question, a app.Answer) (string, error) {
+func (r *Room) Decide(ctx context.Context, asked Question, a ask.Answer) (string, error) {
 	acting, err := r.Scope.Acting()
 	if err := cmp.Or(r.checkMayAct(), err); err != nil {
 		return "", err
@@ -35,13 +35,13 @@ func (r *Room) Decide(ctx context.Context, asked Question, a app.Answer) (string
 	for _, q := range s.Waiting {
 		if q.ID != "" && q.Is(asked) {
 			for _, o := range q.Options {
-				a.IsDeny = a.IsDeny || o.ID == a.Option && o.Denies()
+				a.Deny = a.Deny || o.ID == a.Option && o.Denies()
 			}
 			o, err := acting.Decide(ctx, q.Question, a)
 			return outcomeLine(q.Agent, o), err
 		}
 	}
-	return "", fmt.Errorf("%s: %w", asked.ID, policy.ErrNoQuestion)
+	return "", fmt.Errorf("%s: %w", asked.ID, ask.ErrNoQuestion)
 }
 
 // AnswerText answers a question that takes a text, as `atm send --type human_input` does. The question must be in the
@@ -60,7 +60,7 @@ func (r *Room) AnswerText(ctx context.Context, asked Question, text string) (str
 			return r.send(ctx, &app.Submission{To: []string{string(q.Agent)}, Content: &wire.Message{Type: wire.TypeHumanInput, Body: text}})
 		}
 	}
-	return "", fmt.Errorf("%s: %w", asked.Agent, policy.ErrNoQuestion)
+	return "", fmt.Errorf("%s: %w", asked.Agent, ask.ErrNoQuestion)
 }
 
 // outcomeLine renders a runner's outcome, "" if there is none.

@@ -19,8 +19,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -71,7 +71,7 @@ type Snapshot struct {
 
 // Question is a question of a member.
 type Question struct {
-	policy.Question
+	ask.Question
 	MayAnswer bool // by me, from here
 }
 
@@ -154,7 +154,7 @@ func (r *Room) Run(ctx context.Context) error {
 			return false, nil
 		})
 	}()
-	var drafts []policy.Question
+	var drafts []ask.Question
 	for s := *first; ctx.Err() == nil; app.Sleep(ctx, pause) {
 		select {
 		case <-changed:
@@ -215,7 +215,7 @@ func (r *Room) readMembers(ctx context.Context, s *Snapshot) {
 }
 
 // waiting returns the questions of members and the drafts, in order.
-func (r *Room) waiting(members []teamdir.Member, drafts []policy.Question) (all []Question) {
+func (r *Room) waiting(members []teamdir.Member, drafts []ask.Question) (all []Question) {
 	questions := slices.Clone(drafts)
 	for _, m := range members {
 		questions = append(questions, m.Questions...)

@@ -64,9 +64,9 @@ func look(spec runspec.Look) (*runspec.Reading, error) {
 		Answer: d.Response(driver.Transcript(s, 500), "", false), Matches: []runspec.Match{},
 	}
 	if q := reading.Dialog; q != nil {
-		r.Dialog = &runspec.Dialog{Kind: q.Kind, Prompt: q.Prompt, Tool: q.Tool, Input: q.Input, IsCut: q.IsCut}
+		r.Dialog = q
 		for _, o := range q.Options {
-			r.Dialog.Options = append(r.Dialog.Options, runspec.Option{ID: o.ID, Label: o.Label, Kind: o.Kind, Keys: o.Keys})
+			r.Keys = append(r.Keys, o.Keys)
 		}
 	}
 	for _, m := range matches {

@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -30,6 +29,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/sessions"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -190,10 +190,6 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
 	scope := app.Of(team)
 	origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: scope.Origin().UID}
-	dirs := []string{spec.Dir}
-	if real, err := filepath.EvalSymlinks(spec.Dir); err == nil && real != spec.Dir {
-		dirs = append(dirs, real)
-	}
 	o := ptyrun.Options{
 		Run: spec.Run, Version: version, Command: spec.Command, Arguments: spec.Hooks.Args, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart), GoesOn: spec.GoesOn,
@@ -205,16 +201,9 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		Authorize: func(right control.Right, pid int, by string) error {
 			return scope.CheckRight(p, name, os.Getpid(), right, pid, by)
 		},
-		Decide: func(d driver.Dialog) ptyrun.Decision {
-			q := policy.Request{Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input, Dirs: dirs}
-			return ptyrun.Decision(p.Rules.Decide(q))
-		},
 		// These go to whoever answers the agent's questions.
-		NotifyLead: func(ctx context.Context, q ptyrun.Question) error {
-			d := q.Dialog
-			return team.NotifyRequest(ctx, box, teamdir.DialogRequest{
-				ID: q.ID, Kind: d.Kind, Prompt: d.Prompt, Tool: d.Tool, Input: d.Input, Options: q.Options(),
-			}, origin)
+		NotifyLead: func(ctx context.Context, q ask.Question) error {
+			return team.NotifyRequest(ctx, box, q, wire.ID(q.ID), origin)
 		},
 		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
 		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },

@@ -1,5 +1,7 @@
 package runspec
 
+import "github.com/agentteammail/atm/reducer/ask"
+
 // A Look is read from the stdin of `atm-runner look`, which reads a recorded screen and writes a Reading to its stdout.
 type Look struct {
 	Driver    string `json:"driver"`    // its name, or the path of its file
@@ -10,37 +12,20 @@ type Look struct {
 
 // A Reading is what a driver reads from a screen.
 type Reading struct {
-	Driver   string   `json:"driver"`
-	Screen   []string `json:"screen"` // the rows, without styles
-	Title    string   `json:"title"`
-	Progress string   `json:"progress,omitempty"` // the state of its progress bar
-	State    string   `json:"state"`              // as in the event agent_state
-	Detail   string   `json:"detail,omitempty"`
-	Failure  string   `json:"failure,omitempty"` // the error that ended the last turn
-	IsPrompt bool     `json:"prompt"`            // a message would be typed now
-	Gate     string   `json:"gate,omitempty"`    // else why not
-	Draft    string   `json:"draft,omitempty"`
-	Dialog   *Dialog  `json:"dialog,omitempty"`
-	Answer   string   `json:"answer,omitempty"` // the text after the last message
-	Matches  []Match  `json:"matches"`          // the rules that hold, by rows
-}
-
-// A Dialog is what the program asks.
-type Dialog struct {
-	Kind    string   `json:"kind"`
-	Prompt  string   `json:"prompt"`
-	Tool    string   `json:"tool,omitempty"` // "": a person answers, no rule
-	Input   string   `json:"input,omitempty"`
-	IsCut   bool     `json:"cut,omitempty"` // a part is not on the screen
-	Options []Option `json:"options"`
-}
-
-// An Option is one answer.
-type Option struct {
-	ID    string `json:"id"`
-	Label string `json:"label"`
-	Kind  string `json:"kind,omitempty"` // as in ACP; "" if unknown
-	Keys  string `json:"keys,omitempty"` // that choose it
+	Driver   string        `json:"driver"`
+	Screen   []string      `json:"screen"` // the rows, without styles
+	Title    string        `json:"title"`
+	Progress string        `json:"progress,omitempty"` // the state of its progress bar
+	State    string        `json:"state"`              // as in the event agent_state
+	Detail   string        `json:"detail,omitempty"`
+	Failure  string        `json:"failure,omitempty"` // the error that ended the last turn
+	IsPrompt bool          `json:"prompt"`            // a message would be typed now
+	Gate     string        `json:"gate,omitempty"`    // else why not
+	Draft    string        `json:"draft,omitempty"`
+	Dialog   *ask.Question `json:"dialog,omitempty"` // what it asks
+	Keys     []string      `json:"keys,omitempty"`   // that choose its options; "": unknown
+	Answer   string        `json:"answer,omitempty"` // the text after the last message
+	Matches  []Match       `json:"matches"`          // the rules that hold, by rows
 }
 
 // A Match is a rule of the driver's file that holds.

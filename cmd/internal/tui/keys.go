@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 const keysText = `Tab     next pane        Enter  open the selection
@@ -193,7 +194,7 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 		}
 	}
 	return m.do(func(ctx context.Context) (string, error) {
-		return m.room.Decide(ctx, q, app.Answer{Option: option})
+		return m.room.Decide(ctx, q, ask.Answer{Option: option})
 	})
 }
 

@@ -29,7 +29,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/ptyrun/screen"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -291,7 +291,7 @@ func TestAgent(t *testing.T) {
 // A key answers no question that has just taken another's place.
 func TestTooSoon(t *testing.T) {
 	ask := func(id string) room.Question {
-		return room.Question{Question: policy.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, MayAnswer: true}
+		return room.Question{Question: ask.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, MayAnswer: true}
 	}
 	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
 	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
@@ -336,9 +336,9 @@ func TestLowTerminal(t *testing.T) {
 
 // A question that is not shown in full must be opened before it is approved, and only existing options can be chosen.
 func TestUnread(t *testing.T) {
-	q := room.Question{MayAnswer: true, Question: policy.Question{
+	q := room.Question{MayAnswer: true, Question: ask.Question{
 		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Prompt: "Run it?",
-		Input: strings.Repeat("true\n", 100) + "rm -r /", Options: []policy.Option{{ID: "yes", Label: "Yes"}, {ID: "no"}},
+		Input: strings.Repeat("true\n", 100) + "rm -r /", Options: []ask.Option{{ID: "yes", Label: "Yes"}, {ID: "no"}},
 	}}
 	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
 	refused := func(key, why string) {
@@ -370,9 +370,9 @@ func TestUnread(t *testing.T) {
 // A short command is there once, although the prompt on its screen repeats it, and is approved without being opened; the
 // next key takes away what was refused.
 func TestShortQuestion(t *testing.T) {
-	q := room.Question{MayAnswer: true, Question: policy.Question{
+	q := room.Question{MayAnswer: true, Question: ask.Question{
 		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Since: time.Now(), Input: "touch one.txt",
-		Prompt: "Bash command\n\n  touch\n  one.txt\n  Make a file\n\nDo you want to proceed?", Options: []policy.Option{{ID: "1", Label: "Yes"}, {ID: "2", Label: "No"}},
+		Prompt: "Bash command\n\n  touch\n  one.txt\n  Make a file\n\nDo you want to proceed?", Options: []ask.Option{{ID: "1", Label: "Yes"}, {ID: "2", Label: "No"}},
 	}}
 	m := &model{width: 80, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
 	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
@@ -621,7 +621,7 @@ func TestViewIsPure(t *testing.T) {
 	}
 	m := newModel(t.Context(), room.Open(&app.Scope{Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
 	m.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
-	questions := []room.Question{{Question: policy.Question{Agent: "bob", Prompt: "Go on?"}}, {Question: policy.Question{Agent: "eve"}}}
+	questions := []room.Question{{Question: ask.Question{Agent: "bob", Prompt: "Go on?"}}, {Question: ask.Question{Agent: "eve"}}}
 	m.Update(&room.Snapshot{Version: 2, Read: mail, MailVersion: 1, Waiting: questions})
 	m.room = nil // whoever reads fails
 	m.rows[mail[0]] = row{item: &maildir.Item{Message: &wire.Message{ID: mail[0], Body: "hello"}}, isRead: true}

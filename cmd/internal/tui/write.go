@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/room"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -150,7 +151,7 @@ func (m *model) send() tea.Cmd {
 		case answering:
 			result, err = m.room.AnswerText(m.ctx, c.question, text)
 		case rejecting:
-			result, err = m.room.Decide(m.ctx, c.question, app.Answer{IsDeny: true, Reason: strings.TrimSpace(text)})
+			result, err = m.room.Decide(m.ctx, c.question, ask.Answer{Deny: true, Reason: strings.TrimSpace(text)})
 		default:
 			result, err = m.room.Send(m.ctx, to, c.parent, text)
 		}

@@ -34,7 +34,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -221,12 +221,12 @@ func (s *server) act(ctx context.Context, form url.Values) (result string, err e
 	id, text := form.Get("id"), strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers send line ends so
 	switch verb := form.Get("do"); verb {
 	case "approve", "reject", "answer":
-		q := policy.Question{ID: id, Agent: wire.Name(form.Get("agent"))}
+		q := ask.Question{ID: id, Agent: wire.Name(form.Get("agent"))}
 		q.Since, _ = time.Parse(time.RFC3339Nano, form.Get("since")) // a zero time matches no open question
 		if verb == "answer" {
 			return s.AnswerText(ctx, room.Question{Question: q}, text)
 		}
-		answer := app.Answer{IsDeny: verb == "reject", Option: form.Get("option"), Reason: text}
+		answer := ask.Answer{Deny: verb == "reject", Option: form.Get("option"), Reason: text}
 		return s.Decide(ctx, room.Question{Question: q}, answer)
 	case "send":
 		return s.Send(ctx, form.Get("to"), nil, text)

@@ -246,7 +246,7 @@ var forPerson = map[string]bool{"AskUserQuestion": true, "ExitPlanMode": true}
 // waitForAnswer has a request wait for an answer from elsewhere, if somebody can give one. Its dialog is open meanwhile.
 func waitForAnswer(c *agents.Call) {
 	tool, arguments := c.In.Text("tool_name"), c.In.Get("tool_input")
-	if !c.MayAsk || forPerson[tool] || c.HasRunner() {
+	if !c.MayAsk || forPerson[tool] {
 		return
 	}
 	last := len(c.Events) - 1

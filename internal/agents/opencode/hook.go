@@ -172,7 +172,7 @@ func dialogID(c *agents.Call, p *busProperties) string {
 func askBusPermission(c *agents.Call, p *busProperties) {
 	prompt := cmp.Or(agents.Describe(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
 	c.AskPermission(p.Permission, prompt, "id", dialogID(c, p), "tool_call_id", p.Tool.CallID)
-	if !c.HasPlugin || !c.MayAsk || p.ID == "" || c.HasRunner() {
+	if !c.HasPlugin || !c.MayAsk || p.ID == "" {
 		return
 	}
 	last := len(c.Events) - 1

@@ -3,7 +3,7 @@ package opencode
 
 import (
 	"github.com/agentteammail/atm/internal/agents"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // Vendor is OpenCode.
@@ -14,7 +14,7 @@ var Vendor = &agents.Vendor{
 	Parsers:       map[string]func(*agents.Call){"opencode": parse},
 	Answer:        func(c *agents.Call, text string) any { return answer(c, text) },
 	Decide:        func(_ *agents.Call, v agents.Verdict) any { return busAnswer{v.Option, v.Why()} },
-	Options: []policy.Option{
+	Options: []ask.Option{
 		{ID: "once", Label: "Allow once", Kind: "allow_once"},
 		{ID: "always", Label: "Allow always", Kind: "allow_always"},
 		{ID: "reject", Label: "Reject", Kind: "reject_once"},

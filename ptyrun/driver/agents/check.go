@@ -26,7 +26,6 @@ var (
 	optionKinds  = []string{"allow_once", "allow_always", "reject_once", "reject_always"}
 	optionGroups = []string{"label", "key", "selected", "twice"}
 	DialogKinds  = []string{"permission", "trust", "question"}
-	Requests     = []string{"claude", "codex", "gemini", "opencode"} // the forms of a permission request that can be read
 	// ProgressStates are those of the bar that a program has its terminal show: see package screen.
 	ProgressStates = []string{"none", "normal", "error", "indeterminate", "paused"}
 	states         = words(reducer.Idle, reducer.Thinking, reducer.Confirming)
@@ -266,9 +265,6 @@ func (k *checker) checkScreen(path string, s *Screen) {
 	if d.Option != nil {
 		k.checkOption(of("dialog.option"), d.Option)
 	}
-	if d.Request != "" {
-		k.checkWord(of("dialog.request"), "dialog.request", d.Request, Requests)
-	}
 	if b.Text == nil && (b.Top != nil || b.Bottom != nil) {
 		k.add(of("box"), "box needs text: the pattern of the first row of what is typed")
 	}
@@ -289,7 +285,6 @@ func (k *checker) checkScreen(path string, s *Screen) {
 	k.checkMeanings(path, "box.modes", b.Modes, gates)
 	k.checkPhrases(path, "box.below", b.Below, gates)
 	k.checkPhrases(path, "dialog.kinds", d.Kinds, DialogKinds)
-	k.checkPhrases(path, "dialog.headings", d.Headings, nil)
 	k.checkMeanings(path, "titles", s.Titles, states)
 	k.checkMeanings(path, "dialog.choose", d.Choose, chosenBy)
 	k.checkMeanings(path, "dialog.answers", d.Answers, optionKinds)

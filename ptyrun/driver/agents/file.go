@@ -178,8 +178,6 @@ type Dialog struct {
 	Answers  []Meaning // labels of options, and the kind of each: of foreign.OptionKind
 	Hints    []string  // keys that are named below a dialog, by which one without edges is known
 	Kinds    []Phrase  // beginnings of the first row or the question, or texts below the options, and the dialog's kind
-	Headings []Phrase  // beginnings of the row that names the tool, and the tool
-	Request  string    // one of Requests: how tool and input of a permission request are read; "": a person answers
 }
 
 // A Pattern is a regular expression.

@@ -42,9 +42,9 @@ func TestMistakes(t *testing.T) {
 			"5: screen.box.max_below must be a number", "6: screen.box.modes must be a list of tables", "8: screen.dialog.digits must be true or false",
 			"9: screen.dialog.heading must be a string in quotes",
 		}},
-		{"words", "[keys]\ninterrupt = \"Escape\"\n" + start + "below = [\n { text = \"x\", means = \"bussy\" },\n { text = \"\", means = \"busy\" }]\n[screen.dialog]\noption = '(?P<labl>x)'\nrequest = \"aider\"", []string{
+		{"words", "[keys]\ninterrupt = \"Escape\"\n" + start + "below = [\n { text = \"x\", means = \"bussy\" },\n { text = \"\", means = \"busy\" }]\n[screen.dialog]\noption = '(?P<labl>x)'", []string{
 			`2: interrupt: "Escape" is not a key`, `8: means: "bussy" is not one of busy`, "9: box.below: a text is empty",
-			`11: a group of dialog.option: "labl" is not one of`, `11: dialog.option needs a group`, `12: dialog.request: "aider" is not one of`,
+			`11: a group of dialog.option: "labl" is not one of`, `11: dialog.option needs a group`,
 		}},
 		{"progress", strings.Replace(start, "[screen]", "[screen]\nprogress = { busy = \"thinking\", none = \"done\" }", 1), []string{
 			`2: progress: "busy" is not one of none, normal, error, indeterminate, paused`, `2: progress: "done" is not one of idle`,

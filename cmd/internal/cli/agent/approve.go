@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -51,7 +51,7 @@ atm reject bob`,
 }
 
 func answerQuestion(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	a := app.Answer{IsDeny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason"), Artifact: c.String("artifact")}
+	a := ask.Answer{Deny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason"), Artifact: c.String("artifact")}
 	if c.NArg() > 1 && strings.TrimSpace(a.Option) == "" || c.IsSet("artifact") && a.Artifact == "" {
 		return failure.Usage("the option or the artifact is empty").WithHint("leave it out to answer as usual, or the whole draft")
 	}
@@ -93,20 +93,20 @@ func whichQuestion(ctx context.Context, c *cli.Context, s *app.Scope) error {
 
 // findQuestion finds the open question that a word means. If only an event reports it so far, it waits for the runner
 // to give it an id. meant is a hint for a word that is no name: approve all.
-func findQuestion(ctx context.Context, s *app.Scope, word string, meant func(string) string) (q policy.Question, err error) {
+func findQuestion(ctx context.Context, s *app.Scope, word string, meant func(string) string) (q ask.Question, err error) {
 	a, notName := s.Address(word)
 	if notName == nil && a.Team == s.Team.Name { // @bob, bob@main or bob@build; an id stays what it is
 		word = strings.TrimSuffix(string(a.Agent+"@"+a.Host), "@")
 	}
 	for end := time.Now().Add(seenWithin); ; {
 		list, _ := s.Team.PendingQuestions(ctx) // atm pending warns of what cannot be read
-		q, err = policy.Find(list, word)
+		q, err = ask.Find(list, word)
 		lacksID := err == nil && !q.IsWhole(time.Now())
 		if !lacksID || time.Now().After(end) || !app.Sleep(ctx, pollEvery) {
 			break
 		}
 	}
-	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
+	if many, ok := errors.AsType[*ask.ManyQuestionsError](err); ok {
 		var ids []string
 		for _, q := range many.Questions {
 			ids = append(ids, q.Short())

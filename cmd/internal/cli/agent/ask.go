@@ -28,7 +28,7 @@ turn was cut short: then it gets the question again. --json has the exact answer
 		&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "send it once under this `NAME`, however often you ask"},
 		cmdline.TimeoutFlag(),
 	},
-	Action: command.With(app.OpenToWrite, ask),
+	Action: command.With(app.OpenToWrite, askMember),
 }
 
 type answer struct {
@@ -48,7 +48,7 @@ func (a answer) text(width int) string {
 	return letter.EscapeBody(a.Response)
 }
 
-func ask(c *cli.Context, s *app.Scope, p *command.Printer) error {
+func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	to := c.Args().First()
 	if strings.Contains(to, ",") || s.IsGroup(to) {
 		return failure.Usage("atm ask asks one member").WithHint(`atm send %s "…" --wait-reply waits for the first answer`, policy.Quote(to))

@@ -228,15 +228,13 @@ func readingText(p *command.Printer, r *runspec.Reading) string {
 	field("failure", r.Failure)
 	field("draft", r.Draft)
 	if q := r.Dialog; q != nil {
-		field("dialog", q.Kind)
+		field("dialog", q.Dialog)
 		field("asks", q.Prompt)
-		if q.Tool != "" {
-			field("request", fmt.Sprintf("%s(%s)", q.Tool, q.Input))
-		} else if q.Kind == "permission" {
-			field("request", "cannot be read: a person answers")
+		if q.Cut {
+			field("request", "a part is not on the screen")
 		}
-		for _, o := range q.Options {
-			field("option", strings.TrimSpace(fmt.Sprintf("%s %q by %q %s", o.ID, o.Label, o.Keys, o.Kind)))
+		for i, o := range q.Options {
+			field("option", strings.TrimSpace(fmt.Sprintf("%s %q by %q %s", o.ID, o.Label, r.Keys[i], o.Kind)))
 		}
 	}
 	field("answer", r.Answer)

@@ -16,7 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -41,7 +41,7 @@ atm approve 9f3a1c`,
 }
 
 type pendingList struct {
-	Pending []policy.Question       `json:"pending"`
+	Pending []ask.Question          `json:"pending"`
 	Overdue []teamdir.OverdueAnswer `json:"overdue,omitempty"`
 	Held    []heldMail              `json:"held,omitempty"`
 
@@ -63,7 +63,7 @@ func lookPending(ctx context.Context, s *app.Scope, p *command.Printer) pendingL
 	if err := p.WarnUnreadable(cmp.Or(err, waitingErr, overdueErr)); err != nil && ctx.Err() == nil {
 		p.Warn("%v", err)
 	}
-	l := pendingList{Pending: append([]policy.Question{}, waiting...), Overdue: overdue, p: p}
+	l := pendingList{Pending: append([]ask.Question{}, waiting...), Overdue: overdue, p: p}
 	for _, m := range members {
 		if m.Held != "" && m.Host == "" && m.Inject != "off" {
 			l.Held = append(l.Held, heldMail{m.Name, m.Unread, m.Held})
@@ -84,7 +84,7 @@ func watchPending(s *app.Scope, p *command.Printer, timeout time.Duration) error
 		l := lookPending(ctx, s, p)
 		lines = strings.Split(l.String(), "\n")
 		// By the time it began: the same dialog may get an id and further details later.
-		l.Pending = slices.DeleteFunc(l.Pending, func(q policy.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
+		l.Pending = slices.DeleteFunc(l.Pending, func(q ask.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
 		l.Overdue = slices.DeleteFunc(l.Overdue, func(o teamdir.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
 		l.Held = slices.DeleteFunc(l.Held, func(h heldMail) bool { return isKnown(h.Agent, h.Reason) })
 		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
@@ -150,7 +150,7 @@ func (l pendingList) String() string {
 }
 
 // answers lists a question's options and the commands that answer it.
-func answers(q policy.Question) (lines []string) {
+func answers(q ask.Question) (lines []string) {
 	var options []string
 	for _, o := range q.Options {
 		option := letter.Name(o.ID, 40) + " " + letter.Name(o.Label, 40)
@@ -162,7 +162,7 @@ func answers(q policy.Question) (lines []string) {
 	if len(options) > 0 {
 		lines = append(lines, strings.Join(options, " | "))
 	}
-	if q.Kind == policy.KindDraft {
+	if q.Kind == ask.KindDraft {
 		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", q.Short()))
 	} else if why, hint := app.AnsweredElsewhere(&q); why != "" {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", q.Agent, why, hint))
@@ -170,7 +170,7 @@ func answers(q policy.Question) (lines []string) {
 	return lines
 }
 
-func subject(q policy.Question) string {
+func subject(q ask.Question) string {
 	text := app.JoinFilled(": ", q.Input, q.Prompt)
 	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {
 		text = q.Input // the prompt on the screen only repeats it

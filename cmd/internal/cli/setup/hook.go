@@ -179,7 +179,7 @@ func (h *hookCall) options() hook.Options {
 	}
 	if h.mayAsk() {
 		o.Ask = func(ctx context.Context, p *agents.Permission, give func(agents.Verdict) error) error {
-			return waitForAnswer(ctx, s, v, p, give)
+			return waitForAnswer(ctx, s, v, h.isRunning, p, give)
 		}
 	}
 	if h.mayWake() {
@@ -190,7 +190,7 @@ func (h *hookCall) options() hook.Options {
 
 // mayAsk reports whether the hook may wait for an answer from elsewhere. On Windows no kernel says whose process answers.
 func (h *hookCall) mayAsk() bool {
-	return runtime.GOOS != "windows" && h.vendor.Decide != nil && (h.vendor.Entry == "" || os.Getenv(h.vendor.Entry) == "cli")
+	return runtime.GOOS != "windows" && h.vendor.Decide != nil && (h.isRunning || h.vendor.Entry == "" || os.Getenv(h.vendor.Entry) == "cli")
 }
 
 // mayWake reports whether mail may wake the program through a hook that waits.

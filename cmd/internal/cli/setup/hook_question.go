@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
 )
 
@@ -24,7 +25,9 @@ const answerWithin = 24*time.Hour - time.Minute
 // waitForAnswer waits for an answer to a permission request of the program that has started this hook. Claude Code ends it with
 // SIGTERM when the person has said no, and does not tell it of a yes; the plugin of OpenCode ends it when the person has
 // answered.
-func waitForAnswer(ctx context.Context, s *app.Scope, v *agents.Vendor, p *agents.Permission, give func(agents.Verdict) error) error {
+//
+// With isRun atm runs the program: then only a rule answers here, and the runner asks people.
+func waitForAnswer(ctx context.Context, s *app.Scope, v *agents.Vendor, isRun bool, p *agents.Permission, give func(agents.Verdict) error) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, os.Interrupt)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
@@ -40,7 +43,7 @@ func waitForAnswer(ctx context.Context, s *app.Scope, v *agents.Vendor, p *agent
 		}
 	}
 	program, _ := process.Program()
-	q := question.Question{ID: p.ID, Tool: p.Tool, Prompt: p.Prompt, Rule: rule, Event: p.Event, Options: v.Options}
+	q := question.Question{Question: ask.Question{ID: p.ID, Tool: p.Tool, Prompt: p.Prompt, Options: v.Options}, Rule: rule, Event: p.Event}
 	seen := func() reducer.Activity { return reducer.Unknown }
 	if v.Activity != nil {
 		seen = v.Activity(ctx, program.PID)
@@ -52,12 +55,16 @@ func waitForAnswer(ctx context.Context, s *app.Scope, v *agents.Vendor, p *agent
 		return seen()
 	}
 	_, err := question.Wait(ctx, s.Team, s.Me, q, question.Options{
-		Program: program,
-		Now:     now,
-		Give: func(a question.Answer) error {
-			return give(agents.Verdict{Option: a.Option.ID, IsDeny: a.IsDeny, By: a.By, Reason: a.Reason})
+		Program:   program,
+		Now:       now,
+		OnlyRules: isRun,
+		Give: func(a ask.Answer) error {
+			return give(agents.Verdict{Option: a.Option, IsDeny: a.Deny, By: a.By, Reason: a.Reason})
 		},
 	})
+	if errors.Is(err, question.ErrUnruled) {
+		return s.Me.Log().Append(ctx, p.Event)
+	}
 	if errors.Is(err, question.ErrOver) || errors.Is(err, question.ErrAsked) || ctx.Err() != nil {
 		return nil
 	}

@@ -1,4 +1,6 @@
-package policy
+// Package ask has what a program asks, what may be answered, and an answer: everywhere the same three types, and one
+// function that says which option an answer means (Question.Pick).
+package ask
 
 import (
 	"cmp"
@@ -40,6 +42,32 @@ type Question struct {
 	Session wire.UUID `json:"-"`                // of a draft, or the one in which a message answers it; "": it is outside any
 
 	OnChannel bool `json:"on_channel,omitempty"` // asked on the agent's session channel: a message answers it
+
+	// Of a dialog on a screen.
+	Fingerprint string `json:"-"` // stays the same while the same dialog is there
+	Cancel      Option `json:"-"` // ends it without an answer, if that is not one of Options; the zero Option: nothing does
+}
+
+// An Answer is an answer to a question.
+type Answer struct {
+	ID       string    `json:"id,omitempty"`     // of the question; "": the open one
+	Since    time.Time `json:"since,omitzero"`   // of the question; zero: any
+	Option   string    `json:"option,omitempty"` // see Question.Pick
+	Deny     bool      `json:"deny,omitempty"`
+	Reason   string    `json:"reason,omitempty"` // of a rejection, for the model
+	By       string    `json:"by,omitempty"`     // the name of whoever answers, or ByRule
+	Artifact string    `json:"-"`                // the URI of the part of a draft that it is about; "": the whole draft
+}
+
+// ByRule is who answers if a rule of team.toml does.
+const ByRule = "a rule"
+
+// Decision is what the events of an answer call it.
+func (a Answer) Decision() string {
+	if a.Deny {
+		return "reject"
+	}
+	return "approve"
 }
 
 // wholeWithin is how long a runner may take to see on the screen what its agent's program has reported as asked.
@@ -60,10 +88,14 @@ type Option struct {
 	Label string `json:"label"`
 	Kind  string `json:"kind,omitempty"` // ACP's allow_once, allow_always, reject_once, reject_always; "": unknown
 	About string `json:"description,omitempty"`
+	Keys  string `json:"-"` // the bytes that choose it on a screen; "": unknown
 }
 
 // Denies reports whether the option is known to refuse the request.
 func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
+
+// AllowsOnce reports whether the option is known to allow this one call only.
+func (o Option) AllowsOnce() bool { return o.Kind == "allow_once" }
 
 // Short returns the id as people quote it.
 func (q *Question) Short() string {
@@ -99,31 +131,93 @@ func (q *Question) words() (does, what string) {
 	return "wants to use " + letter.Name(q.Tool, 80), what
 }
 
-// Choose returns the id of the option that a word selects: by its id, else by its label, its number, or an unambiguous
-// beginning of its label. Without known options it returns the word itself.
-func (q *Question) Choose(word string) (string, error) {
-	if len(q.Options) == 0 {
-		return word, nil
+// A PickError says why an answer means none of the options, and what may be tried.
+type PickError struct {
+	Message string
+	Option  string // with this option
+	Deny    bool   // as a rejection
+}
+
+func (e *PickError) Error() string { return e.Message }
+
+// Pick returns the option that an answer means. Its word means an option by its id, else by its label, its number, or an
+// unambiguous beginning of its label; an option that does the opposite of the answer is refused, and so is a rejection
+// with one that is not known to deny. Without known options it is the word itself. Without a word it is the option that
+// allows this one call, or denies it. The errors are *PickError.
+func (q *Question) Pick(a Answer) (Option, error) {
+	if a.Option == "" {
+		return q.pickUnnamed(a.Deny)
+	} else if len(q.Options) == 0 {
+		return Option{ID: a.Option, Label: a.Option}, nil
 	}
-	for _, o := range q.Options {
-		if o.ID == word {
-			return word, nil
-		}
+	o, err := q.named(a.Option)
+	switch {
+	case err != nil:
+		return o, err
+	case a.Deny && !o.Denies():
+		return o, &PickError{fmt.Sprintf("%q does not say no", o), o.ID, false}
+	case !a.Deny && o.Denies() && q.Dialog != "question":
+		return o, &PickError{fmt.Sprintf("%q says no", o), o.ID, true}
 	}
-	var all, matching []string
+	return o, nil
+}
+
+func (q *Question) named(word string) (Option, error) {
+	var matching []Option
+	if i := slices.IndexFunc(q.Options, func(o Option) bool { return o.ID == word }); i >= 0 {
+		return q.Options[i], nil
+	}
 	for i, o := range q.Options {
 		if strings.EqualFold(o.Label, word) || strconv.Itoa(i+1) == word {
-			return o.ID, nil
+			return o, nil
 		}
-		if word != "" && strings.HasPrefix(strings.ToLower(o.Label), strings.ToLower(word)) {
-			matching = append(matching, o.ID)
+		if strings.HasPrefix(strings.ToLower(o.Label), strings.ToLower(word)) {
+			matching = append(matching, o)
 		}
-		all = append(all, strings.TrimSpace(o.ID+" "+o.Label))
 	}
 	if len(matching) == 1 {
 		return matching[0], nil
 	}
-	return "", fmt.Errorf("%q is not one of the options: %s", word, strings.Join(all, ", "))
+	return Option{}, &PickError{Message: fmt.Sprintf("%q is not one of the options: %s", word, q.ListOptions())}
+}
+
+// pickUnnamed returns the option that allows this one call, or denies it. Of a question the agent has written the options:
+// exactly one must be a yes, and to end it without an answer is better than a no, since "No tests" is an answer.
+func (q *Question) pickUnnamed(denies bool) (Option, error) {
+	fits := Option.AllowsOnce
+	if denies {
+		fits = Option.Denies
+	}
+	found := slices.DeleteFunc(slices.Clone(q.Options), func(o Option) bool { return !fits(o) })
+	isQuestion := q.Dialog == "question"
+	switch {
+	case denies && q.Cancel.ID != "" && (isQuestion || len(found) == 0):
+		return q.Cancel, nil
+	case len(found) == 1, len(found) > 1 && (denies || !isQuestion):
+		return found[0], nil
+	case denies:
+		return Option{}, &PickError{Message: "none of its options says no: " + q.ListOptions()}
+	case len(q.Options) == 0:
+		return Option{}, &PickError{Message: "its options are not known"}
+	}
+	return Option{}, &PickError{Message: "which one? " + q.ListOptions(), Option: q.Options[0].ID}
+}
+
+// String is the option as people quote it.
+func (o Option) String() string {
+	if o.ID == o.Label {
+		return letter.OneLine(o.ID, 80)
+	}
+	return letter.OneLine(o.ID+" "+o.Label, 80)
+}
+
+// ListOptions lists the options in one line.
+func (q *Question) ListOptions() string {
+	var all []string
+	for _, o := range q.Options {
+		all = append(all, o.String())
+	}
+	return strings.Join(all, ", ")
 }
 
 // ParseOptions reads options as a runner writes them or, byWire, as ACP does, and skips what is neither. The result is
