@@ -206,7 +206,11 @@ func (r *runner) wantedOption(q *question, a ask.Answer) (ask.Option, error) {
 	if err := r.checkAnswerable(q, a.ID); err != nil {
 		return ask.Option{}, err
 	}
-	if len(q.Options) == 0 && !(a.Deny && a.Option == "") {
+	switch {
+	case len(q.Options) > 0, a.Deny && a.Option == "" && q.Cancel.ID != "":
+	case q.IsTyped():
+		return ask.Option{}, &control.Error{Code: "failed", Message: "it takes any text: no key was pressed", Try: []control.Try{tryPrompt, tryAttach}}
+	default:
 		return ask.Option{}, onlyAtTerminal("its options cannot be read: no key was pressed")
 	}
 	o, err := q.Pick(a)

@@ -53,7 +53,7 @@ func TestDemoTeam(t *testing.T) {
 		`\$ sh pair\.sh parser "write the parser"\n(.|\n)*?approved in round 2\n`,
 		`\$ sh pair\.sh parser "write the parser"\n(.|\n)*?approved in round 2\n`,
 		`\$ atm pending\n[0-9a-f]{6}  alice  permission .*git push origin v1\.0`,
-		`\$ atm team\nalice +blocked +.*wants to run: git push origin v1\.0\n`,
+		`\$ atm team\nalice +blocked +.*git push origin v1\.0.*\n`,
 		`\$ atm approve alice\nalice: answered \(Yes\)\n`,
 		`  < Released as v1\.0\.\n`,
 		`\$ atm down\n(bob: stopped\nalice: stopped|alice: stopped\nbob: stopped)\n`,

@@ -17,14 +17,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Pending returns everything that waits for a person's answer, oldest first: the questions of these members, except those
-// of which more will be known in a moment, and the local drafts. With an *UnreadableError it returns what could be read.
+// Pending returns everything that waits for a person's answer, oldest first: the questions of these members and the local
+// drafts. With an *UnreadableError it returns what could be read.
 func (t *Team) Pending(ctx context.Context, members []Member) ([]ask.Question, error) {
-	all, err := t.pending(ctx, members)
-	return slices.DeleteFunc(all, func(q ask.Question) bool { return !q.IsWhole(time.Now()) }), err
-}
-
-func (t *Team) pending(ctx context.Context, members []Member) ([]ask.Question, error) {
 	out, err := t.Drafts(ctx)
 	for _, m := range members {
 		out, err = append(out, m.Questions...), errors.Join(err, m.EventsErr)
@@ -36,10 +31,10 @@ func (t *Team) pending(ctx context.Context, members []Member) ([]ask.Question, e
 	return out, err
 }
 
-// PendingQuestions returns what waits for an answer of all members, also those on other hosts, and also what is not whole.
+// PendingQuestions returns what waits for an answer of all members, also those on other hosts.
 func (t *Team) PendingQuestions(ctx context.Context) ([]ask.Question, error) {
 	members, err := t.Members(ctx)
-	out, unreadable := t.pending(ctx, members)
+	out, unreadable := t.Pending(ctx, members)
 	return out, cmp.Or(err, unreadable)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // What is known by name to be at a prompt: shells and interpreters, unless they are given something to run, and clients,
@@ -99,7 +100,7 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 			r.memory.prompt = ""
 		}
 		if isQuestion(line) {
-			r.Activity, r.Detail = reducer.AwaitingInput, "question"
+			r.Activity, r.Detail, r.Dialog = reducer.AwaitingInput, "question", d.lineQuestion(line)
 		}
 		return r
 	}
@@ -109,7 +110,7 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	prompt, draft := d.splitPrompt(l, line, before.memory.prompt)
 	switch {
 	case l.Hidden, isQuestion(line) && !l.Modes.Paste:
-		r.Activity, r.Detail, r.NotPromptReason = reducer.AwaitingInput, "question", control.GateQuestion
+		r.Activity, r.Detail, r.NotPromptReason, r.Dialog = reducer.AwaitingInput, "question", control.GateQuestion, d.lineQuestion(line)
 	case draft != "":
 		r.Activity, r.Draft, r.HasDraft, r.NotPromptReason = reducer.Idle, draft, true, control.GateDraft
 	case prompt != "":
@@ -121,6 +122,13 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 		}
 	}
 	return r
+}
+
+// lineQuestion is what a line asks for, which takes any text: it has no options.
+func (d *Driver) lineQuestion(line string) *ask.Question {
+	q := &ask.Question{Dialog: "question", Prompt: strings.TrimSpace(line)}
+	q.Fingerprint = d.fingerprint(q)
+	return q
 }
 
 // withoutPrompt returns what a program does that shows neither a prompt nor a question, and did so before.

@@ -70,15 +70,6 @@ func (a Answer) Decision() string {
 	return "approve"
 }
 
-// wholeWithin is how long a runner may take to see on the screen what its agent's program has reported as asked.
-const wholeWithin = 10 * time.Second
-
-// IsWhole reports whether everything is known that will be. A runner gives a question its id and its options; one that it
-// does not see within wholeWithin gets none.
-func (q *Question) IsWhole(now time.Time) bool {
-	return !q.Running || q.ID != "" || q.OnChannel || now.Sub(q.Since) > wholeWithin
-}
-
 // KindDraft is the kind of a question that asks whether to approve a draft; its ID is the draft's.
 const KindDraft = "draft"
 
@@ -96,6 +87,9 @@ func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
 
 // AllowsOnce reports whether the option is known to allow this one call only.
 func (o Option) AllowsOnce() bool { return o.Kind == "allow_once" }
+
+// IsTyped reports whether a program asks on its screen for any text, as a shell's read does: it is answered by typing.
+func (q *Question) IsTyped() bool { return q.Dialog == "question" && len(q.Options) == 0 && !q.Served }
 
 // Short returns the id as people quote it.
 func (q *Question) Short() string {

@@ -267,7 +267,7 @@ func TestPermission(t *testing.T) {
 			if option = strings.Replace(option, "reject", "no", 1); !strings.Contains(string(log), `"option":"`+option+`"`) {
 				t.Errorf("not %s:\n%s", option, log)
 			}
-			if len(e.asked) != 1 || e.asked[0] != "bob wants to run: touch made.txt" {
+			if len(e.asked) != 1 || e.asked[0] != "bob asks: Bash command touch made.txt Do you want to proceed?" {
 				t.Error(e.asked)
 			}
 		})
@@ -284,7 +284,7 @@ func TestNotAnswered(t *testing.T) {
 			e, done := r.edit(), make(chan string, 1)
 			e.choose = choose
 			go func() { done <- e.prompt(e.begin(), "CONFIRM [touch made.txt]") }()
-			e.shows(&e.agent, "bob wants to run: touch made.txt\n(it is still waiting for an answer; atm approve ")
+			e.shows(&e.agent, "bob asks: Bash command touch made.txt Do you want to proceed?\n(it is still waiting for an answer; atm approve ")
 			r.Atm("approve", "bob", "--as", "lead")
 			if got := <-done; got != "end_turn" || len(e.asked) != 1 {
 				t.Error(got, e.asked)
@@ -305,7 +305,7 @@ func TestAnsweredElsewhere(t *testing.T) {
 			if isMine {
 				r.Eventually("the question", e.isAsked)
 			} else {
-				e.shows(&e.agent, "bob wants to run: touch made.txt\n(the question of bob is not yours to answer: only approvers may answer: lead; ")
+				e.shows(&e.agent, "bob asks: Bash command touch made.txt Do you want to proceed?\n(the question of bob is not yours to answer: only approvers may answer: lead; ")
 			}
 			r.Atm("approve", "bob", "--as", "lead")
 			if got := <-done; got != "end_turn" || e.isAsked() != isMine {

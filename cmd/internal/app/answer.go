@@ -199,6 +199,8 @@ func AnsweredElsewhere(q *ask.Question) (why, hint string) {
 		return "takes the answer as a message", where + `atm send ` + name + ` "…" --type human_input`
 	case !q.Running:
 		return "has no runner, so only its own terminal can answer", where + "next time atm run " + name
+	case q.IsTyped():
+		return "takes any text at its terminal", where + "atm type " + name + ` "…" --enter, or atm attach ` + name
 	case q.ID == "" || reducer.IsForTerminal(q.Dialog):
 		return "asks something that only a person at its terminal can answer", where + "atm attach " + name
 	}

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"github.com/agentteammail/atm/internal/agents"
@@ -94,5 +95,23 @@ func TestVerdict(t *testing.T) {
 	}}
 	if exit, err := Handle(ctx, Claude, []byte(asks), o); exit != 0 || err == nil || !errors.Is(err, given) {
 		t.Errorf("a broken pipe: exit %d, %v", exit, err)
+	}
+}
+
+// What asks a person for more than yes or no is told as people read it.
+func TestPersonText(t *testing.T) {
+	for arguments, want := range map[string]string{
+		`{"questions":[{"question":"Which db?","options":[{"label":"Postgres","description":"as before"},{"label":"SQLite"}]},{"question":"When?"}]}`: "Which db?\n1 Postgres (as before)\n2 SQLite\nWhen?",
+		`{"plan":"1. do\n2. test"}`: "1. do\n2. test",
+		`{"x":1}`:                    "",
+	} {
+		bob := team(t, nil)
+		if _, err := Handle(ctx, Claude, []byte(calledWith(Claude, "PermissionRequest", `,"tool_name":"AskUserQuestion","tool_input":`+arguments)), Options{Box: bob, Now: time.Now(), Stdout: io.Discard}); err != nil {
+			t.Fatal(err)
+		}
+		all := events(t, bob)
+		if got := all[len(all)-1].Text("prompt"); got != cmp.Or(want, arguments) {
+			t.Errorf("asks %q, want %q", got, want)
+		}
 	}
 }

@@ -221,9 +221,6 @@ func (r *Room) waiting(members []teamdir.Member, drafts []ask.Question) (all []Q
 		questions = append(questions, m.Questions...)
 	}
 	for _, q := range questions {
-		if !q.IsWhole(time.Now()) {
-			continue
-		}
 		all = append(all, Question{q, r.Scope.Me != nil && q.ID != "" && r.Scope.MayAnswer(q) == nil})
 	}
 	slices.SortStableFunc(all, func(a, b Question) int {

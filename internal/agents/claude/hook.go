@@ -3,6 +3,7 @@ package claude
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -89,7 +90,7 @@ func HandleEvent(c *agents.Call) {
 		c.Identify(c.Session, c.Kind, c.Turn, c.Hash(string(in.Get("tool_calls"))))
 	case "PermissionRequest":
 		arguments := in.Get("tool_input")
-		c.AskPermission(in.Text("tool_name"), cmp.Or(agents.Describe(arguments), string(arguments)))
+		c.AskPermission(in.Text("tool_name"), cmp.Or(agents.Describe(arguments), personText(arguments), string(arguments)))
 	case "PermissionDenied":
 		c.EndTool(in.Text("tool_name"), in.Text("tool_use_id"), cmp.Or(in.Text("reason"), "denied"))
 	case "Notification":
@@ -242,6 +243,27 @@ var inputs = map[string]string{
 
 // forPerson are the tools whose dialogs ask for more than yes or no.
 var forPerson = map[string]bool{"AskUserQuestion": true, "ExitPlanMode": true}
+
+// personText is what such a dialog asks, as people read it: the questions with their options, or the plan. "": it is no
+// such dialog.
+func personText(arguments json.RawMessage) string {
+	var in struct {
+		Plan      string
+		Questions []struct {
+			Question string
+			Options  []struct{ Label, Description string }
+		}
+	}
+	json.Unmarshal(arguments, &in)
+	lines := []string{in.Plan}
+	for _, q := range in.Questions {
+		lines = append(lines, q.Question)
+		for i, o := range q.Options {
+			lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%d %s (%s)", i+1, o.Label, o.Description), " ()"))
+		}
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
 
 // waitForAnswer has a request wait for an answer from elsewhere, if somebody can give one. Its dialog is open meanwhile.
 func waitForAnswer(c *agents.Call) {

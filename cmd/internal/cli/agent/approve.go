@@ -101,7 +101,7 @@ func findQuestion(ctx context.Context, s *app.Scope, word string, meant func(str
 	for end := time.Now().Add(seenWithin); ; {
 		list, _ := s.Team.PendingQuestions(ctx) // atm pending warns of what cannot be read
 		q, err = ask.Find(list, word)
-		lacksID := err == nil && !q.IsWhole(time.Now())
+		lacksID := err == nil && q.Running && q.ID == "" && !q.OnChannel
 		if !lacksID || time.Now().After(end) || !app.Sleep(ctx, pollEvery) {
 			break
 		}
