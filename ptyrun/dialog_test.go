@@ -282,3 +282,25 @@ func saysToTry(err error, try control.Try) bool {
 	e, ok := errors.AsType[*control.Error](err)
 	return ok && slices.Contains(e.Try, try)
 }
+
+// What a shell asks is a question with its text, which is answered by typing.
+func TestShellAsks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("bash", "bash", "--norc").run().idle()
+	c := r.client()
+	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte(`read -p "Deploy? [y/N] " x; echo got=$x`), Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	if q := r.questions()[0]; q.Dialog != "question" || q.Prompt != "Deploy? [y/N]" || !q.IsTyped() {
+		t.Errorf("asked %+v", q)
+	}
+	if _, err := c.Answer(t.Context(), ask.Answer{By: "alice"}); err == nil || !saysToTry(err, tryPrompt) {
+		t.Errorf("approved: %v", err)
+	}
+	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("y"), Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the answer", r.shows("got=y"))
+	r.wait("the question to go", r.has(`state_change new="idle"`))
+}

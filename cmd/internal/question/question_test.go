@@ -174,6 +174,21 @@ func TestRejectWithReason(t *testing.T) {
 	a.expectClean()
 }
 
+// Where a runner asks people, only a rule answers, and without one nothing is recorded.
+func TestOnlyRules(t *testing.T) {
+	const rules = led + "[[rules]]\nagent = \"bob\"\ntool = \"Bash(make)\"\ndecision = \"allow\"\n"
+	for command, isRuled := range map[string]bool{"make": true, "git push": false} {
+		a := newTeam(t, rules)
+		before := a.log()
+		got, err := question.Wait(t.Context(), a.team, a.team.Box("bob"), bash(command), question.Options{OnlyRules: true})
+		if isRuled && (err != nil || got.By != ask.ByRule || got.Deny) {
+			t.Errorf("%s: got %+v, %v", command, got, err)
+		} else if !isRuled && (!errors.Is(err, question.ErrUnruled) || a.log() != before) {
+			t.Errorf("%s: %v, and the log has\n%s", command, err, a.log())
+		}
+	}
+}
+
 // A rule answers before anybody is told.
 func TestRules(t *testing.T) {
 	const rules = led + "[[rules]]\nagent = \"bob\"\ntool = \"Bash(make)\"\ndecision = \"allow\"\n[[rules]]\ntool = \"Bash(rm *)\"\ndecision = \"deny\"\n"
