@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
@@ -113,9 +112,6 @@ func isBright(r row, i int) bool {
 	isCursor := isSingle && isBeforePlaceholder
 	return !r[i].Dim && !isCursor
 }
-
-// isStrong is false for dim cells and for medium grey, the colour of explanations in a dialog.
-func isStrong(r row, i int) bool { return isBright(r, i) && !isGrey(r[i].Fg) }
 
 // The styles that tell a program's own rows from an answer: see package agents.
 
@@ -291,13 +287,4 @@ func hasAny(s string, texts []string) bool {
 
 func startsAny(s string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.HasPrefix(s, t) })
-}
-
-// findPrefix returns the first phrase whose text is a prefix of s.
-func findPrefix(s string, phrases []agents.Phrase) (agents.Phrase, bool) {
-	i := slices.IndexFunc(phrases, func(p agents.Phrase) bool { return strings.HasPrefix(s, p.Text) })
-	if i < 0 {
-		return agents.Phrase{}, false
-	}
-	return phrases[i], true
 }

@@ -103,7 +103,7 @@ func TestPersonText(t *testing.T) {
 	for arguments, want := range map[string]string{
 		`{"questions":[{"question":"Which db?","options":[{"label":"Postgres","description":"as before"},{"label":"SQLite"}]},{"question":"When?"}]}`: "Which db?\n1 Postgres (as before)\n2 SQLite\nWhen?",
 		`{"plan":"1. do\n2. test"}`: "1. do\n2. test",
-		`{"x":1}`:                    "",
+		`{"x":1}`:                   "",
 	} {
 		bob := team(t, nil)
 		if _, err := Handle(ctx, Claude, []byte(calledWith(Claude, "PermissionRequest", `,"tool_name":"AskUserQuestion","tool_input":`+arguments)), Options{Box: bob, Now: time.Now(), Stdout: io.Discard}); err != nil {
