@@ -102,12 +102,12 @@ func TestPendingOfSeveral(t *testing.T) {
 	const draft, other = "6f1c2d3e-0000-4000-8000-00000000d001", "6f1c2d3e-0000-4000-8000-00000000d002"
 	id := wire.NewID()
 	happens(t, store, "bob", "pty", "confirm_required", "id="+string(id), "tool=Bash", "input=rm -rf build", "prompt=Go on?", "dialog=permission",
-		`options=[{"id":"1","label":"Yes"},{"id":"2","label":"Yes, and do not ask again"},{"id":"3","label":"No"}]`)
+		`options=[{"id":"1","label":"Yes","kind":"allow_once"},{"id":"2","label":"Yes, and do not ask again","kind":"allow_always"},{"id":"3","label":"No","kind":"reject_once"}]`)
 	happens(t, store, "carol", "hook", "confirm_required", "tool=Edit", "prompt=main.go")
 	happens(t, store, "dave", "hook", "waiting_for_input", "prompt=Which branch?")
 	happens(t, store, "dave", "cli", "draft_ready", "draft_id="+draft, "summary=the parser", "artifact_count=2")
 
-	for _, want := range []string{`"options":[{"id":"1","label":"Yes"},`, `"running":true`, `"kind":"draft","prompt":"the parser (2 artifacts)"`} {
+	for _, want := range []string{`"options":[{"id":"1","label":"Yes","kind":"allow_once"},`, `"running":true`, `"kind":"draft","prompt":"the parser (2 artifacts)"`} {
 		s.asks(0, "pending --json", "", want)
 	}
 	answer := "answer " + id.Short(6)

@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -171,9 +172,9 @@ func pick(q ask.Question, a *ask.Answer) error {
 	why, _ := errors.AsType[*ask.PickError](err)
 	switch {
 	case why != nil && why.Option != "" && why.Deny:
-		return failure.Usage("%s", why).WithHint("atm reject %s %q", q.Agent, why.Option)
+		return failure.Usage("%s", why).WithHint("atm reject %s %s", q.Agent, policy.Quote(why.Option))
 	case why != nil && why.Option != "":
-		return failure.Usage("%s", why).WithHint("atm approve %s %q", q.Agent, why.Option)
+		return failure.Usage("%s", why).WithHint("atm approve %s %s", q.Agent, policy.Quote(why.Option))
 	case why != nil:
 		return failure.Usage("%s", letter.Escape(why.Message)).
 			WithHint("atm pending lists the options; to give a reason: atm reject %s --reason \"…\"", q.Agent)
