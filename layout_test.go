@@ -182,7 +182,6 @@ func TestOnlyOnePackageRunsGit(t *testing.T) {
 
 // mayNameVendors are the files and folders, beside internal/agents, whose code may name a vendor. The list shrinks.
 var mayNameVendors = map[string]string{
-	"ptyrun/driver/":           "what their screens ask for",
 	"internal/testagent/":      "it plays them",
 	"wire/foreign/":            "their formats",
 	"cmd/internal/claudeteam/": "a companion for one", "cmd/atm-claude/": "a companion for one",

@@ -170,7 +170,7 @@ func (a *agent) askTrust(then func()) {
 func (a *agent) showPrompt() {
 	a.isReady = true
 	a.log.add(Entry{Event: Ready})
-	a.callHooks("SessionStart", "source", "startup")
+	a.callHooks("SessionStart", map[string]any{"source": "startup"})
 	if a.o.TrustLate > 0 {
 		a.after(a.o.TrustLate, func() {
 			if a.dialog == nil && a.Trust != nil {

@@ -53,7 +53,7 @@ func (a *agent) startTurn(text string) {
 	t := &turn{prompt: text, began: time.Now(), closing: "Pong from the fake model.", cancel: cancel}
 	a.turn, a.pending = t, block{rows: a.Asked, text: text}
 	a.turns++
-	a.callHooks("UserPromptSubmit", "prompt", text)
+	a.callHooks("UserPromptSubmit", map[string]any{"prompt": text})
 	a.tellStatus("busy")
 	if a.o.Model == "" {
 		t.steps = parseSteps(text)
@@ -138,6 +138,7 @@ func (a *agent) nextStep() {
 			}
 			a.afterInTurn(0, t, func() { // once the dialog is gone from the screen
 				a.print(a.Ran, s.arg)
+				a.callHooks("PostToolUse", map[string]any{"tool_name": "Bash"})
 				a.nextStep()
 			})
 		}})
@@ -174,7 +175,7 @@ func (a *agent) say(text string, duration time.Duration) {
 
 func (a *agent) endTurn() {
 	a.turn.cancel()
-	a.callHooks("Stop", "last_assistant_message", a.turn.answer)
+	a.callHooks("Stop", map[string]any{"last_assistant_message": a.turn.answer})
 	a.tellStatus("idle")
 	a.turn, a.hasWorked = nil, true
 	if len(a.queue) > 0 {

@@ -14,6 +14,7 @@ mkdir "$dir/app"
 cd "$dir/app"
 atm init --here alice bob me >/dev/null 2>&1
 cp "$here/model.sh" .
+ln -s "$(command -v fakeagent)" claude
 cp "$here/team.toml" .atm/main/team.toml
 atm up >/dev/null 2>&1
 export ATM_AGENT=me

@@ -10,6 +10,7 @@ trap 'atm down >/dev/null 2>&1 || :; cd /; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM HUP
 cd "$dir"
 cp "$here/team.toml" "$here/model.sh" "$here/../../docs/cookbook/pair.sh" .
+ln -s "$(command -v fakeagent)" claude # a rule answers what its hooks ask
 
 show() { # a command as it would be typed, and what it prints
 	line=

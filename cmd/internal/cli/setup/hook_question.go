@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/watcher"
 )
 
 // answerWithin is how long a hook waits for an answer: a little less than its timeout, at which Claude Code would end it as
@@ -63,10 +64,26 @@ func waitForAnswer(ctx context.Context, s *app.Scope, v *agents.Vendor, isRun bo
 		},
 	})
 	if errors.Is(err, question.ErrUnruled) {
+		waitForRunner(ctx, s)
 		return s.Me.Log().Append(ctx, p.Event)
 	}
 	if errors.Is(err, question.ErrOver) || errors.Is(err, question.ErrAsked) || ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// waitForRunner waits a moment until the runner has seen the dialog. What it asks has an id, by which people can answer at
+// once; what the program has told then adds to that.
+func waitForRunner(ctx context.Context, s *app.Scope) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	watcher.Until(ctx, []watcher.Mailbox{s.Me}, watcher.Options{Events: true}, func(watcher.Entry) (bool, error) {
+		state, err := s.Team.State(s.Me.Agent())
+		if err != nil {
+			return false, err
+		}
+		w := state.Session().Waiting()
+		return w != nil && w.ID != "", nil
+	})
 }
