@@ -10,11 +10,17 @@ import (
 // A question on the session channel is the agent's own word, and not a dialog of its program: turns go on and end beside
 // it, mail is handed over, and a person's message answers it. It ends with the agent's program.
 
-// isOnChannel reports whether the agent asks on its session channel: with a command or a file, and not about a turn or
-// a dialog of the program that it feeds the events of.
+// isOnChannel reports whether the agent asks with a command or a file: a person's message answers that.
 func (e *event) isOnChannel() bool {
+	return e.kind == "waiting_for_input" && (e.source == "cli" || e.source == "drop")
+}
+
+// asksBesideTurns reports whether the agent asks beside what its program does, and not in a turn or session of the program
+// that it feeds the events of. The events of a program that atm runs are fed by its runner.
+func (s *State) asksBesideTurns(e *event) bool {
 	isOfProgram := e.session != "" || e.turn != "" || e.idOf("id") != ""
-	return e.kind == "waiting_for_input" && (e.source == "cli" || e.source == "drop") && !isOfProgram
+	isRun := s.Run != nil && !s.Run.HasExited
+	return e.isOnChannel() && (isRun || !isOfProgram)
 }
 
 // askOnChannel adds a question. The same question once more keeps its time.
@@ -39,9 +45,26 @@ func (s *State) answerOnChannel(e *wire.Event) {
 		return
 	}
 	sent := e.MessageID().Time()
-	s.Asked = slices.DeleteFunc(slices.Clone(s.Asked), func(w Waiting) bool {
-		return !sent.Before(w.Since.Truncate(time.Millisecond))
-	})
+	isAnswered := func(w Waiting) bool { return w.IsOnChannel && !sent.Before(w.Since.Truncate(time.Millisecond)) }
+	s.Asked = slices.DeleteFunc(slices.Clone(s.Asked), isAnswered)
+	for i := range s.Sessions {
+		ses := &s.Sessions[i]
+		if !slices.ContainsFunc(ses.Requests, isAnswered) {
+			continue
+		}
+		ses.Requests = slices.DeleteFunc(slices.Clone(ses.Requests), isAnswered)
+		switch {
+		case len(ses.Requests) > 0:
+			ses.Activity, ses.Detail = ses.Requests[0].activity()
+		case ses.Turn.IsOpen():
+			ses.setActivity(Thinking, "")
+		default:
+			ses.setActivity(Idle, "")
+		}
+		if ses.Word() != WordBlocked {
+			ses.Since = e.At
+		}
+	}
 }
 
 // waitsOnChannel reports whether, while this turn is shown, the agent waits for an answer on its channel rather than

@@ -89,7 +89,7 @@ func (s *State) fold(e *event) {
 	isLife, isAboutAgent := agentKinds[e.kind]
 	isLife = isLife && e.Text("by") == "" // another member did it, under a lease
 	before := s.Session().Word()
-	if e.isOnChannel() {
+	if s.asksBesideTurns(e) {
 		s.askOnChannel(e)
 		isLife, isAboutAgent = true, true
 	}

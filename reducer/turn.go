@@ -72,7 +72,9 @@ func (ses *Session) apply(e *event) (isNews bool) {
 	case "tool_call_update": // neither its start nor its end
 
 	case "waiting_for_input":
-		return ses.ask(e, waitingOf(e, Question))
+		w := waitingOf(e, Question)
+		w.IsOnChannel = e.isOnChannel()
+		return ses.ask(e, w)
 	case "confirm_required":
 		return ses.ask(e, waitingOf(e, Permission))
 	case "server_request":
