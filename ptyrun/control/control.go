@@ -276,6 +276,7 @@ type Outcome struct {
 	Detail       string   `json:"detail,omitempty"`
 	Ended        []string `json:"ended,omitempty"`         // processes that were ended
 	NotSubmitted bool     `json:"not_submitted,omitempty"` // the typed text is a draft until Enter is typed
+	ReasonGiven  bool     `json:"reason_given,omitempty"`  // the program gets the reason with the answer
 }
 
 // Size is a terminal's, in cells.

@@ -69,7 +69,7 @@ func (s *Scope) Decide(ctx context.Context, q ask.Question, a ask.Answer) (o con
 		return o, err
 	}
 	o, err = s.Answer(ctx, q, a)
-	if err == nil && a.Reason != "" && !q.Served { // else the program gets it with the answer
+	if err == nil && a.Reason != "" && !o.ReasonGiven {
 		_, err = s.sendAnswer(ctx, s.Team.Box(q.Agent).Address(), q, a)
 	}
 	return o, err

@@ -73,7 +73,7 @@ func (f *follower) ask(ctx context.Context, e appserver.Event) {
 		defer cancel()
 		info, _ := process.Find(server)
 		_, err := question.Wait(asking, f.team, f.box, q, question.Options{
-			Program: info, Log: f.log, OnlyRules: f.ofRun != "",
+			Program: info, Log: f.log, OnlyRules: f.ofRun != "", DropsReason: true,
 			Give: func(answer ask.Answer) error { return client.Answer(ctx, e.Request, answer.Option) },
 		})
 		if err != nil && !errors.Is(err, question.ErrOver) && !errors.Is(err, question.ErrAsked) && !errors.Is(err, question.ErrUnruled) && asking.Err() == nil {

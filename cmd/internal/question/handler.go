@@ -69,7 +69,7 @@ func (w *wait) Answer(ctx context.Context, r ask.Answer) (control.Outcome, error
 	}
 	r.Deny = r.Deny || o.Denies()
 	err = w.accept(ctx, r, o)
-	return control.Outcome{Done: "answered", Detail: o.Label}, err
+	return control.Outcome{Done: "answered", Detail: o.Label, ReasonGiven: !w.o.DropsReason}, err
 }
 
 func refused(message string) error { return &control.Error{Code: "refused", Message: message} }

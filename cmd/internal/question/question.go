@@ -70,6 +70,9 @@ type Options struct {
 	// Give gives the program the answer, and whoever answered gets its error. nil: Wait's caller does it afterwards.
 	Give func(ask.Answer) error
 
+	// DropsReason is for a program that takes no reason with an answer: then it gets the reason as a message.
+	DropsReason bool
+
 	// OnlyRules is for a program that atm runs: what no rule answers is left to its runner, which sees the dialog. Then Wait
 	// records nothing and returns ErrUnruled.
 	OnlyRules bool
