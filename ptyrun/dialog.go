@@ -232,7 +232,7 @@ func (r *runner) wantedOption(q *question, a ask.Answer) (ask.Option, error) {
 // answered.
 func (r *runner) checkAnswerable(q *question, id string) error {
 	switch {
-	case q == nil && r.prog != nil && (r.prog.state().isDialog || r.state.Session().Waiting() != nil):
+	case q == nil && r.prog != nil && r.prog.state().isDialog:
 		return notNow("a dialog is only just coming up")
 	case q == nil:
 		return refused("it is not asking anything")
