@@ -3,6 +3,7 @@ package agents
 import (
 	"fmt"
 
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -12,6 +13,9 @@ type Permission struct {
 	ID     string     // the program's own of the question; "": it has none
 	Tool   string
 	Prompt string // what the tool is about to do, for whoever answers: at least Input
+
+	// Options are the answers that the program takes; nil: yes or no. The rules take none that is for more than once.
+	Options []ask.Option
 
 	// What a rule sees: the whole command, path or address; for a tool that atm does not know all its arguments.
 	Input     string

@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // A Vendor is a coding agent that atm knows more of than its screen. What it does not have is nil.
@@ -37,8 +36,6 @@ type Vendor struct {
 	// Marks are the variables that the program sets for the processes that it starts.
 	Marks []string
 
-	// Options are the answers that the program takes to a request for a permission; nil: yes or no.
-	Options []ask.Option
 	// Activity returns a function that says what a program, which waits for an answer, is seen to do; nil: nothing is seen.
 	Activity func(ctx context.Context, pid int) func() reducer.Activity
 

@@ -98,6 +98,36 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// What Claude Code would allow for longer is offered as its own option, shown whole; else not at all.
+func TestAlways(t *testing.T) {
+	t.Parallel()
+	for suggested, want := range map[string]string{
+		`[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"make:*"}],"behavior":"allow","destination":"localSettings"}]`:                           "Always allow Bash(make:*) in this project",
+		`[{"type":"addDirectories","directories":["/repo"],"destination":"session"},{"type":"setMode","mode":"acceptEdits","destination":"session"}]`:           "Always allow /repo in this session; mode acceptEdits in this session",
+		`[{"type":"addRules","rules":[{"toolName":"Bash"}],"behavior":"deny","destination":"session"}]`:                                                         "",
+		`[{"type":"setMode","mode":"acceptEdits","destination":"session"},{"type":"somethingNew"}]`:                                                             "",
+		`[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"` + strings.Repeat("x", 300) + `"}],"behavior":"allow","destination":"localSettings"}]`: "",
+		`[]`: "", `"x"`: "",
+	} {
+		var asked agents.Permission
+		var out strings.Builder
+		o := Options{Box: team(t, nil), Now: time.Now(), Stdout: &out, Ask: func(_ context.Context, p *agents.Permission, give func(agents.Verdict) error) error {
+			asked = *p
+			return give(agents.Verdict{By: "me", Option: "always"})
+		}}
+		in := calledWith(Claude, "PermissionRequest", `,"tool_name":"Bash","tool_input":{"command":"make"},"permission_suggestions":`+suggested)
+		if _, err := Handle(ctx, Claude, []byte(in), o); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case want == "" && asked.Options != nil:
+			t.Errorf("%s: offers %+v", suggested, asked.Options)
+		case want != "" && (len(asked.Options) != 3 || asked.Options[1].Label != want || !strings.Contains(out.String(), `"behavior":"allow","updatedPermissions":`+suggested)):
+			t.Errorf("%s: offers %+v, gives %s", suggested, asked.Options, out.String())
+		}
+	}
+}
+
 // What asks a person for more than yes or no is told as people read it.
 func TestPersonText(t *testing.T) {
 	for arguments, want := range map[string]string{

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/agents"
 	drivers "github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -284,7 +285,65 @@ func waitForAnswer(c *agents.Call) {
 	if p.Prompt = cmp.Or(p.Input, agents.Describe(arguments), string(arguments)); isGiven && isUnboxed != false {
 		p.Prompt += " (without its sandbox)"
 	}
+	if always := suggested(c); always != nil {
+		p.Options = []ask.Option{
+			{ID: "allow", Label: "Allow once", Kind: "allow_once"},
+			{ID: allowAlways, Label: "Always allow " + always.say(), Kind: "allow_always"},
+			{ID: "deny", Label: "Deny", Kind: "reject_once"},
+		}
+	}
 	c.Permission = p
+}
+
+const (
+	allowAlways = "always"
+	maxSaid     = 200 // bytes of what an answer for longer allows: it is shown whole
+)
+
+// A suggestion is what Claude Code would change if a person allows a request for longer.
+type suggestion struct {
+	Type, Behavior, Mode, Destination string
+	Rules                             []struct{ ToolName, RuleContent string }
+	Directories                       []string
+}
+
+type suggestions []suggestion
+
+// suggested returns what Claude Code would change; nil: nothing, or what atm could not show.
+func suggested(c *agents.Call) (all suggestions) {
+	err := json.Unmarshal(c.In.Get("permission_suggestions"), &all)
+	if said := all.say(); err != nil || said == "" || len(said) > maxSaid {
+		return nil
+	}
+	return all
+}
+
+// say says what would change, in full; "": that is not known.
+func (all suggestions) say() string {
+	var said []string
+	for _, s := range all {
+		var what []string
+		switch {
+		case s.Type == "addRules" && s.Behavior == "allow":
+			for _, r := range s.Rules {
+				what = append(what, strings.TrimSuffix(r.ToolName+"("+r.RuleContent+")", "()"))
+			}
+		case s.Type == "addDirectories":
+			what = s.Directories
+		case s.Type == "setMode" && s.Mode != "":
+			what = []string{"mode " + s.Mode}
+		}
+		if len(what) == 0 {
+			return ""
+		}
+		said = append(said, strings.Join(what, ", ")+" in "+cmp.Or(places[s.Destination], s.Destination))
+	}
+	return strings.Join(said, "; ")
+}
+
+// places are where Claude Code keeps what a person allows.
+var places = map[string]string{
+	"session": "this session", "localSettings": "this project", "projectSettings": "this project, for all", "userSettings": "all projects",
 }
 
 // answer is what a program that took Claude Code's form does not do: a turn goes on with context alone.
@@ -301,14 +360,18 @@ func decide(c *agents.Call, v agents.Verdict) any {
 		Output struct {
 			Event    string `json:"hookEventName"`
 			Decision struct {
-				Behavior string `json:"behavior"`
-				Message  string `json:"message,omitempty"`
+				Behavior string          `json:"behavior"`
+				Message  string          `json:"message,omitempty"`
+				Changes  json.RawMessage `json:"updatedPermissions,omitempty"`
 			} `json:"decision"`
 		} `json:"hookSpecificOutput"`
 	}
 	document.Output.Event, document.Output.Decision.Behavior = c.Kind, "allow"
 	if v.IsDeny {
 		document.Output.Decision.Behavior, document.Output.Decision.Message = "deny", v.Why()
+	}
+	if v.Option == allowAlways && suggested(c) != nil {
+		document.Output.Decision.Changes = c.In.Get("permission_suggestions")
 	}
 	return document
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -169,6 +170,12 @@ func dialogID(c *agents.Call, p *busProperties) string {
 	return cmp.Or(p.RequestID, p.ID)
 }
 
+var permissionOptions = []ask.Option{
+	{ID: "once", Label: "Allow once", Kind: "allow_once"},
+	{ID: "always", Label: "Allow always", Kind: "allow_always"},
+	{ID: "reject", Label: "Reject", Kind: "reject_once"},
+}
+
 func askBusPermission(c *agents.Call, p *busProperties) {
 	prompt := cmp.Or(agents.Describe(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
 	c.AskPermission(p.Permission, prompt, "id", dialogID(c, p), "tool_call_id", p.Tool.CallID)
@@ -176,7 +183,9 @@ func askBusPermission(c *agents.Call, p *busProperties) {
 		return
 	}
 	last := len(c.Events) - 1
-	c.Permission = &agents.Permission{Event: c.Events[last], ID: p.ID, Tool: p.Permission, Prompt: prompt, IsCommand: p.Permission == "bash"}
+	c.Permission = &agents.Permission{
+		Event: c.Events[last], ID: p.ID, Tool: p.Permission, Prompt: prompt, IsCommand: p.Permission == "bash", Options: permissionOptions,
+	}
 	c.Events = c.Events[:last]
 	var what struct {
 		Command, FilePath string

@@ -3,7 +3,6 @@ package opencode
 
 import (
 	"github.com/agentteammail/atm/internal/agents"
-	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // Vendor is OpenCode.
@@ -14,10 +13,5 @@ var Vendor = &agents.Vendor{
 	Parsers:       map[string]func(*agents.Call){"opencode": parse},
 	Answer:        func(c *agents.Call, text string) any { return answer(c, text) },
 	Decide:        func(_ *agents.Call, v agents.Verdict) any { return busAnswer{v.Option, v.Why()} },
-	Options: []ask.Option{
-		{ID: "once", Label: "Allow once", Kind: "allow_once"},
-		{ID: "always", Label: "Allow always", Kind: "allow_always"},
-		{ID: "reject", Label: "Reject", Kind: "reject_once"},
-	},
-	Edits: map[string]string{"edit": "filePath", "write": "filePath", "apply_patch": "patchText", "patch": "patchText"},
+	Edits:         map[string]string{"edit": "filePath", "write": "filePath", "apply_patch": "patchText", "patch": "patchText"},
 }
