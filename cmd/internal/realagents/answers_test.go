@@ -12,11 +12,14 @@ import (
 // What a program asks that a person has started can be answered from anywhere, and the person can still be first.
 func TestAnswersFromOutside(t *testing.T) {
 	for _, v := range byHandVersions {
+		if v.program == "codex" {
+			t.Run(nameOf(v.program, v.isNewest)+"/reject", func(t *testing.T) { newByHand(t, v.program, v.isNewest).rejectedFromOutside() })
+		}
 		if v.program != "claude" {
 			continue
 		}
 		for name, do := range map[string]func(*byHand){
-			"approve": (*byHand).approvedFromOutside, "reject": (*byHand).rejectedFromOutside, "rule": (*byHand).ruled,
+			"approve": (*byHand).approvedFromOutside, "always": (*byHand).approvedAlways, "reject": (*byHand).rejectedFromOutside, "rule": (*byHand).ruled,
 			"yes": (*byHand).personSaysYes, "no": (*byHand).personSaysNo, "leaves": (*byHand).programEndsAsking, "headless": (*byHand).scriptAsks,
 		} {
 			t.Run(nameOf(v.program, v.isNewest)+"/"+name, func(t *testing.T) { do(newByHand(t, v.program, v.isNewest)) })
@@ -54,6 +57,24 @@ func (s *byHand) approvedFromOutside() {
 	s.asksNothing()
 	if out, code := s.try("approve", "bob", "--as", "lead"); code != 3 {
 		s.t.Errorf("a second answer: exit %d, %s", code, out)
+	}
+}
+
+// What is allowed for longer is not asked again.
+func (s *byHand) approvedAlways() {
+	bob := s.asksFrom("bob")
+	s.do("approve", "bob", "always", "--as", "lead")
+	s.wait("the command to have run", s.isMade)
+	bob.waitsFor("idle")
+	if err := os.Remove(s.made()); err != nil {
+		s.t.Fatal(err)
+	}
+	bob.says("DOTOOL")
+	s.wait("the command to have run again", s.isMade)
+	bob.waitsFor("idle")
+	s.asksNothing()
+	if n := strings.Count(s.do("events", "bob", "--kind", "confirm_required", "--limit", "0"), "confirm_required"); n != 1 {
+		s.t.Errorf("it has asked %d times", n)
 	}
 }
 
