@@ -1,39 +1,42 @@
 package session
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/agentteammail/atm/internal/jsonextra"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Entry is an entry in a session's log.
 type Entry struct {
-	Sender    string         `json:"sender"` // human, agent or ta-system
-	Content   string         `json:"content"`
-	Timestamp time.Time      `json:"timestamp"`
-	Extra     jsontext.Value `json:",embed"` // unknown members
+	Sender    string          `json:"sender"` // human, agent or ta-system
+	Content   string          `json:"content"`
+	Timestamp time.Time       `json:"timestamp"`
+	Extra     json.RawMessage `json:"-"` // an object of unknown members
 }
 
-type plainEntry Entry // without the methods
-
 // MarshalJSON writes the entry as the channel's owner does, then its unknown members.
-func (m Entry) MarshalJSON() ([]byte, error) { return wire.Marshal(plainEntry(m)) }
+func (m Entry) MarshalJSON() ([]byte, error) { return wire.Marshal(m.object()) }
+
+func (m *Entry) object() any {
+	type plain Entry // without the methods
+	return jsonextra.Object((*plain)(m), &m.Extra)
+}
 
 // UnmarshalJSON reads an entry as the channel's owner does, and keeps unknown members. The error is a *wire.DecodeError
 // or wire.ErrNotObject.
 func (m *Entry) UnmarshalJSON(data []byte) error {
 	_, err := foreign.SessionMessage.Canonical(data)
-	var p plainEntry
+	var read Entry
 	if err == nil {
-		err = wire.Unmarshal(data, &p)
+		err = wire.Unmarshal(data, read.object())
 	}
 	if err == nil {
-		*m = Entry(p)
+		*m = read
 	}
 	return err
 }

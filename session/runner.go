@@ -2,24 +2,35 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/agentteammail/atm/internal/jsonextra"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Binding is what a session records about the runner of its agent.
 type Binding struct {
-	Owned      bool           `json:"owned,omitzero"`       // a runner began it: it is completed with a run of its agent
-	AutoPaused bool           `json:"auto_paused,omitzero"` // paused because the agent is off: the next run resumes it
-	Lines      bool           `json:"lines,omitzero"`       // the agent's output is captured by line, its answers included
-	Ended      string         `json:"ended,omitzero"`       // the rule that ended it
-	Extra      jsontext.Value `json:",embed"`
+	Owned      bool            `json:"owned,omitzero"`       // a runner began it: it is completed with a run of its agent
+	AutoPaused bool            `json:"auto_paused,omitzero"` // paused because the agent is off: the next run resumes it
+	Lines      bool            `json:"lines,omitzero"`       // the agent's output is captured by line, its answers included
+	Ended      string          `json:"ended,omitzero"`       // the rule that ended it
+	Extra      json.RawMessage `json:"-"`                    // an object of unknown members
+}
+
+// MarshalJSON writes the binding with its unknown members.
+func (b Binding) MarshalJSON() ([]byte, error) { return wire.Marshal(b.object()) }
+
+// UnmarshalJSON reads a binding, and keeps unknown members. The error is a *wire.DecodeError.
+func (b *Binding) UnmarshalJSON(data []byte) error { return wire.Unmarshal(data, b.object()) }
+
+func (b *Binding) object() any {
+	type plain Binding // without the methods
+	return jsonextra.Object((*plain)(b), &b.Extra)
 }
 
 // AutoPause pauses the session because its agent is off.

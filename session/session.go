@@ -17,13 +17,13 @@ package session
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/agentteammail/atm/internal/jsonextra"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -49,8 +49,19 @@ const NoGoal wire.UUID = "00000000-0000-0000-0000-000000000000"
 // Session is one session, as it was when it was read, and its file.
 type Session struct {
 	InteractiveSession
-	Notes Notes          `json:"atm,omitempty"`
-	Extra jsontext.Value `json:",embed"` // unknown members
+	Notes Notes           `json:"atm,omitempty"`
+	Extra json.RawMessage `json:"-"` // an object of unknown members
+}
+
+// MarshalJSON writes the session with its unknown members.
+func (s Session) MarshalJSON() ([]byte, error) { return wire.Marshal(s.object()) }
+
+// UnmarshalJSON reads a session, and keeps unknown members. The error is a *wire.DecodeError.
+func (s *Session) UnmarshalJSON(data []byte) error { return wire.Unmarshal(data, s.object()) }
+
+func (s *Session) object() any {
+	type plain Session // without the methods
+	return jsonextra.Object((*plain)(s), &s.Extra)
 }
 
 // Notes are what we keep of a session beyond its owner's members.
@@ -61,7 +72,18 @@ type Notes struct {
 	Said    string              `json:"said,omitzero"`    // the agent's message deltas of the open turn
 	Drafts  map[wire.UUID]Draft `json:"drafts,omitempty"`
 	Runner  Binding             `json:"run,omitempty"`
-	Extra   jsontext.Value      `json:",embed"`
+	Extra   json.RawMessage     `json:"-"` // an object of unknown members
+}
+
+// MarshalJSON writes the notes with their unknown members.
+func (n Notes) MarshalJSON() ([]byte, error) { return wire.Marshal(n.object()) }
+
+// UnmarshalJSON reads notes, and keeps unknown members. The error is a *wire.DecodeError.
+func (n *Notes) UnmarshalJSON(data []byte) error { return wire.Unmarshal(data, n.object()) }
+
+func (n *Notes) object() any {
+	type plain Notes
+	return jsonextra.Object((*plain)(n), &n.Extra)
 }
 
 // decode reads a session file by the rules of its owner.
@@ -114,7 +136,7 @@ func (s *Session) AddInput(in Input) {
 	if in.Kind == "message" {
 		content = in.Text
 	}
-	id := jsontext.Value(`{"id":` + string(wire.Quote(string(in.ID))) + `}`)
+	id := json.RawMessage(`{"id":` + string(wire.Quote(string(in.ID))) + `}`)
 	isLogged := slices.ContainsFunc(s.Messages, func(m Entry) bool {
 		isSame := m.Sender == SenderHuman && m.Timestamp.Equal(in.At) && m.Content == content
 		return isSame && (len(m.Extra) == 0 || in.ID == "" || bytes.Equal(m.Extra, id)) // older entries have no id

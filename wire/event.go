@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentteammail/atm/internal/jsonextra"
 )
 
 // Event is one line of an event log. The fields of its kind are in Extra. What came from another system has that
@@ -24,7 +25,7 @@ type Event struct {
 	TurnID  string          `json:"turn_id,omitzero"`
 	EventID string          `json:"event_id,omitzero"` // an append with the same one within the last MiB is a no-op
 	Wire    json.RawMessage `json:"wire,omitzero"`     // an object
-	Extra   jsontext.Value  `json:",embed,inline"`     // an object
+	Extra   json.RawMessage `json:"-"`                 // an object
 }
 
 // The mailbox's own kinds. Each carries the message's id.
@@ -88,21 +89,33 @@ func (e *Event) Append(dst []byte) []byte {
 }
 
 // MarshalJSON writes the event in one line. It fails if Wire or Extra is not JSON.
-func (e *Event) MarshalJSON() ([]byte, error) {
-	type plain Event // without this method
-	return jsonv2.Marshal((*plain)(e), writing)
+func (e Event) MarshalJSON() ([]byte, error) { return Marshal(e.object()) }
+
+// UnmarshalJSON reads an event in which every member may be missing. The error is a *DecodeError or ErrNotObject.
+func (e *Event) UnmarshalJSON(data []byte) error {
+	var read Event
+	err := Unmarshal(data, read.object())
+	switch {
+	case err != nil && jsontext.Value(data).IsValid() && parseObject(data) == nil:
+		err = ErrNotObject
+	case string(read.Wire) == "null":
+		read.Wire = nil
+	}
+	if err == nil {
+		*e = read
+	}
+	return err
+}
+
+func (e *Event) object() any {
+	type plain Event // without the methods
+	return jsonextra.Object((*plain)(e), &e.Extra)
 }
 
 // DecodeEvent reads one line of an event log. The error is a *DecodeError or ErrNotObject.
 func DecodeEvent(line []byte) (Event, error) {
 	var e Event
-	err := Unmarshal(line, &e)
-	switch {
-	case err != nil && jsontext.Value(line).IsValid() && parseObject(line) == nil:
-		err = ErrNotObject
-	case string(e.Wire) == "null":
-		e.Wire = nil
-	}
+	err := e.UnmarshalJSON(line)
 	if err == nil && e.Seq == 0 {
 		err = locate(line, errors.New("the event has no seq"))
 	}

@@ -109,13 +109,15 @@ func describe(e *jsonv2.SemanticError) string {
 // U+FFFD in a string that we decode, and stays in JSON that we keep. (Bytes that are not UTF-8 are refused elsewhere.)
 var lenient = jsonv2.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
 
-// reading and writing add the Go types that are strings in JSON.
+// reading and writing add the Go types that are strings in JSON, and have an error name the place within a message.
 var (
 	reading = jsonv2.JoinOptions(lenient, jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
 		stringReader(ParseName), stringReader(ParseUUID), stringReader(ParseID), stringReader(parseTime), stringReader(readAddress),
-		jsonv2.UnmarshalFromFunc(readAddresses))))
-	writing = jsonv2.JoinOptions(lenient, jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(
-		stringWriter(Address.String), stringWriter(formatTime))))
+		jsonv2.UnmarshalFromFunc(readAddresses),
+		jsonv2.UnmarshalFromFunc(func(dec *jsontext.Decoder, o *Origin) error { return jsonv2.UnmarshalDecode(dec, o.object()) }),
+		jsonv2.UnmarshalFromFunc(func(dec *jsontext.Decoder, a *Attachment) error { return jsonv2.UnmarshalDecode(dec, a.object()) }))))
+	writing = jsonv2.JoinOptions(lenient, jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.MarshalToFunc(
+		func(enc *jsontext.Encoder, t time.Time) error { return enc.WriteToken(jsontext.String(formatTime(t))) })))
 )
 
 func stringReader[T any](parse func(string) (T, error)) *jsonv2.Unmarshalers {
@@ -147,10 +149,6 @@ func readAddresses(dec *jsontext.Decoder, to *[]Address) error {
 	}
 	*to = make([]Address, 1)
 	return jsonv2.UnmarshalDecode(dec, &(*to)[0])
-}
-
-func stringWriter[T any](format func(T) string) *jsonv2.Marshalers {
-	return jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, v T) error { return enc.WriteToken(jsontext.String(format(v))) })
 }
 
 func parseTime(s string) (time.Time, error) {
@@ -226,7 +224,7 @@ func Quote(s string) json.RawMessage {
 // fieldNames returns the names of a struct's members.
 func fieldNames[T any]() (names []string) {
 	for f := range reflect.TypeFor[T]().Fields() {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "-" {
 			names = append(names, name)
 		}
 	}

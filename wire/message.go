@@ -28,6 +28,8 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentteammail/atm/internal/jsonextra"
 )
 
 // Limits of a message.
@@ -69,7 +71,7 @@ type Message struct {
 	Attachments []Attachment    `json:"attachments,omitempty"`
 	Payload     json.RawMessage `json:"payload,omitzero"` // an object
 	Meta        json.RawMessage `json:"meta,omitzero"`    // an object; its atm.* members are ours
-	Extra       jsontext.Value  `json:",embed,inline"`    // an object of unknown members
+	Extra       json.RawMessage `json:"-"`                // an object of unknown members
 }
 
 // Origin is evidence of where a message came from.
@@ -79,8 +81,8 @@ type Origin struct {
 	Run string `json:"run,omitzero"` // the runner's session id
 	// Agent is the member, of the sender's host, whose program started the process that sent it, as far as that process
 	// could tell; UnknownAgent: some agent's did; "": none did.
-	Agent string         `json:"agent,omitzero"`
-	Extra jsontext.Value `json:",embed,inline"`
+	Agent string          `json:"agent,omitzero"`
+	Extra json.RawMessage `json:"-"` // an object of unknown members
 }
 
 // UnknownAgent is an Origin's Agent whose name is not known.
@@ -127,11 +129,11 @@ func (m *Message) FromAgent() (is bool, other Address) {
 
 // Attachment names a file in the recipient team's .files.
 type Attachment struct {
-	Name      string         `json:"name,omitzero"`
-	SHA256    string         `json:"sha256,omitzero"` // 64 hex digits, lower case
-	Size      int64          `json:"size"`            // bytes
-	MediaType string         `json:"media_type,omitzero"`
-	Extra     jsontext.Value `json:",embed,inline"`
+	Name      string          `json:"name,omitzero"`
+	SHA256    string          `json:"sha256,omitzero"` // 64 hex digits, lower case
+	Size      int64           `json:"size"`            // bytes
+	MediaType string          `json:"media_type,omitzero"`
+	Extra     json.RawMessage `json:"-"` // an object of unknown members
 }
 
 // IsSHA256 reports whether s is a SHA-256 as Attachment has it.
@@ -192,11 +194,45 @@ func (m *Message) Title() string {
 }
 
 // MarshalJSON writes the message in one line.
-func (m *Message) MarshalJSON() ([]byte, error) {
-	type plain Message // without this method
-	out := plain(*m)
-	out.Type = m.Kind()
-	return jsonv2.Marshal(&out, writing)
+func (m Message) MarshalJSON() ([]byte, error) {
+	m.Type = m.Kind()
+	return Marshal(m.object())
+}
+
+// UnmarshalJSON reads a message in which every member may be missing. The error is a *DecodeError or ErrNotObject.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	read, err := decode(data, "")
+	if err == nil {
+		*m = *read
+	}
+	return err
+}
+
+// MarshalJSON writes the evidence with its unknown members.
+func (o Origin) MarshalJSON() ([]byte, error) { return Marshal(o.object()) }
+
+// UnmarshalJSON reads evidence, and keeps unknown members. The error is a *DecodeError.
+func (o *Origin) UnmarshalJSON(data []byte) error { return Unmarshal(data, o.object()) }
+
+// MarshalJSON writes the attachment with its unknown members.
+func (a Attachment) MarshalJSON() ([]byte, error) { return Marshal(a.object()) }
+
+// UnmarshalJSON reads an attachment, and keeps unknown members. The error is a *DecodeError.
+func (a *Attachment) UnmarshalJSON(data []byte) error { return Unmarshal(data, a.object()) }
+
+func (m *Message) object() any {
+	type plain Message // without the methods
+	return jsonextra.Object((*plain)(m), &m.Extra)
+}
+
+func (o *Origin) object() any {
+	type plain Origin
+	return jsonextra.Object((*plain)(o), &o.Extra)
+}
+
+func (a *Attachment) object() any {
+	type plain Attachment
+	return jsonextra.Object((*plain)(a), &a.Extra)
 }
 
 // Encode returns the message as it is stored: one line with a line feed. Beyond MaxBody and MaxFile it fails.
@@ -288,7 +324,7 @@ func decode(data []byte, team Name, ignored ...string) (*Message, error) {
 		text = o.without(ignored...).Encode()
 	}
 	m := &Message{}
-	err := jsonv2.Unmarshal(text, m, reading, jsontext.AllowInvalidUTF8(utf8.Valid(text)))
+	err := jsonv2.Unmarshal(text, m.object(), reading, jsontext.AllowInvalidUTF8(utf8.Valid(text)))
 	if err != nil || jsontext.Value(text).Kind() != '{' {
 		if _, notObject := ReadObject(data); notObject != nil { // what is wrong with the JSON is said first
 			return nil, notObject
@@ -300,7 +336,7 @@ func decode(data []byte, team Name, ignored ...string) (*Message, error) {
 	if err != nil {
 		return nil, locate(data, err)
 	}
-	for _, raw := range []*json.RawMessage{&m.Payload, &m.Meta, (*json.RawMessage)(&m.Extra)} {
+	for _, raw := range []*json.RawMessage{&m.Payload, &m.Meta, &m.Extra} {
 		if *raw != nil {
 			*raw = compact(*raw) // a stranger's file may have line feeds in it
 		}

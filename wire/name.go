@@ -45,6 +45,18 @@ func (a Address) String() string {
 	return strings.TrimSuffix(string(a.Agent+"@"+a.Team+"."+a.Host), ".")
 }
 
+// MarshalText is String.
+func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads what String returns, and a bare name, of which the team is to be added.
+func (a *Address) UnmarshalText(text []byte) (err error) {
+	*a = Address{}
+	if len(text) > 0 {
+		*a, err = readAddress(string(text))
+	}
+	return err
+}
+
 // ParseAddress reads "agent", "agent@team" or "agent@team.host", and "drop@team", the sender of dropped files.
 func ParseAddress(s string, team Name) (Address, error) {
 	a, _ := splitAddress(s)
