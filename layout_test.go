@@ -25,7 +25,7 @@ const module = "github.com/agentteammail/atm/"
 // layers are the packages from the bottom up, a floor at a time: each may import those above it here.
 var layers = strings.Fields(
 	// Files, locks, keys, and the words of all.
-	"internal/durable internal/lockfile internal/tomlfile wire wire/foreign internal/delivery internal/hostkey internal/runinfo " +
+	"internal/durable internal/lockfile internal/tomlfile internal/jsonextra wire wire/foreign internal/delivery internal/hostkey internal/runinfo " +
 		// Messages.
 		"mailbox/letter mailbox/eventlog internal/maildir internal/handover watcher mailbox " +
 		// What events and messages say: an agent's state, its sessions, its past.
@@ -65,7 +65,7 @@ var importers = map[string][]string{
 	"github.com/coder/websocket":             {"internal/agents/codex/appserver"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
-	"github.com/go-json-experiment/json":     {"cmd/internal/agentconfig", "session", "wire", "wire/foreign"},
+	"github.com/go-json-experiment/json":     {"cmd/internal/agentconfig", "internal/jsonextra", "wire", "wire/foreign"},
 	"github.com/gofrs/flock":                 {"internal/lockfile", "internal/testprogram"},
 	"github.com/google/uuid":                 {"wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"cmd/internal/mcp"},
