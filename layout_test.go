@@ -258,3 +258,43 @@ func checkImport(t *testing.T, name, imported string) string {
 	t.Errorf("%s imports %s, which is not among the chosen modules", name, imported)
 	return ""
 }
+
+// wire.Unmarshal takes names as they are written, so a field without a tag stays empty.
+func TestUnmarshalledFieldsHaveTags(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range f.Decls {
+			var structs []*ast.StructType
+			calls := false
+			ast.Inspect(decl, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.StructType:
+					structs = append(structs, n)
+				case *ast.SelectorExpr:
+					x, _ := n.X.(*ast.Ident)
+					calls = calls || x != nil && x.Name == "wire" && n.Sel.Name == "Unmarshal"
+				}
+				return true
+			})
+			for _, s := range structs {
+				for _, field := range s.Fields.List {
+					if seen++; calls && field.Tag == nil && len(field.Names) > 0 {
+						t.Errorf("%s: %s has no tag", fset.Position(field.Pos()), field.Names[0].Name)
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || seen == 0 {
+		t.Error(seen, err)
+	}
+}

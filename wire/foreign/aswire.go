@@ -160,7 +160,9 @@ func PermissionResponse(asked *wire.Event, result json.RawMessage) json.RawMessa
 	if call.Get("id") == nil || call.Get("method") == nil {
 		return result
 	}
-	var options []struct{ ID json.RawMessage }
+	var options []struct {
+		ID json.RawMessage `json:"id"`
+	}
 	_ = wire.Unmarshal(call.Object("params").Get("options"), &options)
 	if isOlder := len(options) > 0 && options[0].ID != nil; !isOlder {
 		outcome := bytes.Replace(result, []byte(`"option_id":`), []byte(`"optionId":`), 1)
