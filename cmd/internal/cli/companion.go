@@ -21,11 +21,7 @@ import (
 
 // companions are the verbs that are programs of their own, atm-VERB: what they link would slow down every start of atm.
 var companions = []*cli.Command{
-	{Name: "mcp", Flags: []cli.Flag{
-		cmdline.NoFlag("add install config", "atm install claude --mcp; also codex, gemini, opencode"),
-		cmdline.NoFlag("serve server start run stdio", "leave it out: atm mcp --as NAME"),
-		cmdline.NoFlag("tools list-tools call", "an MCP client finds them in atm mcp --as NAME; here each is a command: atm help"),
-	}, Action: runCompanion, Usage: "offer the mail as MCP tools, on stdio",
+	{Name: "mcp", Action: runCompanion, Usage: "offer the mail as MCP tools, on stdio",
 		UsageText: `atm mcp --as bob
 atm install claude --mcp      makes Claude Code start it; also codex, gemini, opencode`,
 		Description: `Tools: send read reply ack wait team thread search. Resources: atm://inbox, atm://team.
@@ -56,10 +52,7 @@ Over ssh the two machines trust each other from then on; the other one needs atm
 Mail waits in the outbox until the other machine has it.
 With a server, run atm bridge keygen on each machine first, and atm bridge trust on the others.
 Mail waits on the server then. Two projects that share one need teams of different names.`,
-		Flags: command.CompanionFlags["bridge"], Subcommands: append(setup.BridgeCommands,
-			cmdline.NoCommand("add connect join init setup link pair", "one machine: atm bridge --ssh HOST; over a server: atm bridge keygen on each, and on the others what it prints"),
-			cmdline.NoCommand("start up run", "atm bridge --ssh HOST, or atm bridge --nats URL"),
-			cmdline.NoCommand("status ls list hosts", "atm doctor lists the hosts and the waiting mail; atm team shows their members")),
+		Flags: command.CompanionFlags["bridge"], Subcommands: setup.BridgeCommands,
 	},
 	{
 		Name: "web", Action: runCompanion, Usage: "the team in a browser: who is busy, what is waiting for you, all mail",
@@ -101,7 +94,7 @@ func runCompanion(c *cli.Context) error {
 // runBridge is runCompanion, but for a word that is no command of bridge: only options of ssh may follow.
 func runBridge(c *cli.Context) error {
 	if word := c.Args().First(); word != "" && !strings.HasPrefix(word, "-") {
-		e := cmdline.UnknownWord(c.App, c.Command, "bridge", word)
+		e := cmdline.UnknownWord(c.Command, "bridge", word)
 		if strings.HasPrefix(e.Hint, "atm bridge --") || strings.HasPrefix(e.Hint, "did you mean") { // bridge ssh build
 			return e
 		}

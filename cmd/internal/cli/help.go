@@ -11,7 +11,6 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -41,9 +40,7 @@ atm help all`,
 			case sub == nil && i == 0:
 				return cmdline.UnknownCommand(c.App, name)
 			case sub == nil:
-				return cmdline.UnknownWord(c.App, found, strings.Join(c.Args().Slice()[:i], " "), name)
-			case sub.Hidden:
-				return failure.Usage("unknown command %q", name).WithHint("%s", sub.Usage)
+				return cmdline.UnknownWord(found, strings.Join(c.Args().Slice()[:i], " "), name)
 			}
 			found = sub
 		}

@@ -24,12 +24,12 @@ import (
 
 // Commands returns the verbs of this group.
 func Commands() []*cli.Command {
-	return append(otherWords, []*cli.Command{
+	return []*cli.Command{
 		runCommand, upCommand, downCommand,
 		attachCommand, screenCommand, typeCommand, interruptCommand, stopCommand, restartCommand,
 		askCommand, historyCommand, pendingCommand, approveCommand, rejectCommand, claimCommand,
 		eventCommand, eventsCommand, driverCommand,
-	}...)
+	}
 }
 
 const (

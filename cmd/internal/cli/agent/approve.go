@@ -29,11 +29,6 @@ of its label; default: the option that allows it once. The approvers in team.tom
 without them people, and the lead for other agents. Nobody may answer for themselves.`,
 	Flags: []cli.Flag{
 		artifactFlag,
-		cmdline.NoFlag("all", "atm pending lists the open questions; atm approve NAME, one at a time"),
-		cmdline.NoFlag("once", "atm approve NAME answers this one question only"),
-		cmdline.NoFlag("always session remember", "atm pending lists the options; atm approve NAME 2 takes the second"),
-		cmdline.NoFlag("reason message m text comment body", "only a rejection has a reason: atm reject NAME --reason R"),
-		cmdline.NoFlag("list ls id", "atm pending lists the open questions; atm approve ID"),
 	},
 	Action: command.With(app.OpenTeam, answerQuestion),
 }
@@ -45,9 +40,8 @@ var rejectCommand = &cli.Command{
 	UsageText: `atm reject 9f3a1c --reason "Use the staging host."
 atm reject bob`,
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
-	Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r", "m", "message"}, Usage: "say `WHY`, and what to do instead"}, artifactFlag,
-		cmdline.NoFlag("all", "atm pending lists the open questions; atm reject NAME, one at a time")},
-	Action: command.With(app.OpenTeam, answerQuestion),
+	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r", "m", "message"}, Usage: "say `WHY`, and what to do instead"}, artifactFlag},
+	Action:      command.With(app.OpenTeam, answerQuestion),
 }
 
 func answerQuestion(c *cli.Context, s *app.Scope, p *command.Printer) error {
@@ -67,7 +61,7 @@ func answerQuestion(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err != nil {
 		return err
 	}
-	q, err := findQuestion(ctx, s, c.Args().First(), func(word string) string { return cmdline.Meant(c.App, c.Command, word) })
+	q, err := findQuestion(ctx, s, c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -92,8 +86,8 @@ func whichQuestion(ctx context.Context, c *cli.Context, s *app.Scope) error {
 }
 
 // findQuestion finds the open question that a word means. If only an event reports it so far, it waits for the runner
-// to give it an id. meant is a hint for a word that is no name: approve all.
-func findQuestion(ctx context.Context, s *app.Scope, word string, meant func(string) string) (q ask.Question, err error) {
+// to give it an id.
+func findQuestion(ctx context.Context, s *app.Scope, word string) (q ask.Question, err error) {
 	a, notName := s.Address(word)
 	if notName == nil && a.Team == s.Team.Name { // @bob, bob@main or bob@build; an id stays what it is
 		word = strings.TrimSuffix(string(a.Agent+"@"+a.Host), "@")
@@ -116,8 +110,7 @@ func findQuestion(ctx context.Context, s *app.Scope, word string, meant func(str
 	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && a.Host == "" {
 		if _, unknown := s.Member(word); unknown != nil {
 			e := s.Given.Explain(unknown)
-			hint := "atm pending lists the open questions; " + e.Hint
-			return q, e.WithHint("%s", cmp.Or(meant(word), hint))
+			return q, e.WithHint("atm pending lists the open questions; %s", e.Hint)
 		}
 	}
 	return q, err

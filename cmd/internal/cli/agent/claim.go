@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,12 +31,6 @@ somebody else has one of them, none is claimed: exit 5. Members in worktrees edi
 	Flags: []cli.Flag{
 		cmdline.DurationFlag("for", time.Hour, "it ends after `D` (default 1h, at most 24h)", "lease"),
 		&cli.BoolFlag{Name: "release", Aliases: []string{"done"}, Usage: "end your claims of these; a person ends anybody's"},
-		cmdline.NoFlag("ttl until expires timeout duration", "atm claim PATH --for 2h"),
-		cmdline.NoFlag("list ls all show status check who", "atm claim alone lists all claims; atm claim --release PATH ends yours"),
-		cmdline.NoFlag("r unclaim drop free", "atm claim --release PATH"),
-		cmdline.NoFlag("renew extend refresh", "atm claim PATH again extends it"),
-		cmdline.NoFlag("path file dir add take exclusive shared", "atm claim PATH, a file or a directory"),
-		cmdline.NoFlag("m message reason why", `a claim has no text: atm send NAME "…"`),
 	},
 	Action: func(c *cli.Context) error {
 		o := claimOptions{words: c.Args().Slice(), lasts: cmdline.Duration(c, "for"), releases: c.Bool("release")}
@@ -87,9 +82,10 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 				return failure.Usage("%s is a member, and no file here", word).
 					WithHint("a message of a shared inbox: atm take %s; a new file of that name: atm claim ./%[1]s", word)
 			}
-			if meant := cmdline.Meant(c.App, c.Command, word); meant != "" { // claim release a.go
-				return failure.Usage("%q is no file here", word).WithHint("%s; a new file of that name: atm claim ./%s", meant, word)
-			}
+		}
+		isFlag := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), word) })
+		if isNew && (isFlag || c.App.Command(word) != nil) { // claim release a.go
+			return failure.Usage("%q is no file here", word).WithHint("a new file of that name: atm claim ./%s", word)
 		}
 		paths = append(paths, path)
 	}

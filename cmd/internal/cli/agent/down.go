@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 )
@@ -20,7 +19,6 @@ var downCommand = &cli.Command{
 	UsageText: `atm down
 atm down bob`,
 	Description: "Their mail and their worktrees stay.",
-	Flags:       []cli.Flag{cmdline.NoFlag("all a wait", "leave it out: atm down stops the whole team")},
 	Action:      command.With(app.OpenTeam, down),
 }
 

@@ -14,8 +14,7 @@ var historyCommand = &cli.Command{
 	UsageText: `atm history bob    its mail: atm ls bob --all
 atm history bob --limit 1 --json`,
 	Description: "Shows only what events report; --json has whole prompts and responses.",
-	Flags: []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n"),
-		cmdline.NoFlag("since from with to", "mail: atm ls NAME --all --since 1h; events: atm watch NAME --since 1h --no-follow")},
+	Flags:       []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n")},
 	Action: withAgent(func(ctx context.Context, c *cli.Context, k *call) error {
 		k.box.Ingest(ctx) // dropped files may be events
 		turns, err := k.s.Team.Turns(k.name(), c.Int("limit"))

@@ -28,8 +28,6 @@ atm approve 9f3a1c`,
 	Description: "Each id is that of the message to the lead; atm screen NAME shows the dialog.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "keep watching and ring for each new one; q quits"},
-		cmdline.NoFlag("list ls", "leave it out: atm pending"),
-		cmdline.NoFlag("agent from name", "atm pending lists all open questions; atm approve NAME answers that agent's"),
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 	},
 	Action: command.With(app.OpenTeam, func(c *cli.Context, s *app.Scope, p *command.Printer) error {

@@ -7,7 +7,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/ptyrun/control"
 )
 
@@ -15,8 +14,7 @@ var restartCommand = &cli.Command{
 	Name: "restart", ArgsUsage: "NAME", Usage: "restart an agent's program",
 	UsageText:   "atm restart bob",
 	Description: "Keeps the command, the runner, the recording and attached terminals; ends what the program started.",
-	Flags: []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"},
-		cmdline.NoFlag("all a", "atm down, then atm up; one at a time: atm restart NAME")},
+	Flags:       []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"}},
 	Action: onRunner("restart", func(ctx context.Context, c *cli.Context, k *call, client *control.Client) error {
 		before, err := client.Status(ctx)
 		if err != nil {

@@ -19,8 +19,6 @@ atm screen bob --last 200`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "ansi", Aliases: []string{"e"}, Usage: "keep the colours"},
 		cmdline.CountFlag("last", 0, "the last `N` lines, including scrollback", "the screen alone", "n", "lines", "tail"),
-		cmdline.NoFlag("watch follow w f", "atm attach NAME --read-only"),
-		cmdline.NoFlag("print p", "leave it out: atm screen NAME prints the screen"),
 	},
 	Action: onRunner("", screen),
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -22,7 +21,6 @@ var stopCommand = &cli.Command{
 	Name: "stop", ArgsUsage: "NAME", Usage: "stop an agent, everything it started, and its runner",
 	UsageText:   "atm stop bob",
 	Description: "Asks it to quit, then sends TERM, then KILL. Its mail stays. Exit 0 if it does not run.",
-	Flags:       []cli.Flag{cmdline.NoFlag("all everyone everybody", "atm down stops the whole team"), cmdline.NoFlag("f 9 s", "leave it out: atm stop asks, then kills")},
 	Action:      withAgent(func(ctx context.Context, _ *cli.Context, k *call) error { return k.stopOne(ctx) }),
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
@@ -34,8 +33,6 @@ Exit 6: some are not ready.`,
 	Flags: []cli.Flag{
 		resumeFlag,
 		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or all have ended, then stop the team"},
-		cmdline.NoFlag("f file", "atm up reads the team.toml of the team, which atm init --toml writes"),
-		cmdline.NoFlag("d detach wait all a", "leave it out: atm up starts all, and returns once they are ready"),
 	},
 	Action: command.With(app.OpenTeam, up),
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -65,15 +66,15 @@ func (l *Line) hasStandIn(arg string) bool {
 }
 
 var (
-	shellWord = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
-	endsArgs  = regexp.MustCompile(`^(-[^-]|--.|[<>])`) // a flag, or where stdin comes from
+	shellWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`) })
+	endsArgs  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(-[^-]|--.|[<>])`) }) // a flag, or where stdin comes from
 )
 
 // exampleWords returns the arguments in a command's example, as they are typed.
 func exampleWords(c *cli.Command) (words []string) {
 	_, args, _ := strings.Cut(Example(c), c.HelpName+" ")
-	for _, word := range shellWord.FindAllString(args, -1) {
-		if endsArgs.MatchString(word) {
+	for _, word := range shellWord().FindAllString(args, -1) {
+		if endsArgs().MatchString(word) {
 			break
 		}
 		if word != "--" {

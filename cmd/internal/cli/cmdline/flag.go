@@ -25,45 +25,31 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"}, Hidden: true, Action: noColor},
 		&cli.StringFlag{Name: "via", Hidden: true}, // the calling program: see command.CallingProgram
 		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
-		NoFlag("agent name me identity user from sender", "--as NAME says who you are"),
-		NoFlag("format output o yaml output-format", "--json is the only other format"),
-		NoFlag("fields jq template", "--json prints all fields; jq picks some"),
-		NoFlag("C cd dir directory cwd", "cd there first, or --root DIR names the root"),
-		NoFlag("y yes force no-input non-interactive no-pager", "leave it out: atm never asks, and has no pager"),
-		NoFlag("no-wait", "leave it out: atm waits only if you ask it to"),
-		NoFlag("verbose debug", "leave it out: atm doctor checks everything"),
-		NoFlag("color colour", "only a terminal gets colour, and NO_COLOR=1 turns it off"),
-		NoFlag("poll interval poll-interval", "no need to poll: atm read --wait --timeout 5m"),
-		NoFlag("before until", "only --since D is there: 2h, 7d or a date"),
 	}
 }
 
 // VersionFlag is a flag of atm alone, not of its commands.
 var VersionFlag = &cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"}
 
+func isVersion(f cli.Flag) bool { return f.Names()[0] == VersionFlag.Name }
+
 // isFlag reports whether a word is a flag. "-" is stdin; a list item and "-=" are text.
 func isFlag(word string) bool {
 	return len(word) > 1 && word[0] == '-' && word[1] != ' ' && word[1] != '='
 }
 
-// flag looks up "--name" or "--name=value" among the flags of the command, then of the app; a misnomer comes last.
+// flag looks up "--name" or "--name=value" among the flags of the command, then of the app.
 func (l *Line) flag(word string) cli.Flag {
 	if !isFlag(word) {
 		return nil
 	}
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-	var other cli.Flag
 	for _, f := range slices.Concat(l.Command.Flags, l.app.Flags) {
-		_, isMisnomer := f.(*misnomer)
-		switch {
-		case !slices.Contains(f.Names(), name) || f == VersionFlag && l.Command.Name != "":
-		case !isMisnomer:
+		if slices.Contains(f.Names(), name) && (!isVersion(f) || l.Command.Name == "") {
 			return f
-		case other == nil:
-			other = f
 		}
 	}
-	return other
+	return nil
 }
 
 // takesNext reports whether a word is a flag whose value is the next word; for an unknown flag it returns ifUnknown.
@@ -71,11 +57,10 @@ func (l *Line) takesNext(word string, ifUnknown bool) bool {
 	if !isFlag(word) || strings.Contains(word, "=") {
 		return false
 	}
-	f := l.flag(word)
-	if _, isMisnomer := f.(*misnomer); f == nil || isMisnomer {
-		return ifUnknown
+	if f := l.flag(word); f != nil {
+		return takesValue(f)
 	}
-	return takesValue(f)
+	return ifUnknown
 }
 
 // waits reports whether a flag makes the command wait, at most for --timeout.

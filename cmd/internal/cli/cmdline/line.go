@@ -1,7 +1,7 @@
 // Package cmdline prepares a command line for urfave/cli, which parses it, and answers one that cannot be parsed.
 //
 //	line.go     Sort: flags may stand anywhere
-//	flag.go     the flags of all commands, and what is known of a flag
+//	flag.go     the flags of all commands, and what is known of a flag; names.go: its names
 //	example.go  a command's example, and how it completes what was typed
 //	value.go    flags for lists, counts, choices and durations
 //	suggest.go  an unknown word or flag: what was probably meant, and what exists
@@ -15,7 +15,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/teams/policy"
 )
 
 // A Line is a command line, sorted.
@@ -33,7 +32,7 @@ type Line struct {
 
 // IsUnknown reports whether a word stands where the command should be that is none.
 func (l *Line) IsUnknown() bool {
-	return l.At >= 0 && (len(l.names) == 1 && l.Command.Hidden || len(l.names) == 0 && len(l.app.Commands) > 0)
+	return l.At >= 0 && len(l.names) == 0 && len(l.app.Commands) > 0
 }
 
 // LineOf returns the command line that a command was called with.
@@ -60,7 +59,9 @@ func (l *Line) HasJSON() bool {
 func Sort(app *cli.App, typed []string) (l *Line, first error) {
 	l = &Line{Command: &cli.Command{HelpName: app.HelpName, Subcommands: app.Commands}, Typed: typed, At: -1, app: app}
 	app.Metadata["line"] = l
+	knowNames(app.Flags)
 	rest := l.findCommand()
+	knowNames(l.Command.Flags)
 	programAt := slices.Index(ArgNames(l.Command), "CMD")
 	for len(rest) > 0 {
 		word, err := rest[0], error(nil)
@@ -112,22 +113,11 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 	if len(rest) > 0 && !hasValue {
 		next = rest[0]
 	}
-	other, isMisnomer := f.(*misnomer)
 	switch letters := l.splitLetters(name); {
-	case (f == nil || isMisnomer) && (l.Command.Hidden || l.IsUnknown()):
+	case f == nil && l.IsUnknown():
 		return rest, nil // the error is that there is no such command
-	case (f == nil || isMisnomer && slices.Contains(l.app.Flags, f)) && isNoun(l.Command, strings.TrimLeft(name, "-")) && value+next != "":
-		wrong, right := []string{word}, []string{}
-		if hasValue {
-			right = []string{value}
-		}
-		return rest, unknownFlag(l.Command, name).WithHint("%s", l.Repaired(wrong, right))
-	case isMisnomer:
-		return rest, unknownFlag(l.Command, name).WithHint("%s", other.hint)
 	case f == nil && letters != nil && !hasValue: // -al, -n5
 		return append(letters, rest...), nil
-	case f == nil && strings.Contains(name, " ") && l.flag("--message") != nil: // "-5 % in a run"
-		return rest, unknownFlag(l.Command, name).WithHint("%s", l.Repaired([]string{word}, []string{"--message", word}))
 	case f == nil:
 		return rest, l.suggestFlag(name)
 	case takesValue(f) && !hasValue && (len(rest) == 0 || next == "--" || l.flag(next) != nil),
@@ -182,19 +172,6 @@ func (l *Line) Instead(act cli.ActionFunc) {
 	l.app.Action, l.Command.Action = act, act
 }
 
-// Repaired returns the command line, quoted for a shell, with the first run of the wrong words replaced; "" without
-// one.
-func (l *Line) Repaired(wrong, right []string) string {
-	for i := range l.Typed {
-		rest := l.Typed[i:]
-		if len(rest) < len(wrong) || !slices.Equal(rest[:len(wrong)], wrong) {
-			continue
-		}
-		return strings.TrimSpace(l.app.HelpName + " " + policy.QuoteAll(slices.Concat(l.Typed[:i], right, rest[len(wrong):])))
-	}
-	return ""
-}
-
 // ArgNames returns the names of a command's positional arguments: TO, ID|NAME, TEXT.
 func ArgNames(c *cli.Command) (names []string) {
 	for field := range strings.FieldsSeq(c.ArgsUsage) {
@@ -216,20 +193,8 @@ func CheckWords(c *cli.Context) error {
 	if isNameless || len(words) < len(names)-strings.Count(" "+command.ArgsUsage, " [") {
 		return failure.Usage("%s needs %s", command.HelpName, command.ArgsUsage).WithHint("%s", LineOf(c).Completed())
 	}
-	if len(words) > 0 && command.ArgsUsage == "FILE" && c.App.Command(words[0]) != nil { // backup list
-		return failure.Usage("%q is not the name of a file", words[0]).WithHint("%s", Example(command))
-	}
 	if len(words) <= len(names) || strings.Contains(command.ArgsUsage, "…") {
 		return nil
 	}
-	e := UnknownWord(c.App, command, strings.Join(LineOf(c).names, " "), words[len(names)])
-	if hint := Meant(c.App, command, words[0]); hint != "" { // ls messages bob
-		e.WithHint("%s", hint)
-	}
-	for _, word := range words { // install claude plugin
-		if line := LineOf(c).withFlag(word); line != "" {
-			e.WithHint("%s", line)
-		}
-	}
-	return e
+	return UnknownWord(command, strings.Join(LineOf(c).names, " "), words[len(names)])
 }

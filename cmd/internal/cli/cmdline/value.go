@@ -168,8 +168,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return total + d, nil
 }
 
-// isDuration accepts a missing unit too: the error about that says what to type.
 func isDuration(word string) bool {
 	_, err := ParseDuration(word)
-	return err == nil || errors.Is(err, ErrNoUnit)
+	return err == nil
 }

@@ -4,7 +4,6 @@
 // its options from the *cli.Context, which goes no further, calls one thing with them and its app.Scope (With), and prints
 // one value with its Printer. Its ArgsUsage is counted: [X] is optional, X… repeats, CMD begins another program's command
 // line. Its UsageText is its examples; the first is also a hint. Its Aliases, and those of its flags, mean exactly the same.
-// Words of other tools that mean nothing here get a hint: cmdline.NoCommand, cmdline.NoFlag.
 //
 //	command.go     what was given becomes a scope
 //	run.go         a command line is parsed, and its command run

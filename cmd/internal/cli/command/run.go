@@ -2,18 +2,12 @@ package command
 
 import (
 	"cmp"
-	"errors"
 	"flag"
-	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
-	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/teamdir"
 )
 
 // Prepare gives a program and its commands what they have in common.
@@ -48,9 +42,9 @@ func prepare(program *cli.App, commands []*cli.Command) {
 				if len(c.Command.Subcommands) > 0 { // team bob
 					err = cmp.Or(app.MemberAsVerb(Given(c), c.Args().First()), err)
 				}
-				return nameInHint(c, err)
+				return err
 			}
-			return explainWord(c, act(c))
+			return act(c)
 		}
 		prepare(program, c.Subcommands)
 	}
@@ -68,40 +62,4 @@ func Run(program *cli.App, line *cmdline.Line, err error) int {
 		panic(err) // two commands have the same name
 	}
 	return Report(c, err, line.Command.Name == "hook")
-}
-
-// explainWord adds to the error for a word that is no agent's name or no message's id what it may mean: "ls done" is
-// "ls --done".
-func explainWord(c *cli.Context, err error) error {
-	if c.Command.Hidden { // the hint of a word of other tools
-		return nameInHint(c, err)
-	}
-	word := ""
-	if e, ok := errors.AsType[*teamdir.UnknownError](err); ok {
-		word = string(e.Name)
-	} else if e, ok := errors.AsType[*app.WordError](err); ok {
-		word = e.Word
-	}
-	hint := cmdline.Meant(c.App, c.Command, word)
-	if hint == "" || !slices.ContainsFunc(c.Args().Slice(), func(arg string) bool { return strings.TrimPrefix(arg, "@") == word }) {
-		return err
-	}
-	e := Given(c).Explain(err)
-	return e.WithHint("%s; %s", hint, e.Hint)
-}
-
-// nameInHint puts the member, or the id of a message, that is among the words into the hint.
-func nameInHint(c *cli.Context, err error) error {
-	e, ok := errors.AsType[*failure.Error](err)
-	if !ok {
-		return err
-	}
-	for _, word := range cmdline.LineOf(c).Words {
-		if app.IsMember(Given(c), word) {
-			e.Hint = regexp.MustCompile(`\bNAME\b([^…]|$)`).ReplaceAllString(e.Hint, word+"$1")
-		} else if app.IsID(word) {
-			e.Hint = regexp.MustCompile(`\bID\b`).ReplaceAllString(e.Hint, word)
-		}
-	}
-	return e
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,14 +31,6 @@ counts, and the sender sees it. An ack also ends your lease on a message (atm ta
 		&cli.BoolFlag{Name: "blocked", Usage: "but I cannot go on"},
 		&cli.BoolFlag{Name: "declined", Usage: "but I will not do it"},
 		&cli.StringFlag{Name: "text", Aliases: []string{"m", "note", "comment"}, Usage: "add a `TEXT`"},
-		cmdline.NoFlag("outcome status state result", "atm ack ID --done, --blocked or --declined"),
-		cmdline.NoFlag("complete completed finish finished resolved ok success", "atm ack ID --done"),
-		cmdline.NoFlag("fail failed failure error stuck", "atm ack ID --blocked \"…\""),
-		cmdline.NoFlag("reject rejected refuse no wontfix", "atm ack ID --declined \"…\""),
-		cmdline.NoFlag("progress wip", "atm ack ID --text TEXT, or atm reply ID \"…\""),
-		cmdline.NoFlag("undo not-done", "atm unread ID puts it back; another outcome replaces this one"),
-		cmdline.NoFlag("message body reason why", "atm ack ID --text TEXT"),
-		cmdline.NoFlag("all owed last latest", "atm ls --owed shows the ids; atm ack ID ID"),
 	},
 	Action: command.With(app.OpenToWrite, ack),
 }
@@ -89,13 +82,13 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 }
 
 var (
-	asShort = regexp.MustCompile(`^#?[0-9a-zA-Z]{5,7}$`) // as an id is printed, or one more or less
-	notHex  = regexp.MustCompile(`[g-zG-Z]`)
+	asShort = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^#?[0-9a-zA-Z]{5,7}$`) }) // as an id is printed, or one more or less
+	notHex  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[g-zG-Z]`) })
 )
 
 // looksLikeID reports whether a word that is no id may be meant as one: 9f3alc for 9f3a1c.
 func looksLikeID(word string) bool {
-	return asShort.MatchString(word) && strings.ContainsAny(word, "0123456789") && len(notHex.FindAllString(word, -1)) <= 2
+	return asShort().MatchString(word) && strings.ContainsAny(word, "0123456789") && len(notHex().FindAllString(word, -1)) <= 2
 }
 
 func isAckText(word string) bool {

@@ -3,7 +3,6 @@
 //	deliver.go  what send and reply have filled in is sent, and what the flags say is waited for; batch.go: send --batch
 //	ack.go      the messages that I hold, for unread and take, too
 //	listing.go  what read, ls, thread and search print
-//	otherwords.go  hints for what other programs call these verbs; those for flags are with the flags
 package mail
 
 import (
@@ -27,10 +26,10 @@ import (
 
 // Commands returns the verbs of this group.
 func Commands() []*cli.Command {
-	return append(otherWords, []*cli.Command{
+	return []*cli.Command{
 		sendCommand, replyCommand, readCommand, ackCommand, lsCommand, showCommand, unreadCommand,
 		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand, retryCommand,
-	}...)
+	}
 }
 
 func limitFlag() cli.Flag {

@@ -7,7 +7,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -21,7 +20,6 @@ atm retry bob/notes.json`,
 	Description: `What was set aside: files that are no mail, mail to be sent later that was not delivered, mail that
 was typed in and not accepted, messages of other machines that the bridge rejected.
 Mend the cause first: the reason is beside it. Nobody gets twice what they got before.`,
-	Flags:  []cli.Flag{cmdline.NoFlag("all last list ls bad", "atm retry lists them; name the one to try")},
 	Action: command.With(app.OpenMeIfGiven, retry),
 }
 

@@ -34,22 +34,12 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		cmdline.ListFlag("to", "`TO` as a flag", "t", "recipient", "recipients"),
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
 		cmdline.ListFlag("cc", "", "c"), &cli.BoolFlag{Name: "all", Hidden: true},
-		cmdline.NoFlag("everyone everybody here channel team broadcast *", `atm send all "…" sends to everybody but you`),
-		cmdline.NoFlag("reply-to in-reply-to", `atm reply ID "…" answers a message`),
-		cmdline.NoFlag("input", "atm send NAME --file F, or atm send NAME - and a pipe"),
 		&cli.StringFlag{Name: "at", Usage: "later, at `T`: 14:00"},
 		cmdline.DurationFlag("in", 0, "later, in `D`", "delay"),
-		cmdline.NoFlag("schedule later when after", "--at 14:00, --at 2026-12-01T09:00 or --in 2h sends it later"),
-		cmdline.NoFlag("every repeat cron", "atm sends once, now, --at 14:00 or --in 2h; cron can run atm send"),
-		cmdline.NoFlag("group role", `atm send @GROUP "…" is to a group or a role of team.toml`),
-		cmdline.NoFlag("done blocked declined outcome", `atm ack ID --done "…" says what came of a message`),
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if c.Bool("batch") {
 			return sendBatch(c.Context, s, p, c.NumFlags() == 1 && !c.Args().Present())
-		}
-		if err := checkNoun(c); err != nil {
-			return err
 		}
 		names, words, err := recipients(c, s)
 		if err != nil {
@@ -57,20 +47,6 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		}
 		return send(c, s, p, app.Submission{To: names}, words)
 	}),
-}
-
-// checkNoun refuses "message create --to bob hello", of which create would be text.
-func checkNoun(c *cli.Context) error {
-	line := cmdline.LineOf(c)
-	noun, verb := line.Typed[max(line.At, 0)], c.Args().First()
-	if noun != "message" && noun != "msg" || c.App.Command(verb) == nil {
-		return nil
-	}
-	hint := line.Repaired([]string{noun, verb}, []string{"send"})
-	if hint == "" || !c.IsSet("to") { // else it is refused as a name
-		return nil
-	}
-	return failure.Usage("unknown command \"%s %s\"", noun, verb).WithHint("%s", hint)
 }
 
 func messageFlags() []cli.Flag {
@@ -95,16 +71,10 @@ func messageFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "wait-read", Usage: "wait until it is read"},
 		&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait", "wait-for-reply"}, Usage: "wait for the answer"},
 		cmdline.TimeoutFlag(),
-		cmdline.NoFlag("priority high high-priority p", "--urgent may end a turn; there are no other priorities"),
-		cmdline.NoFlag("dry-run", "atm has no dry run here: atm withdraw ID takes back an unread message"),
-		cmdline.NoFlag("expect-reply needs-reply", "ask in the text; --wait-reply waits for the answer"),
-		cmdline.NoFlag("stdin", "leave it out: the text is on stdin if no other is given"),
-		cmdline.NoFlag("label tag tags", "--meta K=V stores any label with the message"),
 	}
 }
 
-// recipients splits flags and words into names and text. Names that were typed as several words are refused with the
-// repaired command.
+// recipients splits flags and words into names and text. Names that were typed as several words are refused.
 func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error) {
 	words, names = c.Args().Slice(), cmdline.List(c, "to")
 	if c.Bool("all") {
@@ -117,12 +87,7 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 		return nil, nil, noRecipient(c, s)
 	}
 	if name := words[0]; len(words) <= 2 && wire.IsName(name) && name != "all" && !s.IsMember(name) {
-		_, err := s.Member(name)
-		if err != nil && len(words) == 2 && s.IsMember(words[1]) && c.App.Command(name) == nil { // send hello bob
-			hint := cmdline.LineOf(c).Repaired(words, []string{words[1], name})
-			return nil, nil, s.Given.Explain(err).WithHint("%s", hint)
-		}
-		if err != nil {
+		if _, err := s.Member(name); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -144,13 +109,18 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 		}
 		list += "," + words[n]
 	}
-	names = slices.DeleteFunc(strings.FieldsFunc(list, isSeparator), func(name string) bool { return name == "and" })
+	names = slices.DeleteFunc(strings.FieldsFunc(list, isSeparator), func(name string) bool { return name == "and" && !s.IsMember(name) })
 	if len(names) == 0 {
 		return nil, nil, noRecipient(c, s)
 	}
 	if list = strings.Join(names, ","); list != words[0] && !isStranger(words[0]) { // else "to bob", which is refused
-		return nil, nil, failure.Usage("recipients must be one word, separated by commas").
-			WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(words[:n], []string{list}), "atm send "+policy.Quote(list)+" \"text\""))
+		line := *cmdline.LineOf(c)
+		line.Words = append([]string{list}, words[n:]...)
+		hint := line.Completed()
+		if c.IsSet("to") || c.Bool("all") {
+			hint = "atm send " + policy.Quote(list) + " " + cmp.Or(policy.QuoteAll(words[n:]), `"text"`)
+		}
+		return nil, nil, failure.Usage("recipients must be one word, separated by commas").WithHint("%s", hint)
 	}
 	return append([]string{strings.TrimSuffix(words[0], ":")}, cmdline.List(c, "cc")...), words[1:], nil
 }

@@ -61,7 +61,7 @@ func TestRecipientsHint(t *testing.T) {
 		{[]string{"bob", ",", "carol", "hi"}, "bob,carol"},
 		{[]string{",bob", "hi"}, "bob"},
 		{[]string{"--to", "bob", "carol", "hi"}, "bob,carol"},
-		{[]string{"hi", "bob"}, "bob"},
+		{[]string{"hi", "bob"}, ""},
 		{[]string{"all tests pass"}, ""},
 		{[]string{","}, ""},
 		{[]string{",", "hi"}, ""},

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -35,9 +36,6 @@ It overwrites nothing.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "print only the bytes of the body"},
 		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, created if missing"},
-		cmdline.NoFlag("attachments files download", "atm show ID --save DIR saves the attachments"),
-		cmdline.NoFlag("thread", "atm thread ID"),
-		cmdline.NoFlag("last latest", "atm read --last"),
 	},
 	Action: command.With(app.OpenMeIfGiven, show),
 }
@@ -121,7 +119,7 @@ func saveAs(dir *os.Root, own string, store *maildir.Store, a wire.Attachment) (
 		return "", cmp.Or(err, fmt.Errorf("%s is not a directory", own))
 	}
 	for n := 1; ; n++ {
-		name := fmt.Sprintf("%s/%d-%s", own, n, notInNames.ReplaceAllString(letter.Clip(letter.Escape(a.Name), 80), "_"))
+		name := fmt.Sprintf("%s/%d-%s", own, n, notInNames().ReplaceAllString(letter.Clip(letter.Escape(a.Name), 80), "_"))
 		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			continue
@@ -134,4 +132,4 @@ func saveAs(dir *os.Root, own string, store *maildir.Store, a wire.Attachment) (
 	}
 }
 
-var notInNames = regexp.MustCompile(`[\x00-\x1f/\\:]`)
+var notInNames = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\x00-\x1f/\\:]`) })

@@ -7,7 +7,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -17,7 +16,6 @@ var traceCommand = &cli.Command{
 	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
 	UsageText:   "atm trace 9f3a1c",
 	Description: "A stage without evidence is left out; it may have been reached all the same.",
-	Flags:       []cli.Flag{cmdline.NoFlag("follow watch wait f w", "atm wait --acked ID or --reply ID waits")},
 	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		it, _, err := s.Find(c.Args().First())
 		if err != nil {

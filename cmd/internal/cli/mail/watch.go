@@ -37,12 +37,6 @@ atm watch --mail-me 'idle bob, error *'`,
 		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
 		&cli.BoolFlag{Name: "run", Usage: "run the commands that [[on]] in team.toml has for it"},
 		&cli.BoolFlag{Name: "mail-me", Usage: "get mail about these states instead; none: about none; no words: list them"},
-		cmdline.NoFlag("notify notify-me tell-me alert subscribe", "atm watch --mail-me 'idle NAME, error *'"),
-		cmdline.NoFlag("no-mail-me unmail-me unsubscribe", "atm watch --mail-me none"),
-		cmdline.NoFlag("on exec command cmd hook", "[[on]] in team.toml names a command, atm watch --run runs it"),
-		cmdline.NoFlag("once", "atm wait --idle NAME waits for one; atm watch --since 1h --no-follow shows what was"),
-		cmdline.NoFlag("follow f all", "leave it out: atm watch follows everybody until interrupted"),
-		cmdline.NoFlag("from author by agent", "atm watch NAME; mail from somebody: atm ls --from NAME"),
 	},
 	Action: func(c *cli.Context) error {
 		if c.Bool("mail-me") {

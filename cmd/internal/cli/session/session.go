@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -34,7 +33,6 @@ Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer th
 			verb("pause", "pause a session; messages wait", app.OpenTeam, moveTo(sessions.Paused)),
 			verb("resume", "resume a session; if its agent is off, run resume_cmd of team.toml", app.OpenTeam, resume, "continue"),
 			verb("complete", "end a session that has reached its goal", app.OpenTeam, moveTo(sessions.Completed), "finish", "end"),
-			cmdline.NoCommand("stop close delete kill rm", "atm session complete ID, or atm session abort ID"),
 			verb("abort", "end a session and stop its agent", app.OpenToWrite, abort, "cancel"),
 		},
 		Action: command.With(app.OpenTeam, list),

@@ -15,7 +15,6 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/backup"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
@@ -27,7 +26,6 @@ var backupCommand = &cli.Command{
 	Name: "backup", ArgsUsage: "FILE", Usage: "save the whole root in one file",
 	UsageText:   "atm backup atm-2026-05-01.tar",
 	Description: "Safe while others send. Never replaces a file. Leaves out what is not atm's: atm doctor names it.",
-	Flags:       []cli.Flag{cmdline.NoFlag("output o file f to", "leave it out: atm backup FILE")},
 	Action:      command.With(app.OpenRoot, runBackup),
 }
 

@@ -37,9 +37,6 @@ nothing: it shows what would act there, and the command that says yes to just th
 		&cli.BoolFlag{Name: "here", Usage: "make a new root in this directory"},
 		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from, unless there is one"},
 		&cli.StringFlag{Name: "accept", Usage: "let what is in a root act; init without it shows that, and `CODE`"},
-		cmdline.NoFlag("name t", "another team: atm init --team TEAM NAME…"),
-		cmdline.NoFlag("person role model command cmd lead", "team.toml sets it: atm init --toml writes one to edit"),
-		cmdline.NoFlag("agent agents member members", "atm init NAME NAME"),
 	},
 	Action: initRoot,
 }

@@ -53,10 +53,6 @@ atm uninstall codex --local`,
 var uninstallFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "local", Usage: "use this worktree's own file, which git ignores"},
 	&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"},
-	cmdline.NoFlag("scope project", "this worktree only: atm install TOOL --local"),
-	cmdline.NoFlag("user global u", "leave it out: without --local it is your own configuration"),
-	cmdline.NoFlag("all hooks tool claude codex gemini opencode", "one tool, without dashes: atm install claude"),
-	cmdline.NoFlag("skill skills command commands", "atm install claude --plugin has a skill and /mail"),
 }
 
 var installFlags = slices.Insert(slices.Clone(uninstallFlags), 1,

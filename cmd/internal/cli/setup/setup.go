@@ -19,11 +19,11 @@ import (
 
 // Commands are the verbs of this group.
 func Commands() []*cli.Command {
-	return append(otherWords, []*cli.Command{
+	return []*cli.Command{
 		initCommand, whereCommand, teamCommand, statusCommand, primerCommand,
 		installCommand, uninstallCommand, hookCommand,
 		doctorCommand, gcCommand, backupCommand, restoreCommand,
-	}...)
+	}
 }
 
 // parseNames parses names, also several in a word with commas between.

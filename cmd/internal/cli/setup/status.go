@@ -29,9 +29,6 @@ atm status --all --as-wire missiond`,
 	Flags: []cli.Flag{
 		cmdline.ChoiceFlag("as-wire", "in the format of the PTY manager `missiond`", "missiond"),
 		&cli.BoolFlag{Name: "all", Usage: "every member, one per line"},
-		cmdline.NoFlag("message", "atm show ID"),
-		cmdline.NoFlag("watch follow w f", "everybody: atm team --watch; one: atm watch NAME"),
-		cmdline.NoFlag("set busy working", `atm event turn_started shows you as busy, turn_idle as idle; atm event status_update message="…" says what you do`),
 	},
 	Action: command.With(app.OpenTeam, status),
 }

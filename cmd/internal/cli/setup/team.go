@@ -13,7 +13,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -28,9 +27,6 @@ atm team --watch
 atm team add carol`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint until you press q"},
-		cmdline.NoFlag("agent member name", "one agent: atm status NAME"),
-		cmdline.NoFlag("state filter busy idle running active online", "atm team shows it for each member"),
-		cmdline.NoFlag("all a", "leave it out: atm team shows every member; atm team ls lists the teams"),
 	},
 	Action: command.With(app.OpenTeam, team),
 	Subcommands: []*cli.Command{
@@ -43,7 +39,6 @@ atm team add carol`,
 atm team add jobs --shared`,
 			Flags: []cli.Flag{
 				&cli.BoolFlag{Name: "shared", Aliases: []string{"share"}, Usage: "let others take from the inbox with atm take"},
-				cmdline.NoFlag("person role model prompt command cmd lead", "team.toml sets it: atm init --toml writes one to edit"),
 			},
 			Action: command.With(app.OpenTeam, teamAdd),
 		},
@@ -55,13 +50,6 @@ atm team add jobs --shared`,
 		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member",
 			UsageText: "atm team restore bob",
 			Action:    command.With(app.OpenTeam, teamRestore)},
-		cmdline.NoCommand("remove rm delete del archive kick leave remove-member", "atm team retire NAME"),
-		cmdline.NoCommand("create new join invite init add-member add-members add-agent new-member", "a member: atm team add NAME; another team: atm init --team TEAM NAME…"),
-		cmdline.NoCommand("edit set config lead set-lead add-group", "team.toml says it: atm init --toml writes one to edit, atm doctor checks it"),
-		cmdline.NoCommand("show info get describe status state is", "atm team shows who is busy; one agent: atm status NAME"),
-		cmdline.NoCommand("check validate", "atm doctor"),
-		cmdline.NoCommand("members agents", "atm team"),
-		cmdline.NoCommand("am", "atm where"),
 	},
 }
 

@@ -1,0 +1,52 @@
+package cmdline
+
+import "github.com/urfave/cli/v2"
+
+// urfave/cli works out the names of a flag by a regular expression whenever it is asked, and asks each flag for each other
+// one: a third of what atm send did. These flags know them.
+type (
+	boolFlag struct {
+		*cli.BoolFlag
+		names []string
+	}
+	stringFlag struct {
+		*cli.StringFlag
+		names []string
+	}
+	intFlag struct {
+		*cli.IntFlag
+		names []string
+	}
+	genericFlag struct {
+		*cli.GenericFlag
+		names []string
+	}
+	listFlag struct {
+		*cli.StringSliceFlag
+		names []string
+	}
+)
+
+func (f *boolFlag) Names() []string    { return f.names }
+func (f *stringFlag) Names() []string  { return f.names }
+func (f *intFlag) Names() []string     { return f.names }
+func (f *genericFlag) Names() []string { return f.names }
+func (f *listFlag) Names() []string    { return f.names }
+
+// knowNames replaces flags by those that know their names.
+func knowNames(flags []cli.Flag) {
+	for i, f := range flags {
+		switch f := f.(type) {
+		case *cli.BoolFlag:
+			flags[i] = &boolFlag{f, f.Names()}
+		case *cli.StringFlag:
+			flags[i] = &stringFlag{f, f.Names()}
+		case *cli.IntFlag:
+			flags[i] = &intFlag{f, f.Names()}
+		case *cli.GenericFlag:
+			flags[i] = &genericFlag{f, f.Names()}
+		case *cli.StringSliceFlag:
+			flags[i] = &listFlag{f, f.Names()}
+		}
+	}
+}
