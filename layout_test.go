@@ -298,3 +298,50 @@ func TestUnmarshalledFieldsHaveTags(t *testing.T) {
 		t.Error(seen, err)
 	}
 }
+
+// What atm links compiles no regular expression at its start: each command and each hook would pay for it.
+func TestNoRegexpAtStart(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}}", "./cmd/atm").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for name := range strings.FieldsSeq(string(out)) {
+		dir, isOurs := strings.CutPrefix(name, module)
+		if !isOurs || slices.Contains(compilesAtStart, dir) {
+			continue
+		}
+		seen++
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range files {
+			fset := token.NewFileSet()
+			f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, decl := range f.Decls {
+				vars, isVar := decl.(*ast.GenDecl)
+				if !isVar || strings.HasSuffix(path, "_test.go") {
+					continue
+				}
+				ast.Inspect(vars, func(n ast.Node) bool {
+					if _, isLater := n.(*ast.FuncLit); isLater {
+						return false
+					}
+					if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "MustCompile" {
+						t.Errorf("%s: compile it when it is first used: sync.OnceValue", fset.Position(n.Pos()))
+					}
+					return true
+				})
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no package was looked at")
+	}
+}
+
+var compilesAtStart = []string{"internal/agents", "internal/agents/claude"}

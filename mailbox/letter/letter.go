@@ -23,6 +23,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -91,7 +92,7 @@ func (r *Renderer) render(head string, m *wire.Message) []byte {
 		body, left = r.Body(text, max(r.Bytes-len(head)-len(r.Show)-81, 80), lines) // 80 for the last line
 	}
 	if r.Width > 0 {
-		head = wrapLine(head, "", r.Width, headerParts, nothingMayBeLonger)
+		head = wrapLine(head, "", r.Width, headerParts(), nothingMayBeLonger)
 	}
 	if r.Bold {
 		head = "\x1b[1m" + head + "\x1b[m"
@@ -104,7 +105,7 @@ func (r *Renderer) render(head string, m *wire.Message) []byte {
 }
 
 // headerParts matches what is between the commas of a header. A command has no comma.
-var headerParts = regexp.MustCompile(`[^ ,(](?:[^,(]|\([^)]*\))*,?`)
+var headerParts = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^ ,(](?:[^,(]|\([^)]*\))*,?`) })
 
 // Header renders a message's first line, without a line feed. Names are all that others chose in it.
 func (r *Renderer) Header(m *wire.Message, f Flags) string {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -65,7 +66,7 @@ func wrap(text string, width int, what longer) string {
 		line, isWhole := strings.CutSuffix(line, "\n")
 		if width > 0 && (Columns(line) > width || strings.Contains(line, "\t")) {
 			deep := len(line) - len(strings.TrimLeft(line, " ")) + 4
-			line = wrapLine(line, strings.Repeat(" ", min(deep, width/2)), width, commands, what)
+			line = wrapLine(line, strings.Repeat(" ", min(deep, width/2)), width, commands(), what)
 		}
 		b.WriteString(line)
 		if isWhole {
@@ -77,11 +78,11 @@ func wrap(text string, width int, what longer) string {
 
 // WrapTo breaks a line that is longer than a row, with an indent for each row but the first.
 func WrapTo(line, indent string, width int) string {
-	return wrapLine(line, indent, width, commands, urlsMayBeLonger)
+	return wrapLine(line, indent, width, commands(), urlsMayBeLonger)
 }
 
 // commands matches a command of ours in a line: up to a semicolon, a bracket, or a comma or colon at the end of a word.
-var commands = regexp.MustCompile(`\batm(?: "[^"]*"| [^ ;()]*[^ ;:,()])+`)
+var commands = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\batm(?: "[^"]*"| [^ ;()]*[^ ;:,()])+`) })
 
 // wrapLine is WrapTo. It does not break at the blanks of a part that matches together and fits into a row.
 func wrapLine(line, indent string, width int, together *regexp.Regexp, what longer) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -36,10 +37,10 @@ func threadStatus(params wire.Object) string {
 	return status.Text("type")
 }
 
-var notInKind = regexp.MustCompile("[^a-z0-9]")
+var notInKind = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("[^a-z0-9]") })
 
 // methodKind makes a kind from a method: item/agentMessage becomes item_agentmessage.
 func methodKind(method string) string {
-	kind := notInKind.ReplaceAllString(strings.ToLower(method), "_")
+	kind := notInKind().ReplaceAllString(strings.ToLower(method), "_")
 	return kind[:min(len(kind), 64)]
 }

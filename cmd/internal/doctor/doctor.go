@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
@@ -120,11 +121,11 @@ func (d *doctor) checkStale(stale []string) {
 	}
 }
 
-var atmCommand = regexp.MustCompile(`(^|; )atm `) // the beginning of an atm command in a fix
+var atmCommand = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(^|; )atm `) }) // the beginning of an atm command in a fix
 
 // add adds a finding and escapes its message.
 func (d *doctor) add(code, severity, fix, format string, args ...any) {
-	fix = atmCommand.ReplaceAllString(fix, "${1}atm"+d.teamFlag+" ")
+	fix = atmCommand().ReplaceAllString(fix, "${1}atm"+d.teamFlag+" ")
 	d.checks = append(d.checks, Check{code, severity, letter.Escape(d.about + fmt.Sprintf(format, args...)), fix})
 }
 

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -29,7 +30,7 @@ import (
 func command(ctx context.Context, environ []string, dir string, args ...string) *exec.Cmd {
 	options := []string{"-C", dir, "--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}
 	cmd := exec.CommandContext(ctx, "git", append(options, args...)...)
-	cmd.Env = append(slices.DeleteFunc(CleanEnviron(environ), pathspecs.MatchString), "LC_ALL=C", "GIT_TERMINAL_PROMPT=0",
+	cmd.Env = append(slices.DeleteFunc(CleanEnviron(environ), pathspecs().MatchString), "LC_ALL=C", "GIT_TERMINAL_PROMPT=0",
 		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", noProtocol, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	// On SIGTERM git removes a half-made worktree.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -39,7 +40,7 @@ func command(ctx context.Context, environ []string, dir string, args ...string) 
 
 const noProtocol = "GIT_ALLOW_PROTOCOL=none"
 
-var pathspecs = regexp.MustCompile(`^GIT_(GLOB|NOGLOB|ICASE)_PATHSPECS=`) // CleanEnviron removes LITERAL
+var pathspecs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^GIT_(GLOB|NOGLOB|ICASE)_PATHSPECS=`) }) // CleanEnviron removes LITERAL
 
 // run runs a command of git's and returns what it prints.
 func run(ctx context.Context, environ []string, dir string, args ...string) (string, error) {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	_ "time/tzdata" // for machines without it, as containers are
 	"unicode"
@@ -19,14 +20,14 @@ func LimitEnd(notice string, shown, now time.Time) time.Time {
 		}
 		return r
 	}, notice)
-	if m := limitUnix.FindStringSubmatch(notice); m != nil {
+	if m := limitUnix().FindStringSubmatch(notice); m != nil {
 		n, _ := strconv.ParseInt(m[1], 10, 64)
 		return time.Unix(n, 0)
 	}
-	if m := limitSpan.FindStringSubmatch(notice); m != nil {
+	if m := limitSpan().FindStringSubmatch(notice); m != nil {
 		return now.Add(spanOf(m[1]) + time.Minute)
 	}
-	m := limitTime.FindStringSubmatch(notice)
+	m := limitTime().FindStringSubmatch(notice)
 	if m == nil {
 		return time.Time{}
 	}
@@ -72,7 +73,7 @@ func zoneOf(name string) (where *time.Location, ok bool) {
 	if name == "" {
 		return time.Local, true
 	}
-	if m := limitOffset.FindStringSubmatch(name); m != nil {
+	if m := limitOffset().FindStringSubmatch(name); m != nil {
 		hours, _ := strconv.Atoi(m[1])
 		minutes, _ := strconv.Atoi(m[1][:1] + m[2])
 		return time.FixedZone(name, hours*3600+minutes*60), true
@@ -87,7 +88,7 @@ func zoneOf(name string) (where *time.Location, ok bool) {
 // spanOf adds up "1 day 2 hours 5 minutes".
 func spanOf(text string) (d time.Duration) {
 	units := map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour, 'm': time.Minute, 's': time.Second}
-	for _, m := range limitUnit.FindAllStringSubmatch(text, -1) {
+	for _, m := range limitUnit().FindAllStringSubmatch(text, -1) {
 		n, _ := strconv.Atoi(m[1])
 		d += time.Duration(n) * units[m[2][0]]
 	}
@@ -102,15 +103,19 @@ const (
 var (
 	// limitTime matches "resets 2:21pm (UTC)", "resets Nov 27, 3pm (Europe/Paris)", "resets at 14:30", "resets Thu 9am",
 	// "resets on August 23, 2026 at 7:00 PM" and "try again at Nov 29th, 2026 1:42 PM PDT".
-	limitTime = regexp.MustCompile(limitWords + `(?: at| on)? ` +
-		`(?:(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? (?:at )?)?(?:([A-Z][a-z]{2})[a-z]* (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?(?:,| at)* )?` +
-		`(\d{1,2})(?::(\d{2}))?(?: ?([AaPp][Mm])\b)?(?: \(([\w/+:-]+)\)| ([A-Z]{3,4}(?:[+-]\d{1,2}(?::?\d\d)?)?)\b)?`)
-	limitOffset = regexp.MustCompile(`^(?:UTC|GMT)?([+-]\d{1,2})(?::?(\d\d))?$`)
+	limitTime = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(limitWords + `(?: at| on)? ` +
+			`(?:(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? (?:at )?)?(?:([A-Z][a-z]{2})[a-z]* (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?(?:,| at)* )?` +
+			`(\d{1,2})(?::(\d{2}))?(?: ?([AaPp][Mm])\b)?(?: \(([\w/+:-]+)\)| ([A-Z]{3,4}(?:[+-]\d{1,2}(?::?\d\d)?)?)\b)?`)
+	})
+	limitOffset = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:UTC|GMT)?([+-]\d{1,2})(?::?(\d\d))?$`) })
 
 	// limitSpan matches "try again in 5 days 22 hours 11 minutes", "resets in 2h 5m" and "Retry in 3h12m".
-	limitSpan = regexp.MustCompile(limitWords + ` in ((?:` + limitPart + `(?:,? (?:and )?)?)+)(?:\W|$)`)
-	limitUnit = regexp.MustCompile(limitPart)
+	limitSpan = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(limitWords + ` in ((?:` + limitPart + `(?:,? (?:and )?)?)+)(?:\W|$)`)
+	})
+	limitUnit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(limitPart) })
 
 	// limitUnix matches "Claude AI usage limit reached|1751140800".
-	limitUnix = regexp.MustCompile(`limit reached\|(\d{10})\b`)
+	limitUnix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`limit reached\|(\d{10})\b`) })
 )
