@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -216,5 +217,17 @@ func TestMovedTeamIsNoticed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "another directory") {
 			t.Error(err)
 		}
+	}
+}
+
+// Whoever holds a lock is among the processes that hold any.
+func TestHolders(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there is no /proc/locks")
+	}
+	d, _ := team(t)
+	mustTry(t, d, "a", Exclusive)
+	if pids, isKnown := Holders(); !isKnown || !slices.Contains(pids, os.Getpid()) {
+		t.Errorf("%v, %v", pids, isKnown)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -148,7 +149,11 @@ func (t *Team) RunOf(name wire.Name) string { return t.runInfo(name).Run }
 // the runner locks, since agents can write run.json.
 func (r *Root) RunnerOf(pids []int) (a wire.Address) {
 	teams, _ := r.Teams()
+	holders, isKnown := lockfile.Holders()
 	for _, pid := range pids {
+		if isKnown && !slices.Contains(holders, pid) {
+			continue
+		}
 		for _, name := range teams {
 			t, _ := r.Team(name) // Teams has opened it
 			for _, lock := range t.Locks().HeldBy(pid) {
