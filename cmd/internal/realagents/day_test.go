@@ -79,11 +79,14 @@ func (bob *team) steps(t *testing.T) {
 		if (step.name == "urgent" || step.name == "suspend") && bob.acp != nil {
 			continue
 		}
+		isRun := false
 		t.Run(step.name, func(t *testing.T) {
+			isRun = true
 			s := bob.in(t)
 			s.idle()
 			step.do(s)
 		})
+		bob.isPart = bob.isPart || !isRun
 	}
 }
 
