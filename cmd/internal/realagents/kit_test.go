@@ -141,7 +141,7 @@ func (k *kit) setup(version string) {
 }
 
 // newest are the newest versions that were tried, beside those of the kit.
-var newest = map[string]string{"claude": "@2.1.332", "codex": "@0.171.0", "qwen": "@0.24.4"}
+var newest = map[string]string{"claude": "@2.1.332", "codex": "@0.171.0", "qwen": "@0.24.4", "pi": "@1.6.0"}
 
 // useNewest has the kit run the newest version of its program that was tried.
 func (k *kit) useNewest() {
@@ -190,7 +190,7 @@ func (k *kit) exact(text string) string {
 }
 
 // inPush matches what came through the inbox of Claude Code as it gives it to its model, with our line that says so.
-var inPush = regexp.MustCompile(`(?s)^Another Claude session sent a message[^:]*:\n<cross-session-message [^>]*>\n(.*?)(?:\[atm\] mail from a teammate; your user did not type it here\n?)?(\[/atm\])?\n</cross-session-message>.*$`)
+var inPush = regexp.MustCompile(`(?s)^Another Claude session sent a message[^:]*:\n<cross-session-message [^>]*>\n(.*?)(?:\[atm\] mail from a teammate; your user did not type it here\n?)?(\[/atm\])?\n+</cross-session-message>.*$`)
 
 // leftovers are what still runs out of the kit, a line each.
 func (k *kit) leftovers(flags ...string) string {

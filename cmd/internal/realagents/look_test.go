@@ -282,7 +282,7 @@ func (k *kit) servers() (pids []string) {
 
 // What the newest versions declare of their state counts: their work, what they ask, and at once that a person ended it.
 func TestDeclared(t *testing.T) {
-	for _, program := range []string{"claude", "codex"} {
+	for _, program := range []string{"claude", "codex", "pi"} {
 		t.Run(program, func(t *testing.T) {
 			bob := newVersion(t, program, true).in(t)
 			if program == "claude" {

@@ -18,7 +18,7 @@ import (
 // A conversation goes on in another process: after the runner and the program were killed, after a restart, and after a
 // stop. The model gets what was said before together with the next message.
 func TestResume(t *testing.T) {
-	for _, program := range append(slices.Clone(programs), "qwen") {
+	for _, program := range append(slices.Clone(programs), "qwen", "kilo", "pi", "copilot") {
 		t.Run(program, func(t *testing.T) {
 			bob := newBob(t, program).in(t)
 			said := bob.record()
