@@ -138,6 +138,7 @@ func table(b *strings.Builder, abilities []ability, files []*agents.File, all []
 // capabilities is the page.
 func capabilities(all []result) string {
 	var named, installed []*agents.File
+	var untried []string
 	var first, last string
 	for _, r := range all {
 		if first == "" || r.Date < first {
@@ -147,6 +148,10 @@ func capabilities(all []result) string {
 	}
 	for _, f := range agents.BuiltIn() {
 		if f.Plain || f.Protocol != "" {
+			continue
+		}
+		if f.Unproven {
+			untried = append(untried, f.Name)
 			continue
 		}
 		named = append(named, f)
@@ -163,7 +168,7 @@ func capabilities(all []result) string {
 
 Made by `+"`make capabilities`"+` from the programs' files ([drivers.md](drivers.md)) and the last results of the tests
 with the real programs (`+"`make real-agents RESULTS=1`"+`, %s). A version stands where its test has passed. "Not proven": the
-program's file says so, and no test of the last run has shown it. The tests are in cmd/internal/realagents.
+program's file says so, and no test has shown it. The tests are in cmd/internal/realagents.
 
 ## You start it yourself
 
@@ -184,5 +189,6 @@ question for its person.
 	}
 	fmt.Fprint(&b, "\n## atm runs it\n\nWith `atm run bob -- PROGRAM`. The state of all is read from their screens as well. The hooks of claude and opencode come along with\nthe run, and those of gemini where root runs it: nothing needs to be installed.\n\n")
 	table(&b, runByAtm, named, all)
+	fmt.Fprintf(&b, "\nNot tried, since they need an account: %s. To these atm types nothing ([drivers.md](drivers.md#a-program-without-a-driver)).\n", strings.Join(untried, ", "))
 	return b.String()
 }
