@@ -80,6 +80,10 @@ func (s *byHand) talks(agent string) *window {
 	return w
 }
 
+// hasBegun says that the program has begun, and nobody has typed: Codex tells of itself with the first prompt, and gets
+// nothing before.
+func (s *byHand) hasBegun() { s.cannot = s.program == "codex" || !canGet(s.program, agents.AtIdle) }
+
 // gotOnce waits until the model has got a message, and checks that it came once and counts as read. Where the program
 // cannot be told now, the message waits, and comes with the next prompt.
 func (s *byHand) gotOnce(w *window, id, body string) {
@@ -90,6 +94,7 @@ func (s *byHand) gotOnce(w *window, id, body string) {
 			s.t.Errorf("it has no way to get %q now, and got it", body)
 		}
 		w.says("what else is there")
+		s.cannot = !canGet(s.program, agents.AtIdle) // now it has told of itself
 	}
 	s.wait("the model to get "+body, func() bool { return s.gets(body) > 0 })
 	w.waitsFor("idle")
@@ -132,9 +137,7 @@ func (s *byHand) mailBeforeTheFirstPrompt() {
 		s.wait("its first hook", func() bool { return s.hasEvent("bob", "session_start") })
 	}
 	id := s.send("note zero")
-	if s.program != "claude" && !s.cannot { // of which the hooks tell at its start
-		bob.says("hello")
-	}
+	s.hasBegun()
 	s.gotOnce(bob, id, "note zero")
 }
 
@@ -142,9 +145,7 @@ func (s *byHand) mailBeforeTheFirstPrompt() {
 func (s *byHand) mailThatWaits() {
 	id := s.send("note that waits")
 	bob := s.open("bob")
-	if s.program == "codex" { // its hooks tell of the first prompt
-		bob.says("hello")
-	}
+	s.hasBegun()
 	s.gotOnce(bob, id, "note that waits")
 }
 
@@ -332,14 +333,11 @@ func (s *byHand) mailForScript() {
 	s.gotOnce(bob, id, "note for a script")
 }
 
-// In a new conversation in the same window mail arrives as before.
+// After a new conversation was begun in the same window mail arrives as before: where the program does not tell of it, as
+// opencode, in the one before.
 func (s *byHand) mailAfterClear() {
 	bob := s.talks("bob")
 	bob.clear()
-	if s.program == "opencode" { // whose plugin does not learn of it before
-		bob.says("hello again")
-		bob.waitsFor("idle")
-	}
 	s.gotOnce(bob, s.send("note after clear"), "note after clear")
 }
 
@@ -358,11 +356,11 @@ func (s *byHand) programIsKilled() {
 	if s.program != "codex" { // whose server goes on
 		s.wait("atm to say that it is off", func() bool { return s.stateOf("bob") == "off" })
 	}
-	s.send("note after the kill")
+	after := s.send("note after the kill")
 	bob = s.resume("bob")
-	bob.says("go on")
+	s.cannot = !canGet(s.program, agents.AtIdle)
+	s.gotOnce(bob, after, "note after the kill")
 	s.arrived(bob, "note before the kill")
-	s.arrived(bob, "note after the kill")
 }
 
 // Codex's windows share a server. When it ends, the messages wait for the next one.
@@ -374,7 +372,6 @@ func (s *byHand) serverIsKilled() {
 	s.send("note without a server")
 	bob.kill()
 	bob = s.resume("bob")
-	bob.says("go on")
 	s.arrived(bob, "note without a server")
 	s.gotOnce(bob, s.send("note with a new server"), "note with a new server")
 }
@@ -392,9 +389,11 @@ func (s *byHand) twoWindows() {
 	for i := range 4 {
 		s.send(fmt.Sprintf("note %d of four", i))
 	}
-	for i, w := range windows { // if nothing wakes them
-		w.says("and now, " + words[i])
-		w.waitsFor("idle")
+	if !canGet(s.program, agents.AtIdle) {
+		for i, w := range windows {
+			w.says("and now, " + words[i])
+			w.waitsFor("idle")
+		}
 	}
 	for i := range 4 {
 		body := fmt.Sprintf("note %d of four", i)
@@ -437,7 +436,7 @@ func (s *byHand) pusherIsKilled() {
 	}
 }
 
-// arrived waits until the model has got a message, with the next prompts if nothing brings it before, and checks that it
+// arrived waits until the model has got a message, with the next prompts if nothing has brought it before, and checks that it
 // came once, or twice with a word that says so.
 func (s *byHand) arrived(w *window, body string) {
 	s.t.Helper()

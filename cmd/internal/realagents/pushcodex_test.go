@@ -49,7 +49,7 @@ func (s *byHand) personHasLeft() {
 	}
 	s.wait("the follower to end", func() bool { return !strings.Contains(s.leftovers(), "atm-codex") })
 	bob = s.resume("bob")
-	bob.says("go on")
+	s.hasBegun()
 	s.gotOnce(bob, id, "note for nobody")
 }
 
