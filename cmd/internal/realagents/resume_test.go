@@ -102,5 +102,7 @@ func (bob *team) kill() {
 	syscall.Kill(pids.Runner, syscall.SIGKILL)
 	syscall.Kill(pids.PID, syscall.SIGKILL)
 	bob.leftovers("--end")
+	// Copilot asks whether to go on while it takes the one before for running, as it does until that was waited for.
+	bob.wait("the program to be gone", func() bool { return syscall.Kill(pids.PID, 0) != nil })
 	bob.wait("the lock to be free", func() bool { return bob.state() == "off" || bob.state() == "unknown" })
 }
