@@ -40,6 +40,7 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -61,12 +62,12 @@ func Main(version string, words []string) int {
 			return err
 		}
 		f := &follower{
-			team: s.Team, box: box, thread: c.Args().Get(2), socket: c.String("server"),
+			team: s.Team, box: box, thread: c.Args().Get(2), socket: c.String("server"), limit: 1,
 			log: slog.New(slog.NewTextHandler(c.App.ErrWriter, nil)),
 		}
 		if isOfRun {
 			f.program, _ = process.Find(c.Int("program"))
-			f.ofRun = s.Team.RunOf(box.Agent())
+			f.ofRun, f.limit = s.Team.RunOf(box.Agent()), letter.MaxMessages // it brings no hooks along
 		}
 		return s.Await(f.run)
 	})
@@ -74,10 +75,11 @@ func Main(version string, words []string) int {
 
 // Times; tests shorten them.
 var (
-	lookEvery = 30 * time.Second // without any news
-	retry     = 2 * time.Second  // after the server was gone, or refused something
-	patience  = time.Minute      // for the server to come back with the thread, and for the lock
-	steerNow  = 5 * time.Second  // for the hooks to hand over mail in a turn: a long command tells nothing until it ends
+	lookEvery  = 30 * time.Second // without any news
+	retry      = 2 * time.Second  // after the server was gone, or refused something
+	patience   = time.Minute      // for the server to come back with the thread, and for the lock
+	steerNow   = 5 * time.Second  // for the hooks to hand over mail in a turn: a long command tells nothing until it ends
+	beginAfter = 2 * time.Second  // for a message in the queue of an idle thread to begin a turn by itself
 )
 
 const codexTool = "codex" // as its hooks name it
@@ -102,6 +104,7 @@ type follower struct {
 
 	ofRun   string       // of atm, whose program shows the server's newest thread; "": a person's program shows thread
 	program process.Info // with ofRun
+	limit   int          // of messages in one text; 1: the hooks of the turn that it begins add the others
 
 	client *appserver.Client
 	status appserver.Status
@@ -112,6 +115,7 @@ type follower struct {
 	isListening bool
 	isUnsettled bool             // what the agent has got could not be noted
 	inside      map[wire.ID]bool // messages that the server has and the agent has not; true: in its queue, from which they can be taken back
+	idleSince   time.Time        // the thread is idle, and its queue has a message of ours; zero: it has not, or is not
 	questions   questions
 }
 
@@ -328,6 +332,9 @@ func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 		}
 	}
 	isActive := f.status.Type == appserver.Active
+	if isActive || len(f.inside) == 0 {
+		f.idleSince = time.Time{}
+	}
 	if err := f.listen(ctx, isActive || len(f.inside) > 0); err != nil {
 		return 0, err
 	}
@@ -351,8 +358,43 @@ func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 		return lookEvery, nil
 	case isActive:
 		return f.giveInTurn(ctx)
-	case !f.status.IsIdle() || len(f.inside) > 0:
+	case !f.status.IsIdle():
 		return lookEvery, nil
+	case len(f.inside) > 0:
+		return f.begin(ctx)
 	}
 	return f.give(ctx, "", nil)
+}
+
+// begin has the first message in the queue of an idle thread begin a turn, if it does not do so by itself: after its person
+// has ended a turn, Codex's queue waits for the next one. It may also have begun one, and no news of it have come.
+func (f *follower) begin(ctx context.Context) (again time.Duration, err error) {
+	if f.idleSince.IsZero() {
+		f.idleSince = time.Now()
+	}
+	if wait := time.Until(f.idleSince.Add(beginAfter)); wait > 0 {
+		return wait, nil
+	}
+	f.idleSince = time.Time{}
+	queued, err := f.client.QueueList(ctx, f.thread)
+	if err == nil {
+		err = f.settle(ctx, "")
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, q := range queued {
+		id := wire.ID(q.ClientID)
+		if isQueued := f.inside[id]; !isQueued {
+			continue
+		}
+		isBack, err := f.way("").TakeBack(ctx, id)
+		if err == nil && isBack { // its claim stands: if the server does not take it, it is given again
+			delete(f.inside, id)
+			err = f.client.Start(ctx, f.thread, q)
+		}
+		return retry, err
+	}
+	clear(f.inside) // what it has forgotten is given again when its claim is over
+	return 0, nil
 }

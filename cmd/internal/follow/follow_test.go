@@ -36,7 +36,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	lookEvery, retry = 100*time.Millisecond, 50*time.Millisecond
+	lookEvery, retry, beginAfter = 100*time.Millisecond, 50*time.Millisecond, time.Hour
 	testteam.Main(m)
 }
 
@@ -64,6 +64,7 @@ type scene struct {
 	bob  *maildir.Box
 
 	fault  *atomic.Pointer[func(op, name string) error] // see durable.Fault
+	limit  int                                          // of messages in one text
 	cancel context.CancelFunc
 	ended  chan error // of the follower
 }
@@ -109,7 +110,7 @@ func (s *scene) bindTo(pid int, thread string) {
 // follow starts a follower.
 func (s *scene) follow() {
 	ctx, cancel := context.WithCancel(s.t.Context())
-	f := &follower{team: s.team, box: s.bob, thread: "T", socket: s.socket, log: slog.New(slog.DiscardHandler)}
+	f := &follower{team: s.team, box: s.bob, thread: "T", socket: s.socket, limit: max(1, s.limit), log: slog.New(slog.DiscardHandler)}
 	s.cancel, s.ended = cancel, make(chan error, 1)
 	ended := s.ended
 	go func() { ended <- f.run(ctx) }()
@@ -185,6 +186,45 @@ func TestMailBeginsATurn(t *testing.T) {
 	eventually(t, "the message to be read", s.isRead(m))
 	s.become(appserver.Idle, "")
 	eventually(t, "the end of listening", s.has(func() bool { return s.asked[len(s.asked)-1] == "thread/unsubscribe" }))
+}
+
+// After a person has ended a turn Codex's queue waits for the next one.
+func TestQueueThatWaits(t *testing.T) {
+	before := beginAfter
+	beginAfter = 50 * time.Millisecond
+	t.Cleanup(func() { beginAfter = before })
+	s := newScene(t)
+	s.follow()
+	first, second := s.send("Go on.", nil), s.send("And then?", nil)
+	for _, m := range []*wire.Message{first, second} {
+		eventually(t, "the message to begin a turn", s.has(func() bool {
+			return len(s.started) == 1 && s.started[0].ClientID == string(m.ID) && len(s.queue) == 0
+		}))
+		s.mu.Lock()
+		s.take(s.started[0])
+		s.started = nil
+		s.mu.Unlock()
+		eventually(t, "the message to be read", s.isRead(m))
+	}
+}
+
+// Without hooks all mail goes together, and is read when the agent has the text.
+func TestAllMailAtOnce(t *testing.T) {
+	s := newScene(t)
+	s.limit = letter.MaxMessages
+	all := []*wire.Message{s.send("One.", nil), s.send("Two.", nil), s.send("Three.", nil)}
+	s.follow()
+	eventually(t, "the messages in the queue", s.isQueued(all[0]))
+	s.mu.Lock()
+	text := s.queue[0].Input[0].Text
+	s.mu.Unlock()
+	if !regexp.MustCompile(`(?s)One\..*Two\..*Three\.`).MatchString(text) {
+		t.Errorf("it says %q", text)
+	}
+	s.become(appserver.Active, "U1")
+	for _, m := range all {
+		eventually(t, "the message to be read", s.isRead(m))
+	}
 }
 
 // The hooks hand over what is not urgent while a turn runs, as long as they are called.

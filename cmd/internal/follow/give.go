@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,8 +23,12 @@ func (f *follower) giveInTurn(ctx context.Context) (again time.Duration, err err
 		}
 		f.turn = turns[0].ID
 	}
-	now := time.Now()
-	again, err = f.give(ctx, f.turn, func(m *maildir.Item) bool { return m.Urgent() || now.Sub(m.ID.Time()) >= steerNow })
+	now, isQueued := time.Now(), slices.Contains(slices.Collect(maps.Values(f.inside)), true)
+	again, err = f.give(ctx, f.turn, func(m *maildir.Item) bool {
+		// Nothing overtakes what is in the queue. In a run mail waits for the end of a turn, since it may cut an answer off.
+		isDue := !isQueued && f.ofRun == "" && now.Sub(m.ID.Time()) >= steerNow
+		return m.Urgent() || isDue
+	})
 	return min(again, steerNow), err
 }
 
@@ -43,10 +48,10 @@ func (w threadWay) Put(ctx context.Context, t delivery.Text) error {
 
 func (w threadWay) Has(ctx context.Context, id wire.ID) (bool, error) { return w.f.isInside(ctx, id) }
 
-// give puts one message into the thread, by its queue or into a turn. The hooks add the others to the turn that it begins.
+// give puts mail into the thread, by its queue or into a turn.
 func (f *follower) give(ctx context.Context, turn string, matches func(*maildir.Item) bool) (again time.Duration, err error) {
 	p, _ := f.team.Conversation(f.box.Agent(), f.thread)
-	h, err := f.team.Push(ctx, f.box.Agent(), p, teamdir.PushOptions{Limit: 1, Match: matches, Way: threadWay{f.way(turn), f}})
+	h, err := f.team.Push(ctx, f.box.Agent(), p, teamdir.PushOptions{Limit: f.limit, Match: matches, Way: threadWay{f.way(turn), f}})
 	switch {
 	case errors.Is(err, appserver.ErrGone):
 		return 0, err

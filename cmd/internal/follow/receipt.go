@@ -56,8 +56,9 @@ func (f *follower) settleItems(ctx context.Context, turn string, items []appserv
 			continue
 		}
 		delete(f.inside, wire.ID(item.ClientID))
+		first := slices.IndexFunc(given, func(g maildir.Given) bool { return string(g.ID) == item.ClientID && g.To.Session() == f.thread })
 		for _, g := range given {
-			if string(g.ID) == item.ClientID && g.To.Session() == f.thread {
+			if first >= 0 && g.To.Owner == given[first].To.Owner && g.To.Call == given[first].To.Call { // in one text
 				received = append(received, g)
 			}
 		}

@@ -33,6 +33,7 @@ type fakeServer struct {
 	queue   []queued
 	items   []item
 	steered []queued
+	started []queued // each has begun a turn
 	asked   []string // methods
 	answers []string // of the client, to requests of ours
 
@@ -162,6 +163,8 @@ func (s *fakeServer) answer(data []byte) {
 		before := len(s.queue)
 		s.queue = slices.DeleteFunc(s.queue, func(q queued) bool { return q.ID == p.QueuedSubmissionID })
 		result = object{"deleted": len(s.queue) < before}
+	case "turn/start":
+		s.started = append(s.started, queued{ClientID: p.ClientUserMessageID, Input: p.Input})
 	case "turn/steer":
 		s.steered = append(s.steered, queued{ClientID: p.ClientUserMessageID, Input: p.Input, Expected: p.ExpectedTurnID})
 	}

@@ -130,6 +130,8 @@ func TestRequests(t *testing.T) {
 			[]Queued{{ID: "q1", ClientID: "m1", Input: []Input{}}}},
 		{`"thread/queue/delete","params":{"threadId":"T","queuedSubmissionId":"q1"}`, `{"deleted":true}`,
 			func() (any, error) { return c.QueueDelete(ctx, "T", "q1") }, true},
+		{`"turn/start","params":{"threadId":"T","clientUserMessageId":"m1","input":[{"type":"text","text":"hello"}]}`,
+			`{"turn":{"id":"U"}}`, func() (any, error) { return nil, c.Start(ctx, "T", Queued{ClientID: "m1", Input: text("hello")}) }, nil},
 		{`"turn/steer","params":{"threadId":"T","expectedTurnId":"U","clientUserMessageId":"m1","input":[{"type":"text","text":"hello"}]}`,
 			`{"turnId":"U"}`, func() (any, error) { return nil, c.Steer(ctx, "T", "U", "m1", "hello") }, nil},
 		{`"thread/loaded/list","params":{}`, `{"data":["T"]}`, func() (any, error) { return c.Loaded(ctx) }, []string{"T"}},

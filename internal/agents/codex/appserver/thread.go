@@ -130,6 +130,12 @@ func (c *Client) Steer(ctx context.Context, thread, turn, id, message string) er
 	return err
 }
 
+// Start has a message that was taken out of the queue begin a turn. On a busy thread it goes into the running one.
+func (c *Client) Start(ctx context.Context, thread string, q Queued) error {
+	_, err := ask[struct{}](ctx, c, "turn/start", thread, withThread{Thread: thread, ClientID: q.ClientID, Input: q.Input})
+	return err
+}
+
 // Loaded returns the ids of the threads that the server has in memory. The terminal of one may be gone for a minute.
 func (c *Client) Loaded(ctx context.Context) ([]string, error) {
 	return list[string](ctx, c, "thread/loaded/list", maxPages, withThread{})
