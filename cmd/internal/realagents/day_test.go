@@ -159,8 +159,15 @@ func (s *team) asksForLeave() (waiting string) {
 	before := len(s.prompts("DOTOOL"))
 	s.send("DOTOOL please")
 	q := s.asks()
-	isKnown := q.Tool == "Bash" || q.Tool == "execute" || !slices.Contains(programs, s.program) && q.Tool == "" // which no rule answers
-	if q.Kind != "permission" || !isKnown || !strings.Contains(q.Prompt, "touch made.txt") || s.state() != "blocked" {
+	s.wait("the whole question", func() bool { // a program may draw it piece by piece
+		p := s.pending()
+		if len(p) == 1 {
+			q = p[0]
+		}
+		return strings.Contains(q.Prompt, "touch made.txt")
+	})
+	isKnown := slices.Contains([]string{"Bash", "execute", ""}, q.Tool) // "": only the screen tells, and no rule answers it
+	if q.Kind != "permission" || !isKnown || s.state() != "blocked" {
 		s.t.Errorf("it asks %+v, and is %s", q, s.state())
 	}
 	waiting = s.send("for after the question")
@@ -291,11 +298,11 @@ func TestTrust(t *testing.T) {
 			if p := s.pending(); len(p) != 1 || p[0].ID != q.ID || len(s.prompts(id)) > 0 {
 				t.Errorf("the question did not stand: %+v", p)
 			}
-			yes := `\r` // a person at its terminal says yes
 			if strings.Contains(s.do("screen", "bob"), "❯ No, exit") {
-				yes = `\e[B\r`
+				s.chooseBelow("Yes")
+			} else {
+				s.do("type", "bob", "--raw", `\r`)
 			}
-			s.do("type", "bob", "--raw", yes)
 			s.getsOnce(id, "ECHO let me in")
 			s.stop()
 		})
@@ -462,7 +469,6 @@ func (s *team) installHooks() {
 	if out, code := s.try("approve", "bob", "2", "--as", "lead"); code == 0 {
 		s.t.Errorf("atm approve trusted the hooks: %s", out)
 	}
-	s.do("type", "bob", "--raw", `\e[B`)
-	s.do("type", "bob", "--raw", `\r`)
+	s.chooseBelow("Trust all")
 	s.idle()
 }

@@ -16,7 +16,7 @@ func TestInbox(t *testing.T) {
 		s.args = []string{"--dangerously-skip-permissions"}
 		s.start()
 		s.wait("the warning", func() bool { return strings.Contains(s.do("screen", "bob"), "Yes, I accept") })
-		s.do("type", "bob", "--raw", `\e[B\r`) // a person accepts the mode
+		s.chooseBelow("Yes, I accept")
 		s.idle()
 		s.getsOnce(s.send("ECHO one"), "ECHO one")
 		if s.isPushed() {

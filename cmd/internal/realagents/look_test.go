@@ -135,7 +135,7 @@ func TestNewestDialogs(t *testing.T) {
 		if out, code := bob.try("approve", "bob", "--as", "lead"); code == 0 {
 			t.Errorf("trust was approved: %s", out)
 		}
-		bob.do("type", "bob", "--raw", `\e[B\r`)
+		bob.chooseBelow("Yes")
 		bob.idle()
 		bob.says("Trusted.")
 		bob.stop()
