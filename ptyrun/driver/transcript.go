@@ -150,7 +150,8 @@ func (d *Driver) Response(l Look, prompt string, isCut bool) string {
 		return plainResponse(l.Lines, prompt, isCut)
 	}
 	d = d.lookFor(&l)
-	answer, first, end := "", d.rowAfterMessage(&l, prompt), d.boxRow(&l)
+	end := d.boxRow(&l)
+	answer, first := "", d.rowAfterMessage(&l, prompt, end)
 	if isCut && first == 0 {
 		first = l.rowAfterCutMessage(prompt)
 	}
@@ -205,12 +206,12 @@ func (d *Driver) restText(line string) string {
 	return skipRunes(line, min(d.screen.Indent, margin(line)))
 }
 
-// rowAfterMessage returns the row after the last message that starts like prompt, or if there is none, after the last
-// message.
-func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
+// rowAfterMessage returns the row after the last message above row end that starts like prompt, or if there is none, after the
+// last message.
+func (d *Driver) rowAfterMessage(l *Look, prompt string, end int) int {
 	want := firstRunes(RemoveBlanks(prompt), matchLength)
 	last := -1
-	for y, rule := range d.messagesAbove(l, len(l.Lines)) {
+	for y, rule := range d.messagesAbove(l, end) {
 		isIt := strings.HasPrefix(d.messageText(l, y, rule), want)
 		if last < 0 || isIt {
 			last = y
