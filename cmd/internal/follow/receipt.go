@@ -65,7 +65,9 @@ func (f *follower) settleItems(ctx context.Context, turn string, items []appserv
 	}
 	events, err := f.box.Settle(ctx, received)
 	for i := range events {
-		events[i].TurnID = turn
+		if f.ofRun == "" { // else nobody may have told of the turn by this name
+			events[i].TurnID = turn
+		}
 	}
 	err = errors.Join(err, f.box.Log().Append(ctx, events...))
 	if f.isUnsettled = err != nil; f.isUnsettled && ctx.Err() == nil {
