@@ -304,14 +304,22 @@ func (w *window) types(text string) {
 
 func (w *window) enter() { w.keys("\r") }
 
-// says submits a prompt. It returns when the model has it.
+// says submits a prompt. It returns when the model has it. It presses Enter again if the program was not listening, as types
+// does.
 func (w *window) says(text string) {
 	w.s.t.Helper()
 	before := len(w.s.prompts(text))
 	w.types(text)
 	time.Sleep(driver.SubmitDelay(len(text)))
 	w.enter()
-	w.s.wait("the model to get "+text, func() bool { return len(w.s.prompts(text)) > before })
+	pressed := time.Now()
+	w.s.wait("the model to get "+text, func() bool {
+		if r, _ := w.now(); time.Since(pressed) > 5*time.Second && strings.Contains(driver.RemoveBlanks(r.Draft), driver.RemoveBlanks(text)) {
+			pressed = time.Now()
+			w.enter()
+		}
+		return len(w.s.prompts(text)) > before
+	})
 }
 
 // halfLine types a line and does not submit it. It returns what checks that the line is still there, and nowhere else.

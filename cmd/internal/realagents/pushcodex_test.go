@@ -13,6 +13,7 @@ import (
 func TestPushCodex(t *testing.T) {
 	for name, do := range map[string]func(*byHand){
 		"urgent":         (*byHand).urgentMail,
+		"escape":         (*byHand).mailAfterEscape,
 		"person left":    (*byHand).personHasLeft,
 		"server is back": (*byHand).serverIsBack,
 	} {
@@ -35,6 +36,16 @@ func (s *byHand) urgentMail() {
 	if len(s.prompts("note in a hurry")) > 0 && s.turns() > 2 {
 		s.t.Error("it began a turn")
 	}
+}
+
+// After a turn that a person has ended the server's queue would wait for the next one.
+func (s *byHand) mailAfterEscape() {
+	bob := s.talks("bob")
+	bob.says("DOSLOW")
+	bob.waitsFor("busy")
+	bob.keys("\x1b")
+	bob.waitsFor("idle")
+	s.gotOnce(bob, s.send("note after Escape"), "note after Escape")
 }
 
 // The server keeps the thread for a minute.
