@@ -62,6 +62,8 @@ type Configuration struct {
 	TakesClaims, TakesAccept bool // see Install
 	IsSandboxed              bool // it may write in a root only if its configuration says so
 
+	Shared string // the file of a project whose hooks its people share, and atm never changes; "": there is none
+
 	// Obstacle says what keeps the program from running hooks, "" if nothing is known to. isHere: only in this project, while the
 	// hooks are the user's. nil: nothing does.
 	Obstacle func(in *Install, look Look) (why string, isHere bool)
@@ -94,7 +96,6 @@ type Setting struct {
 	Pointer, Value string
 	Change         string // for the report, once for all settings with the same text
 	KeepsTheirs    bool   // a value that somebody else has put there is an error
-	Replaces       string // what an older install put into the list instead
 }
 
 // WritableRoot adds the root to a list of directories.
@@ -110,16 +111,13 @@ type Key struct {
 	Change      string // for the report
 }
 
-// A Dialect is what a program takes in one of its JSON files. A file with anything else it ignores as a whole, or does not
-// start. All of them take the last of two members with one name, or none; atm takes neither.
+// A Dialect is the JSON that a program takes in one of its files. A file with anything else it ignores as a whole, or does
+// not start. All of them take the last of two members with one name, or none; atm takes neither. What else they refuse they
+// tell their person when they start.
 type Dialect struct {
 	Mark           bool // a byte-order mark
 	Comments       bool
 	TrailingCommas bool
-	Schema         func() any // a pointer to what is known of the file; nil: nothing more
-	IsClosed       bool       // it has no other members
-	Lists          []string   // the hooks that must be lists
-	NeedsHooks     bool       // a group of hooks without any is malformed
 }
 
 // A HookSet is the hooks of a program whose configuration has the shape of Claude Code's:
@@ -131,6 +129,7 @@ type HookSet struct {
 	Brief   []string          // the events whose hooks the program gives briefly at most
 	More    map[string]string // further members of an event's hook
 	Waking  map[string]string // those of another hook of an event, which wakes the program for mail that waits
+	IsOnce  bool              // the program runs a command once for an event, though several files have it
 }
 
 // An MCPServer says where a configuration lists MCP servers, and how an entry is written there.
@@ -151,7 +150,7 @@ type Plugin struct {
 	Files       func(p *PluginParts) map[string]string
 
 	SwitchedIn Place  // the file that says that it is on
-	Switch     string // the setting there; "": not known
+	Switch, On string // the setting there, and its value then
 }
 
 // An Object is one of JSON.

@@ -18,9 +18,10 @@ import (
 
 // edit adds atm's part to f.after, or removes it.
 type edit struct {
-	path     string
-	isServer bool // only --mcp installs it
-	apply    func(f *file, isRemoval bool) error
+	path      string
+	isServer  bool // only --mcp installs it
+	isPlugins bool // the tool's plugin has all of it, so that it goes
+	apply     func(f *file, isRemoval bool) error
 }
 
 type file struct {
@@ -32,6 +33,7 @@ type file struct {
 	after  []byte // nil: there is to be none
 
 	recordPath string // "": there is no state directory
+	noted      []byte // the record's file as it was read; nil: there was none
 	isRecorded bool   // there is a record of an install, or is to be one once the file is saved
 	record     record
 	changes    []string // for the report
@@ -55,8 +57,8 @@ func (p *Installer) read(tool, path string) (f *file, err error) {
 	if p.State != "" {
 		name := fmt.Sprintf("%s.%.8x.json", tool, sha256.Sum256([]byte(f.real)))
 		f.recordPath = filepath.Join(p.State, "install", name)
-		data, _ := durable.ReadRegular(f.recordPath, 8*maxFile)
-		f.isRecorded = json.Unmarshal(data, &f.record) == nil
+		f.noted, _ = durable.ReadRegular(f.recordPath, 8*maxFile)
+		f.isRecorded = json.Unmarshal(f.noted, &f.record) == nil
 	}
 	f.before, f.mode, err = readFile(f.real)
 	if text, hasMark := bytes.CutPrefix(f.before, []byte(byteOrderMark)); hasMark {
@@ -132,7 +134,8 @@ func (f *file) uninstall(edits []edit) error {
 }
 
 // save writes or removes the file, if it is still as it was read. The record is written before the file and removed
-// after it, also if nothing of atm was left in the file: later additions by others are not atm's.
+// after it, also if nothing of atm was left in the file: later additions by others are not atm's. After an error both are as
+// they were.
 func (f *file) save() error {
 	for _, path := range []string{f.real, f.recordPath} {
 		dir, name := filepath.Split(path)
@@ -143,24 +146,52 @@ func (f *file) save() error {
 		if err == nil && string(now) != f.mark+string(f.before) {
 			err = fmt.Errorf("another program changed %s at the same time: atm left it alone", f.path)
 		}
-		if err == nil && f.isRecorded && f.recordPath != "" {
+		if err == nil && f.isRecorded {
 			data, _ := json.Marshal(f.record) // never fails
-			err = replaceFile(f.recordPath, data, 0o600)
+			err = f.note(data)
 		}
-		if err == nil && f.after != nil {
-			err = replaceFile(f.real, append([]byte(f.mark), f.after...), f.mode)
-		} else if err == nil {
-			err = os.Remove(f.real)
+		if err == nil {
+			err = f.write(f.after)
 		}
 		if err != nil {
-			return err
+			return errors.Join(err, f.note(f.noted))
 		}
 	}
-	if f.isRecorded || f.record.Installed == nil {
+	if f.isRecorded {
 		return nil
+	}
+	return f.note(nil)
+}
+
+// undo makes the file and its record as they were before save.
+func (f *file) undo() error {
+	var err error
+	if f.isChanged() {
+		err = f.write(f.before)
+	}
+	return errors.Join(err, f.note(f.noted))
+}
+
+// write writes the file; nil removes it.
+func (f *file) write(text []byte) error {
+	if text == nil {
+		return os.Remove(f.real)
+	}
+	return replaceFile(f.real, append([]byte(f.mark), text...), f.mode)
+}
+
+// note writes the file of the record; nil removes it.
+func (f *file) note(data []byte) error {
+	if f.recordPath == "" {
+		return nil
+	} else if data != nil {
+		return replaceFile(f.recordPath, data, 0o600)
 	}
 	err := os.Remove(f.recordPath)
 	os.Remove(filepath.Dir(f.recordPath)) // fails if another record is there
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	return err
 }
 

@@ -71,7 +71,7 @@ func excludeEdits(top string, r Request, edits []edit) (excludes []edit) {
 		}
 		name := "/" + filepath.ToSlash(rel)
 		lines := mark(r.Tool, e.isServer) + "\n" + name + "\n"
-		excludes = append(excludes, edit{filepath.Join(c.Common, "info", "exclude"), e.isServer, func(f *file, isRemoval bool) error {
+		excludes = append(excludes, edit{path: filepath.Join(c.Common, "info", "exclude"), isServer: e.isServer, apply: func(f *file, isRemoval bool) error {
 			if text := string(f.after); isRemoval {
 				f.setText(strings.ReplaceAll(text, lines, ""), "")
 			} else if !strings.Contains(text, lines) {

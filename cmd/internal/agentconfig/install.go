@@ -12,8 +12,8 @@
 //   - Nothing is written that the tool would ignore: not into a file that it does not take as it is, and no hooks if a
 //     setting keeps it from running any.
 //   - Each file is replaced atomically; links are followed, though with Local none that leads out of the worktree; modes
-//     are kept. A file that another program changes meanwhile is left alone. After a write that failed or was killed,
-//     running the same command again does the rest.
+//     are kept. A file that another program changes meanwhile is left alone. After a write that failed all files are as
+//     they were; after one that was killed, running the same command again does the rest.
 package agentconfig
 
 import (
@@ -144,7 +144,7 @@ func (p *Installer) edit(r Request, f agents.File) edit {
 		return tomlFile(f.Path, r.Tool, false, f.Keys)
 	}
 	h := hookSet{tool: r.Tool}
-	if f.HasHooks && !r.Plugin { // which has its own
+	if f.HasHooks {
 		h.HookSet = all.Find(r.Tool).Hooks
 	}
 	agent := ""
@@ -152,7 +152,7 @@ func (p *Installer) edit(r Request, f agents.File) edit {
 		agent = r.Agent
 	}
 	h.command = policy.QuoteAll(p.command(agent, "hook", r.Tool))
-	return jsonFile(f.Path, r.Tool, f.Format, h, f.Settings)
+	return jsonFile(f.Path, r.Tool, f.Format, h, r.Plugin, f.Settings)
 }
 
 // server plans the entry that makes a program start `atm mcp` as the server "atm". The server takes the agent's name from
@@ -170,7 +170,7 @@ func (p *Installer) server(r Request, in *agents.Install) (e edit, notes []strin
 	if s.Format == nil {
 		return tomlFile(in.Path(s.Place), r.Tool, true, []agents.Key{{Table: s.At, Name: "command", Want: words[0], Value: entry, Change: change}}), notes
 	}
-	e = jsonFile(in.Path(s.Place), r.Tool, s.Format, hookSet{}, []agents.Setting{{Pointer: s.At, Value: entry, Change: change, KeepsTheirs: true}})
+	e = jsonFile(in.Path(s.Place), r.Tool, s.Format, hookSet{}, false, []agents.Setting{{Pointer: s.At, Value: entry, Change: change, KeepsTheirs: true}})
 	e.isServer = true
 	return e, notes
 }
@@ -196,7 +196,7 @@ func (p *Installer) onPath() string {
 	return ""
 }
 
-// editFiles edits all files in memory, then saves them, up to the first error.
+// editFiles edits all files in memory, then saves all of them, or none.
 func (p *Installer) editFiles(r Request) (*Report, error) {
 	top, err := p.top()
 	if err != nil {
@@ -237,8 +237,13 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 	if r.DryRun {
 		return report, nil
 	}
-	for i := 0; i < len(files) && err == nil; i++ {
-		err = files[i].save()
+	for i, f := range files {
+		if err = f.save(); err != nil { // then nothing was installed
+			for _, saved := range files[:i] {
+				err = errors.Join(err, saved.undo())
+			}
+			break
+		}
 	}
 	removeEmptyDirs(files)
 	return report, err
@@ -248,6 +253,7 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 func (p *Installer) editFile(r Request, top, path string, edits []edit) (*file, error) {
 	edits = slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return e.path != path })
 	wanted := slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return e.isServer != r.MCP && !r.isRemoval })
+	isRemoval := r.isRemoval || !slices.ContainsFunc(wanted, func(e edit) bool { return !e.isPlugins })
 	f, err := p.read(r.Tool, path)
 	if len(wanted) == 0 || r.isRemoval && edits[0].isServer && !f.isRecorded {
 		return f, nil // what is wrong in such a file does not matter
@@ -258,13 +264,16 @@ func (p *Installer) editFile(r Request, top, path string, edits []edit) (*file, 
 	if err == nil {
 		err = checkPlace(r, top, f)
 	}
-	if err == nil && r.isRemoval {
+	if err == nil && isRemoval {
 		err = f.uninstall(edits)
 	} else if err == nil {
 		err = f.install(edits, wanted)
 	}
 	return f, err
 }
+
+// hookProgram finds the calls of atm in a file with hooks or in the plugin of atm's own: its program and its arguments.
+var hookProgram = regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook(?:","| )([^"\]]*)`)
 
 // Damage says what is wrong with atm's hooks in a tool's configuration, the user's or this worktree's. It is "" if
 // nothing is, or if there are none. byHand: Install mends it only after somebody has changed the file.
@@ -279,29 +288,24 @@ func (p *Installer) Damage(tool string, local bool) (damage string, byHand bool,
 		return "", false, err
 	}
 	f, err := p.read(tool, edits[0].path)
-	// The program that a hook or the plugin runs.
-	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
-	hooks := hookProgram.FindAllSubmatch(f.before, -1)
-	if err == nil && !local && p.hasPlugin(r, top) && p.onPath() == "" {
-		return tool + " has atm's plugin, which runs the atm on PATH, and there is another one or none", true, nil
-	}
-	if err != nil || len(hooks) == 0 && !f.isRecorded {
+	hooks, hasPlugin := hookProgram.FindAllSubmatch(f.before, -1), !local && p.HasPlugin(tool)
+	if err != nil || len(hooks) == 0 && !f.isRecorded && !hasPlugin {
 		return "", false, err
 	}
 	again, fresh := *f, file{}
 	if err := cmp.Or(again.apply(edits[:1], false), fresh.apply(edits[:1], false)); err != nil {
 		return err.Error(), true, nil
 	}
-	if why, _ := p.obstacle(r, top); why != "" && len(hooks) > 0 {
+	if why, _ := p.obstacle(r, top); why != "" && (hasPlugin || len(hooks) > 0) {
 		return tool + " runs no hooks here: " + why, true, nil
+	}
+	if hasPlugin && p.onPath() == "" {
+		return tool + " has atm's plugin, which runs the atm on PATH, and there is another one or none", true, nil
 	}
 	for _, hook := range hooks {
 		if _, err := os.Stat(string(hook[1])); err != nil && filepath.IsAbs(string(hook[1])) {
 			return fmt.Sprintf("the hooks in %s run %s, which does not exist", f.path, hook[1]), false, nil
 		}
-	}
-	if len(hooks) > 0 && p.hasPlugin(r, top) {
-		return fmt.Sprintf("%s has atm's plugin as well as the hooks in %s: each event starts atm twice", tool, f.path), true, nil
 	}
 	if n, all := len(hooks), len(hookProgram.FindAll(fresh.after, -1)); n > 0 && n < all {
 		return fmt.Sprintf("%s has only %d of the %d hooks of atm", f.path, n, all), false, nil
@@ -309,8 +313,32 @@ func (p *Installer) Damage(tool string, local bool) (damage string, byHand bool,
 	return "", false, nil
 }
 
-// hasPlugin reports whether a program has atm's plugin switched on, whoever has installed it.
-func (p *Installer) hasPlugin(r Request, top string) bool {
-	plugin := all.Find(r.Tool).Plugin
-	return plugin != nil && plugin.Switch != "" && agents.Look(lookUp).IsSet(p.of(r, top).UserPath(plugin.SwitchedIn), plugin.Switch, "true") != ""
+// Callers are what has a tool call atm for its events here: files, and the plugin. With more than one each event starts atm
+// more than once.
+func (p *Installer) Callers(tool string) (callers []string) {
+	top, err := p.top()
+	if err != nil || p.Home == "" {
+		return nil
+	}
+	v, known := all.Find(tool), map[string]bool{}
+	user, _ := v.Files(p.of(Request{Tool: tool}, top))
+	local, _ := v.Files(p.of(Request{Tool: tool, Local: true}, top))
+	for _, path := range []string{user[0].Path, local[0].Path, filepath.Join(top, v.Shared)} {
+		data, _, _ := readFile(path)
+		call := string(hookProgram.Find(data))
+		isKnown := call == "" || known[path] || v.Hooks.IsOnce && known[call]
+		if known[path], known[call] = true, true; !isKnown {
+			callers = append(callers, path)
+		}
+	}
+	if p.HasPlugin(tool) {
+		callers = append(callers, "its plugin")
+	}
+	return callers
+}
+
+// HasPlugin reports whether a tool has atm's plugin switched on, whoever has installed it.
+func (p *Installer) HasPlugin(tool string) bool {
+	plugin := all.Find(tool).Plugin
+	return plugin != nil && p.Home != "" && agents.Look(lookUp).IsSet(p.of(Request{Tool: tool}, "").UserPath(plugin.SwitchedIn), plugin.Switch, plugin.On) != ""
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -371,26 +372,127 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// Beside the plugin, hooks make each event twice; and the plugin needs atm on PATH.
+// The plugin of a tool needs atm on PATH, and a policy that stops hooks stops the plugin's.
 func TestDamageOfPlugin(t *testing.T) {
-	h := newSetup(t)
-	const on = `{"enabledPlugins": {"atm@atm": true}}`
-	h.write("home/.claude/settings.json", on)
-	damaged := func(want string) {
-		t.Helper()
-		damage, byHand, err := h.Damage("claude", false)
-		if err != nil || byHand != (want != "") || !strings.Contains(damage, want) || want == "" && damage != "" {
-			t.Errorf("%q %v %v, not %q", damage, byHand, err, want)
+	for _, c := range []struct{ tool, file, on, policy, off string }{
+		{"claude", "home/.claude/settings.json", `{"enabledPlugins": {"atm@atm": true}}`, "repo/.claude/settings.json", `{"disableAllHooks": true}`},
+		{"codex", "home/.codex/config.toml", "[plugins.\"atm@atm\"]\nenabled = true\n", "repo/.codex/config.toml", "[features]\nhooks = false\n"},
+		{"gemini", "home/.gemini/extensions/atm/gemini-extension.json", `{"name": "atm"}`, "repo/.gemini/settings.json", `{"hooksConfig": {"enabled": false}}`},
+	} {
+		h := newSetup(t)
+		h.write(c.file, c.on)
+		damaged := func(want string) {
+			t.Helper()
+			damage, byHand, err := h.Damage(c.tool, false)
+			if err != nil || byHand != (want != "") || !strings.Contains(damage, want) || want == "" && damage != "" {
+				t.Errorf("%s: %q %v %v, not %q", c.tool, damage, byHand, err, want)
+			}
+		}
+		damaged("")
+		h.write(c.policy, c.off)
+		damaged("runs no hooks here")
+		must(t, os.Remove(h.at(c.policy)))
+		t.Setenv("PATH", h.at("nothing"))
+		damaged("which runs the atm on PATH")
+	}
+}
+
+// What calls atm twice for an event is known: the user's file and the project's, a file and the plugin. Claude Code and
+// Gemini CLI run a command once that two files have.
+func TestCallers(t *testing.T) {
+	for _, c := range []struct {
+		tool, file, text string
+		local            *Request
+		more             string // beside the user's file
+	}{
+		{"claude", "", "", nil, ""},
+		{"claude", "", "", &Request{}, ""},
+		{"gemini", "", "", &Request{}, ""},
+		{"codex", "", "", &Request{}, "repo/.codex/hooks.json"},
+		{"codex", "", "", &Request{Agent: "bob"}, "repo/.codex/hooks.json"},
+		{"gemini", "", "", &Request{Agent: "bob"}, "repo/.gemini/settings.json"},
+		{"opencode", "", "", &Request{Agent: "bob"}, "repo/.opencode/plugins/atm.js"},
+		{"claude", "repo/.claude/settings.json", `{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "atm hook claude"}]}]}}`, nil, "repo/.claude/settings.json"},
+		{"codex", "home/.codex/config.toml", "[plugins.\"atm@atm\"]\nenabled = true\n", nil, "its plugin"},
+		{"gemini", "home/.gemini/extensions/atm/gemini-extension.json", `{"name": "atm"}`, nil, "its plugin"},
+	} {
+		h := newSetup(t)
+		if c.file != "" {
+			h.write(c.file, c.text)
+		}
+		h.install(Request{Tool: c.tool})
+		if c.local != nil {
+			c.local.Tool, c.local.Local = c.tool, true
+			h.install(*c.local)
+		}
+		callers := h.Callers(c.tool)
+		if want := strings.Fields(c.more); len(callers) != 1+min(len(want), 1) || c.more != "" && !strings.HasSuffix(filepath.ToSlash(callers[1]), c.more) {
+			t.Errorf("%s %v: %v, not %q", c.tool, c.local, callers, c.more)
 		}
 	}
-	damaged("")
-	_, err := h.Install(Request{Tool: "claude"})
+}
+
+// After a write that fails all is as it was.
+func TestFailureHalfWay(t *testing.T) {
+	for _, tool := range []string{"codex", "gemini"} {
+		h := newSetup(t)
+		h.write("home/.codex/hooks.json", "{ }")
+		h.write("home/.gemini/.settings.json.atm-install.tmp/x", "in the way")
+		h.write("home/.codex/.hooks.json.atm-install.tmp/x", "in the way")
+		before := h.tree(".")
+		if _, err := h.Install(Request{Tool: tool}); err == nil {
+			t.Errorf("%s: no error", tool)
+		}
+		h.same(tool, before, h.tree("."))
+		if records, _ := filepath.Glob(h.at("state/install/*")); len(records) > 0 {
+			t.Errorf("%s: %v", tool, records)
+		}
+	}
+}
+
+// Hooks that a plugin takes over leave nothing behind.
+func TestPluginTakesOver(t *testing.T) {
+	for _, tool := range []string{"claude", "codex", "gemini"} {
+		h, plain := newSetup(t), newSetup(t)
+		for _, s := range []*setup{h, plain} {
+			s.write("home/.claude/settings.json", "{\"mine\": 1}\n")
+		}
+		before := h.tree("home")
+		h.install(Request{Tool: tool})
+		h.install(Request{Tool: tool, Plugin: true})
+		plain.install(Request{Tool: tool, Plugin: true})
+		for name, text := range h.tree("home") {
+			if want := strings.ReplaceAll(plain.tree("home")[name], plain.dir, h.dir); text != want {
+				t.Errorf("%s: %s is\n%s\nnot\n%s", tool, name, text, want)
+			}
+		}
+		h.uninstall(Request{Tool: tool})
+		h.same(tool, before, h.tree("home"))
+	}
+}
+
+// A hook of a plugin reads its input to the end, also where there is no atm.
+func TestPluginHookWithoutAtm(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	sh, err := exec.LookPath("sh")
 	must(t, err)
-	damaged("each event starts atm twice")
-	h.uninstall(Request{Tool: "claude"})
-	damaged("")
-	t.Setenv("PATH", h.at("nothing"))
-	damaged("which runs the atm on PATH")
+	cat, err := exec.LookPath("cat")
+	must(t, err)
+	h := newSetup(t)
+	must(t, os.Mkdir(h.at("alone"), 0o700))
+	must(t, os.Symlink(cat, h.at("alone/cat")))
+	cmd := exec.Command(sh, "-c", pluginHook+"claude")
+	cmd.Env = []string{"PATH=" + h.at("alone")}
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	if _, err := in.Write(make([]byte, 1<<20)); err != nil {
+		t.Error(err)
+	}
+	must(t, in.Close())
+	must(t, cmd.Wait())
 }
 
 // A change by another program in the meantime is not overwritten.

@@ -110,16 +110,22 @@ func remove(root *hujson.Value, pointer string) {
 	}
 }
 
-// jsonFile is the edit of a JSON file that gets hooks and settings. A file that its tool does not take as it is gets none,
-// but loses them all the same.
-func jsonFile(path, tool string, d *agents.Dialect, hooks hookSet, settings []agents.Setting) edit {
-	return edit{path: path, apply: func(f *file, isRemoval bool) error {
+// jsonFile is the edit of a JSON file that gets hooks, unless the tool's plugin has them, and settings. A file that its tool
+// does not take as it is gets none, but loses them all the same.
+func jsonFile(path, tool string, d *agents.Dialect, hooks hookSet, hasPlugin bool, settings []agents.Setting) edit {
+	return edit{path: path, isPlugins: hasPlugin && len(settings) == 0, apply: func(f *file, isRemoval bool) error {
 		root, err := parseJSON(f.after)
 		if err != nil {
 			return fmt.Errorf("cannot parse %s (left unchanged): %w", f.path, err)
 		}
 		before, all := root.Clone(), append(hooks.settings(), settings...)
 		hooks.removeFrom(root)
+		if hasPlugin && !isRemoval {
+			f.removeSettings(root, hooks.settings())
+			if all = settings; compact(root) != compact(&before) {
+				f.addChange("the plugin has the hooks")
+			}
+		}
 		if isRemoval {
 			f.removeSettings(root, all)
 		} else if err := f.addSettings(root, all); err != nil {
@@ -140,12 +146,7 @@ func jsonFile(path, tool string, d *agents.Dialect, hooks hookSet, settings []ag
 }
 
 func (f *file) addSettings(root *hujson.Value, settings []agents.Setting) error {
-	original, _ := f.recorded()
 	for _, s := range settings {
-		pointer := strings.TrimSuffix(s.Pointer, "/-")
-		if i := index(root.Find(pointer), s.Replaces); i >= 0 && index(original.Find(pointer), s.Replaces) < 0 {
-			remove(root, fmt.Sprintf("%s/%d", pointer, i))
-		}
 		if isIn(s, root) {
 			continue
 		}

@@ -17,6 +17,9 @@ const (
 	pluginDescription = "Mail between the coding agents and people of a project: it arrives by itself, and everybody sees who is busy and who waits."
 )
 
+// pluginHook runs the atm on PATH. Without one the input is read all the same: to some programs a closed pipe is a failure.
+const pluginHook = "command -v atm >/dev/null || exec cat >/dev/null; exec atm hook "
+
 // PluginFiles returns the marketplaces and the plugins, by their paths in a repository. verbs are examples of commands
 // and what they do.
 func PluginFiles(verbs [][2]string) map[string]string {
@@ -25,7 +28,7 @@ func PluginFiles(verbs [][2]string) map[string]string {
 		if v.Configuration == nil || v.Plugin == nil {
 			continue
 		}
-		h := hookSet{v.Hooks, v.Name, "command -v atm >/dev/null || exit 0; atm hook " + v.Name} // the atm on PATH
+		h := hookSet{v.Hooks, v.Name, pluginHook + v.Name}
 		maps.Copy(files, v.Plugin.Files(&agents.PluginParts{
 			Version: PluginVersion, Home: pluginHome, Description: pluginDescription,
 			Manifest: agents.Object{

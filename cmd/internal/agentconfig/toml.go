@@ -13,13 +13,11 @@ import (
 	"github.com/agentteammail/atm/internal/agents"
 )
 
-type tomlKey struct{ agents.Key }
-
 // tomlFile is the edit of a TOML file that gets keys, in lines that end in atm's mark: right behind the header of the
 // key's table, or with a header of atm's own at the end. No library edits TOML and keeps its comments. A key that fits
 // in neither way becomes a note; for a server, which has nothing else to install, that is an error.
 func tomlFile(path, tool string, isServer bool, keys []agents.Key) edit {
-	return edit{path, isServer, func(f *file, isRemoval bool) error {
+	return edit{path: path, isServer: isServer, apply: func(f *file, isRemoval bool) error {
 		mark := " " + mark(tool, isServer)
 		server := ""
 		if isServer && isRemoval {
@@ -36,18 +34,17 @@ func tomlFile(path, tool string, isServer bool, keys []agents.Key) edit {
 			return nil
 		}
 		var changes []string
-		for _, key := range keys {
-			k := tomlKey{key}
-			if k.Want == "" || k.isIn(doc) {
+		for _, k := range keys {
+			if k.Want == "" || isKeyIn(doc, k) {
 				continue
 			}
-			if list, _ := k.tableIn(was)[k.Name].([]any); list != nil { // our line has the roots of other repositories
+			if list, _ := table(was, k.Table)[k.Name].([]any); list != nil { // our line has the roots of other repositories
 				if !slices.Contains(list, any(k.Want)) {
 					list = append(list, k.Want)
 				}
 				k.Value = agents.Quoted(list)
 			}
-			if more := k.addTo(text, mark); more != "" {
+			if more := withKey(text, mark, k); more != "" {
 				text, changes = more, append(changes, k.Change)
 				continue
 			}
@@ -65,8 +62,8 @@ func tomlFile(path, tool string, isServer bool, keys []agents.Key) edit {
 	}}
 }
 
-// addTo returns the text with the key added, "" if that is not possible.
-func (k tomlKey) addTo(text, mark string) string {
+// withKey returns the text with the key added, "" if that is not possible.
+func withKey(text, mark string, k agents.Key) string {
 	before, lines, after := endLine(text), k.Name+" = "+k.Value+"\n", ""
 	header := regexp.MustCompile(`(?m)^\[` + regexp.QuoteMeta(k.Table) + `\][ \t]*(#.*)?\r?\n`)
 	if at := header.FindStringIndex(before); at != nil {
@@ -75,7 +72,7 @@ func (k tomlKey) addTo(text, mark string) string {
 		lines = "[" + k.Table + "]\n" + lines
 	}
 	text = before + strings.ReplaceAll(lines, "\n", mark+"\n") + after
-	if doc, err := parseTOML(text); err != nil || !k.isIn(doc) {
+	if doc, err := parseTOML(text); err != nil || !isKeyIn(doc, k) {
 		return ""
 	}
 	return text
@@ -117,16 +114,16 @@ func parseTOML(text string) (doc map[string]any, err error) {
 	return doc, err
 }
 
-// tableIn returns the key's table, nil if the document has none.
-func (k tomlKey) tableIn(doc map[string]any) map[string]any {
-	for _, name := range strings.Split(k.Table, ".") {
+// table returns the table of that name, nil if the document has none.
+func table(doc map[string]any, name string) map[string]any {
+	for _, name := range strings.Split(name, ".") {
 		doc, _ = doc[name].(map[string]any)
 	}
 	return doc
 }
 
-func (k tomlKey) isIn(doc map[string]any) bool {
-	value := k.tableIn(doc)[k.Name]
+func isKeyIn(doc map[string]any, k agents.Key) bool {
+	value := table(doc, k.Table)[k.Name]
 	list, _ := value.([]any)
 	return value == any(k.Want) || slices.Contains(list, any(k.Want))
 }

@@ -14,20 +14,20 @@ import (
 //
 // Sources: https://code.claude.com/docs/en/mcp, …/plugins-reference; the plugin was tried with 2.1.332.
 var configuration = &agents.Configuration{
-	Files: plan, Obstacle: obstacle, IsSandboxed: true, TakesClaims: true, TakesAccept: true,
+	Files: plan, Obstacle: obstacle, IsSandboxed: true, TakesClaims: true, TakesAccept: true, Shared: ".claude/settings.json",
 	Hooks: agents.HookSet{
 		Events: events, Timeout: 10, Waiting: []string{"PermissionRequest", "FileChanged"}, More: map[string]string{"FileChanged": wake},
-		Waking: map[string]string{"SessionStart": wake},
+		Waking: map[string]string{"SessionStart": wake}, IsOnce: true,
 	},
 	MCP: agents.MCPServer{
 		Place:  agents.Place{Variable: "CLAUDE_CONFIG_DIR", User: ".claude.json", Local: ".mcp.json"},
-		Format: &agents.Dialect{Mark: true}, At: "/mcpServers/atm", Entry: `{"type": "stdio", "command": $PROGRAM, "args": $ARGS}`,
+		Format: form, At: "/mcpServers/atm", Entry: `{"type": "stdio", "command": $PROGRAM, "args": $ARGS}`,
 		Note: `claude asks before each use of atm's tools until you allow "mcp__atm"`,
 	},
 	Plugin: &agents.Plugin{
 		Add:    [][]string{{"claude", "plugin", "marketplace", "add", "$DIR"}, {"claude", "plugin", "install", "atm@atm"}},
 		Remove: [][]string{{"claude", "plugin", "uninstall", "atm@atm"}, {"claude", "plugin", "marketplace", "remove", "atm"}},
-		Files:  pluginFiles, SwitchedIn: userSettings, Switch: "/enabledPlugins/atm@atm",
+		Files:  pluginFiles, SwitchedIn: userSettings, Switch: "/enabledPlugins/atm@atm", On: "true",
 	},
 	Bring: bring,
 	IsBrought: func(file string, _ func(string) string, arguments func() []string) bool {
@@ -35,23 +35,9 @@ var configuration = &agents.Configuration{
 	},
 }
 
-var userSettings = agents.Place{Variable: "CLAUDE_CONFIG_DIR", Home: ".claude", User: "settings.json"}
+var form = &agents.Dialect{Mark: true}
 
-// settingsForm has the parts of settings.json whose form atm knows. One malformed group of hooks, whoever wrote it, and none
-// of the hooks run.
-var settingsForm = &agents.Dialect{Mark: true, NeedsHooks: true, Schema: func() any {
-	return &struct {
-		Hooks       map[string]any `json:"hooks"`
-		Permissions struct {
-			Allow []any `json:"allow"`
-			Deny  []any `json:"deny"`
-			Ask   []any `json:"ask"`
-		} `json:"permissions"`
-		Env             map[string]any `json:"env"`
-		Model           string         `json:"model"`
-		DisableAllHooks bool           `json:"disableAllHooks"`
-	}{}
-}}
+var userSettings = agents.Place{Variable: "CLAUDE_CONFIG_DIR", Home: ".claude", User: "settings.json"}
 
 // events are the hooks of Claude Code that parse understands.
 var events = []string{
@@ -73,11 +59,10 @@ const wake = `, "asyncRewake": true, "rewakeSummary": "atm: new mail", "rewakeMe
 func plan(in *agents.Install) (files []agents.File, notes []string) {
 	place := userSettings
 	place.Local = ".claude/settings.local.json"
-	allow := func(rule, old string) agents.Setting {
-		return agents.Setting{Pointer: "/permissions/allow/-", Value: agents.Quoted(rule), Change: agents.Allowed(policy.Unasked), Replaces: old}
-	}
-	settings := agents.Each(agents.Verbs, func(verb string) agents.Setting { return allow("Bash(atm "+verb+":*)", "") })
-	settings = append(settings, agents.Each(agents.Looks, func(look string) agents.Setting { return allow("Bash(atm "+look+")", `"Bash(atm team:*)"`) })...)
+	words := append(agents.Each(agents.Verbs, func(verb string) string { return verb + ":*" }), agents.Looks...)
+	settings := agents.Each(words, func(word string) agents.Setting {
+		return agents.Setting{Pointer: "/permissions/allow/-", Value: agents.Quoted("Bash(atm " + word + ")"), Change: agents.Allowed(policy.Unasked)}
+	})
 	settings = append(settings, in.WritableRoot("/sandbox/filesystem/allowWrite/-"),
 		agents.Setting{Pointer: "/env/ATM_AGENT", Value: agents.Quoted(in.Agent), Change: "ATM_AGENT is " + in.Agent + " here"})
 	if in.Claims || in.IsRemoval {
@@ -89,7 +74,7 @@ func plan(in *agents.Install) (files []agents.File, notes []string) {
 			Change: "takes messages of other programs of yours without asking, also in bypass mode",
 		})
 	}
-	return []agents.File{{Path: in.Path(place), Format: settingsForm, HasHooks: true, Settings: settings}}, nil
+	return []agents.File{{Path: in.Path(place), Format: form, HasHooks: true, Settings: settings}}, nil
 }
 
 // Managed is the directory with the settings that an administrator writes; "": none is known for this system.

@@ -26,7 +26,7 @@ var configuration = &agents.Configuration{
 	Plugin: &agents.Plugin{
 		Add:    [][]string{{"codex", "plugin", "marketplace", "add", "$DIR"}, {"codex", "plugin", "add", "atm@atm"}},
 		Remove: [][]string{{"codex", "plugin", "remove", "atm@atm"}, {"codex", "plugin", "marketplace", "remove", "atm"}},
-		Files:  pluginFiles,
+		Files:  pluginFiles, SwitchedIn: agents.Place{Variable: "CODEX_HOME", Home: ".codex", User: "config.toml"}, Switch: "/plugins/atm@atm/enabled", On: "true",
 	},
 }
 
@@ -34,14 +34,6 @@ var (
 	home            = agents.Place{Variable: "CODEX_HOME", Home: ".codex", Local: ".codex"}
 	serverVariables = []string{"ATM_AGENT", "ATM_ROOT", "ATM_TEAM", "ATM_RUN", "XDG_STATE_HOME"}
 )
-
-// hooksForm is the form of hooks.json. One malformed group of hooks, whoever wrote it, and none of the hooks run.
-var hooksForm = &agents.Dialect{IsClosed: true, Lists: events, Schema: func() any {
-	return &struct {
-		Hooks       map[string]any `json:"hooks"`
-		Description string         `json:"description"`
-	}{}
-}}
 
 var events = []string{
 	"SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact",
@@ -70,7 +62,7 @@ func plan(in *agents.Install) (files []agents.File, notes []string) {
 		"    decision = \"allow\",\n    match = [\"atm send bob hello\", \"atm read\"],\n" +
 		"    not_match = [\"atm\", \"atm stop bob\", \"atm run bob\", \"atm sendx bob\", \"atm team add bob\"],\n)\n"
 	return []agents.File{
-		{Path: filepath.Join(dir, "hooks.json"), Format: hooksForm, HasHooks: true, NamesAgent: true},
+		{Path: filepath.Join(dir, "hooks.json"), Format: &agents.Dialect{}, HasHooks: true, NamesAgent: true},
 		{Path: filepath.Join(dir, "rules", "atm.rules"), Comment: "#", Body: rules, Change: agents.Allowed(agents.Verbs)},
 		{Path: filepath.Join(dir, "config.toml"), Keys: []agents.Key{
 			{Table: "sandbox_workspace_write", Name: "writable_roots", Want: in.Root, Value: "[" + agents.Quoted(in.Root) + "]", Change: "writable in the sandbox: " + in.Root},

@@ -19,7 +19,7 @@ import (
 // Sources: docs/tools/mcp-server.md and docs/extensions/reference.md in the package of 0.61.0; tried with it.
 var configuration = &agents.Configuration{
 	Files: plan, Obstacle: obstacle, IsSandboxed: true,
-	Hooks: agents.HookSet{Events: events, Timeout: 10_000},
+	Hooks: agents.HookSet{Events: events, Timeout: 10_000, IsOnce: true},
 	MCP: agents.MCPServer{
 		Place:  agents.Place{Variable: "GEMINI_CLI_HOME", User: ".gemini/settings.json", Local: ".gemini/settings.json"},
 		Format: form, At: "/mcpServers/atm", Entry: `{"command": $PROGRAM, "args": $ARGS}`,
@@ -28,7 +28,7 @@ var configuration = &agents.Configuration{
 		Add:    [][]string{{"gemini", "extensions", "install", "$DIR/plugins/gemini"}},
 		Remove: [][]string{{"gemini", "extensions", "uninstall", "atm"}},
 		Asks:   true, // whether to trust the directory, and the extension
-		Files:  pluginFiles,
+		Files:  pluginFiles, SwitchedIn: agents.Place{Variable: "GEMINI_CLI_HOME", User: ".gemini/extensions/atm/gemini-extension.json"}, Switch: "/name", On: "atm",
 	},
 	Bring:     bring,
 	IsBrought: func(file string, getenv func(string) string, _ func() []string) bool { return getenv(defaults) == file },

@@ -59,6 +59,16 @@ func checkHooks(program *cli.App, installer agentconfig.Installer) (checks []doc
 				Fix: "atm install " + tool + " --plugin",
 			})
 		}
+		if callers := installer.Callers(tool); len(callers) > 1 {
+			fix := "leave one: atm uninstall " + tool + " [--local]"
+			if installer.HasPlugin(tool) {
+				fix = "atm install " + tool + " --plugin"
+			}
+			checks = append(checks, doctor.Check{
+				Code: "hooks." + tool, Severity: "warning", Fix: fix,
+				Message: "each event of " + tool + " starts atm more than once, by " + app.Join(callers),
+			})
+		}
 		for _, flag := range []string{"", " --local"} {
 			damage, byHand, err := installer.Damage(tool, flag != "")
 			if err == nil && damage != "" {

@@ -90,27 +90,34 @@ func install(c *cli.Context) error {
 	}
 	do := installer.Install
 	plugin := pluginOf(installer, r.Tool)
-	hasPlugin := !r.Local && plugin.isInstalled()
+	hasPlugin := !r.Local && plugin.isWritten()
 	switch {
 	case !installs:
 		do = installer.Uninstall
-	case hasPlugin && !r.Plugin && !r.DryRun:
+	case installer.HasPlugin(r.Tool) && !r.Local && !r.Plugin && !r.DryRun:
 		return failure.Failed("%s has atm's plugin, and with it atm's hooks", r.Tool).WithHint("atm install %s --plugin, or atm uninstall %[1]s before", r.Tool)
 	}
-	var failed error                         // of the tool; the files are changed all the same
-	if !installs && hasPlugin && !r.DryRun { // before the files, which the tool changes as well
-		failed = plugin.remove(c)
+	dry := r
+	dry.DryRun = true
+	report, err := do(dry)
+	var failed error // of the tool, which gives the plugin back; the files are changed all the same
+	if !r.DryRun && err == nil {
+		// The tool is first: it changes the files as well, and the hooks stay until it has the plugin.
+		if !installs && hasPlugin {
+			failed = plugin.remove(c)
+		} else if r.Plugin {
+			if err := plugin.add(c); err != nil {
+				return err
+			}
+		}
+		report, err = do(r)
 	}
-	report, err := do(r)
 	if errors.Is(err, agentconfig.ErrTracked) {
 		return failure.Failed("%w", err).WithHint("atm install changes no file that others share: try with --local, or without")
 	} else if errors.Is(err, agentconfig.ErrLeadsOut) {
 		return failure.Failed("%w", err).WithHint("make a directory of it, or leave out --local")
 	} else if err != nil {
 		return failure.Failed("%w", err).WithHint("fix it, then try again: %s %s%s --dry-run", p.Verb, r.Tool, flagsOf(r))
-	}
-	if r.Plugin && !r.DryRun {
-		failed = plugin.add(c)
 	}
 	if installs && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
 		p.Warn("an agent needs a name: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)

@@ -3,6 +3,7 @@ package setup
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,13 +30,13 @@ func pluginOf(installer agentconfig.Installer, tool string) plugin {
 func (p plugin) isOld(program *cli.App) bool {
 	for path, text := range PluginFiles(program) {
 		if there, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(path))); err != nil || string(there) != text {
-			return p.isInstalled()
+			return p.isWritten()
 		}
 	}
 	return false
 }
 
-func (p plugin) isInstalled() bool {
+func (p plugin) isWritten() bool {
 	_, err := os.Stat(p.dir)
 	return err == nil
 }
@@ -76,21 +77,33 @@ func (p plugin) commands(adds bool) (lines [][]string) {
 	return lines
 }
 
-// add has the tool take the plugin. The person answers what the tool asks, and the tool's own words are shown; see canAsk.
+// add has the tool take the plugin, or leaves what was. The person answers what the tool asks, and the tool's own words are
+// shown; see canAsk.
 func (p plugin) add(c *cli.Context) error {
-	if err := p.write(c.App); err != nil {
-		return err
+	isNew := !p.isWritten()
+	err := p.write(c.App)
+	if err == nil {
+		_, err = runEach(c, p.commands(true))
 	}
-	return runEach(c, p.commands(true))
+	if err != nil && isNew {
+		for _, line := range p.commands(false) { // the marketplace is there before the plugin
+			exec.CommandContext(c.Context, line[0], line[1:]...).Run()
+		}
+		err = errors.Join(err, os.RemoveAll(p.dir))
+	}
+	if err != nil {
+		return failure.Failed("%w: nothing was changed", err).WithHint("without the plugin: atm install %s", p.tool)
+	}
+	return nil
 }
 
-// remove has the tool give the plugin back, if it has one. The marketplace goes in any case: the person may have had the
-// tool forget it before.
+// remove has the tool give the plugin back. The marketplace goes in any case: the person may have had the tool forget it before.
 func (p plugin) remove(c *cli.Context) error {
-	if !p.isInstalled() {
-		return nil
+	left, err := runEach(c, p.commands(false))
+	if err != nil {
+		err = failure.Failed("%w", err).WithHint("%s", shellLines(left))
 	}
-	return errors.Join(runEach(c, p.commands(false)), os.RemoveAll(p.dir))
+	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
 // canAsk reports whether a person sees what a program asks, and can answer it.
@@ -98,9 +111,9 @@ func canAsk(c *cli.Context) bool {
 	return output.IsTerminal(c.App.Reader) && output.IsTerminal(c.App.ErrWriter)
 }
 
-// runEach runs commands up to the first that fails. If nobody can answer what they ask, they find the end of their input
-// in place of the answer.
-func runEach(c *cli.Context, lines [][]string) error {
+// runEach runs commands up to the first that fails, and returns those that are left. If nobody can answer what they ask, they
+// find the end of their input in place of the answer.
+func runEach(c *cli.Context, lines [][]string) (left [][]string, err error) {
 	for i, line := range lines {
 		cmd := exec.CommandContext(c.Context, line[0], line[1:]...)
 		cmd.Stdout, cmd.Stderr = c.App.ErrWriter, c.App.ErrWriter
@@ -108,10 +121,10 @@ func runEach(c *cli.Context, lines [][]string) error {
 			cmd.Stdin = c.App.Reader
 		}
 		if err := cmd.Run(); err != nil {
-			return failure.Failed("%s: %w", policy.QuoteAll(line), err).WithHint("%s", shellLines(lines[i:]))
+			return lines[i:], fmt.Errorf("%s: %w", policy.QuoteAll(line), err)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func shellLines(lines [][]string) string {
