@@ -115,9 +115,8 @@ type Key struct {
 // not start. All of them take the last of two members with one name, or none; atm takes neither. What else they refuse they
 // tell their person when they start.
 type Dialect struct {
-	Mark           bool // a byte-order mark
-	Comments       bool
-	TrailingCommas bool
+	Mark     bool // a byte-order mark
+	Comments bool // and commas behind the last element
 }
 
 // A HookSet is the hooks of a program whose configuration has the shape of Claude Code's:

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/tailscale/hujson"
 
 	"github.com/agentteammail/atm/internal/agents"
 )
@@ -21,10 +20,8 @@ func fault(d *agents.Dialect, f *file) error {
 	if err != nil {
 		return err
 	}
-	if d.TrailingCommas {
+	if d.Comments {
 		doc.Standardize()
-	} else if d.Comments {
-		blankComments(doc)
 	}
 	text := doc.Pack()
 	var anything jsontext.Value
@@ -42,25 +39,4 @@ func fault(d *agents.Dialect, f *file) error {
 		what = "a comma behind the last element"
 	}
 	return fmt.Errorf("line %d, %s", 1+strings.Count(string(before), "\n"), what)
-}
-
-// blankComments replaces the comments by spaces.
-func blankComments(root *hujson.Value) {
-	blank := func(extra hujson.Extra) {
-		for i, b := range extra {
-			if !strings.ContainsRune(" \t\r\n", rune(b)) {
-				extra[i] = ' '
-			}
-		}
-	}
-	for v := range root.All() {
-		blank(v.BeforeExtra)
-		blank(v.AfterExtra)
-		switch c := v.Value.(type) {
-		case *hujson.Object:
-			blank(c.AfterExtra)
-		case *hujson.Array:
-			blank(c.AfterExtra)
-		}
-	}
 }

@@ -20,7 +20,7 @@ func TestDialects(t *testing.T) {
 		{"plain", in(hook), "", "", ""},
 		{"byte-order mark", "\ufeff" + in(hook), "", "a byte-order mark", "a byte-order mark"},
 		{"comment", "{\n// mine\n}", "line 2, a comment", "line 2, a comment", ""},
-		{"comma behind the last", "{\"hooks\": {},\n}", "line 2, a comma", "line 2, a comma", "line 2, a comma"},
+		{"comma behind the last", "{\"hooks\": {},\n}", "line 2, a comma", "line 2, a comma", ""},
 		{"a name twice", "{\"hooks\": {},\n\"hooks\": {}}", `line 2, "hooks" for the second time`, `"hooks" for the second time`, `"hooks" for the second time`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

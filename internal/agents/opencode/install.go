@@ -21,7 +21,7 @@ var configuration = &agents.Configuration{
 	Files: plan,
 	MCP: agents.MCPServer{
 		Place:  agents.Place{Variable: "XDG_CONFIG_HOME", Home: ".config", User: "opencode/opencode.json", Local: "opencode.json"},
-		Format: &agents.Dialect{Mark: true, Comments: true, TrailingCommas: true}, At: "/mcp/atm", Entry: `{"type": "local", "command": $COMMAND}`,
+		Format: &agents.Dialect{Mark: true, Comments: true}, At: "/mcp/atm", Entry: `{"type": "local", "command": $COMMAND}`,
 	},
 	Bring:     bring,
 	IsBrought: func(file string, _ func(string) string, _ func() []string) bool { return filepath.Ext(file) == ".js" },

@@ -59,20 +59,24 @@ func checkHooks(program *cli.App, installer agentconfig.Installer) (checks []doc
 				Fix: "atm install " + tool + " --plugin",
 			})
 		}
+		again, fix := "atm install "+tool, "leave one: atm uninstall "+tool+" [--local]"
+		if installer.HasPlugin(tool) {
+			again += " --plugin"
+			fix = again
+		}
 		if callers := installer.Callers(tool); len(callers) > 1 {
-			fix := "leave one: atm uninstall " + tool + " [--local]"
-			if installer.HasPlugin(tool) {
-				fix = "atm install " + tool + " --plugin"
-			}
 			checks = append(checks, doctor.Check{
 				Code: "hooks." + tool, Severity: "warning", Fix: fix,
 				Message: "each event of " + tool + " starts atm more than once, by " + app.Join(callers),
 			})
 		}
-		for _, flag := range []string{"", " --local"} {
-			damage, byHand, err := installer.Damage(tool, flag != "")
+		for _, local := range []bool{false, true} {
+			damage, byHand, err := installer.Damage(tool, local)
 			if err == nil && damage != "" {
-				fix := "atm install " + tool + flag
+				fix := again
+				if local {
+					fix = "atm install " + tool + " --local"
+				}
 				if byHand {
 					fix = "change that, then: " + fix
 				}
