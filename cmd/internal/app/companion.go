@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
@@ -24,13 +25,13 @@ func Companion(name string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// followerVariables are what atm-codex gets of the environment of the program that it follows. It gets nothing of whoever
+// followerVariables are what the follower gets of the environment of the program that it follows. It gets nothing of whoever
 // starts it, which may be another agent.
 var followerVariables = []string{"HOME", "PATH", "TMPDIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"}
 
-// startFollower starts the program that gives mail to a thread of Codex. It outlives this one.
+// startFollower starts the program that gives mail to a thread. It outlives this one.
 func startFollower(t *teamdir.Team, name wire.Name, p teamdir.Program) error {
-	program, err := Companion("atm-codex")
+	program, err := Companion(all.Follower())
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,14 @@ func (w threadWay) Put(ctx context.Context, t delivery.Text) error {
 	return err
 }
 
-func (w threadWay) Has(ctx context.Context, id wire.ID) (bool, error) { return w.f.isInside(ctx, id) }
+// Has also settles the message, if the agent has it.
+func (w threadWay) Has(ctx context.Context, id wire.ID) (bool, error) {
+	has, err := w.Way.Has(ctx, id)
+	if has {
+		err = w.f.reread(ctx)
+	}
+	return has, err
+}
 
 // give puts mail into the thread, by its queue or into a turn.
 func (f *follower) give(ctx context.Context, turn string, matches func(*maildir.Item) bool) (again time.Duration, err error) {

@@ -3,14 +3,12 @@ package follow
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer/ask"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -36,33 +34,13 @@ func (q *questions) end() {
 	q.waiting.Wait()
 }
 
-// yesOrNo are the answers that every approval takes.
-var yesOrNo = []ask.Option{
-	{ID: appserver.Accept, Label: "Yes, proceed", Kind: "allow_once"},
-	{ID: appserver.Decline, Label: "No, and go on without it", Kind: "reject_once"},
-}
-
 // ask offers a question of the thread to whoever may answer it. The terminal shows it as well, and the first answer counts.
 func (f *follower) ask(ctx context.Context, e appserver.Event) {
 	if f.questions.open[e.Request] != nil {
 		return
 	}
-	a := e.Approval()
-	q := question.Question{
-		Question: ask.Question{
-			ID: wire.Clip(strings.TrimSpace(a.Item+" "+a.ID), 80), Tool: "Edit", Prompt: strings.TrimSpace("change files " + a.GrantRoot), Options: yesOrNo,
-		},
-		Event: wire.Event{Session: f.thread, TurnID: e.TurnID},
-	}
-	if e.Method == appserver.ApproveCommand {
-		line, isAll := a.Line()
-		if q.Tool, q.Prompt = "Bash", line; isAll {
-			q.Rule = &policy.Request{Tool: "Bash", Command: true, Input: line}
-		}
-		if a.AsksMore() {
-			q.Prompt += " (and asks for more: see its terminal)"
-		}
-	}
+	q := question.Question{Event: wire.Event{Session: f.thread, TurnID: e.TurnID}}
+	q.Question, q.Rule = e.Question()
 	asking, cancel := context.WithCancel(ctx)
 	if f.questions.open == nil {
 		f.questions.open = map[string]context.CancelFunc{}

@@ -3,7 +3,6 @@ package follow
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/internal/agents/codex/appserver"
@@ -11,16 +10,19 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// queue returns the messages of ours that wait in the server's queue.
-func (f *follower) queue(ctx context.Context) (map[wire.ID]bool, error) {
-	all, err := f.client.QueueList(ctx, f.thread)
-	inside := map[wire.ID]bool{}
-	for _, q := range all {
+// reread finds out what the server has of ours, and settles what the agent has.
+func (f *follower) reread(ctx context.Context) error {
+	queued, err := f.client.QueueList(ctx, f.thread) // first: what leaves it meanwhile is among the items
+	if err != nil {
+		return err
+	}
+	f.inside = map[wire.ID]bool{}
+	for _, q := range queued {
 		if f.isMail(q.ClientID) {
-			inside[wire.ID(q.ClientID)] = true
+			f.inside[wire.ID(q.ClientID)] = true
 		}
 	}
-	return inside, err
+	return f.settle(ctx, "")
 }
 
 // isMail reports whether an id that the server has is of a message to the member. Codex has ids of that form as well, for
@@ -74,20 +76,4 @@ func (f *follower) settleItems(ctx context.Context, turn string, items []appserv
 		f.log.Error("noting what the agent has read", "err", err)
 	}
 	return nil
-}
-
-// isInside reports whether the server has the message, and settles it if the agent has it.
-func (f *follower) isInside(ctx context.Context, id wire.ID) (is bool, err error) {
-	if f.inside, err = f.queue(ctx); err != nil { // first: what leaves it meanwhile is among the items
-		return false, err
-	}
-	items, err := f.client.Items(ctx, f.thread, maxItems)
-	if err = ignoreRefusal(err); err != nil {
-		return false, err
-	}
-	if slices.ContainsFunc(items, func(i appserver.Item) bool { return i.ClientID == string(id) }) {
-		return true, f.settleItems(ctx, "", items)
-	}
-	_, isQueued := f.inside[id]
-	return isQueued, nil
 }

@@ -28,10 +28,7 @@ func (f *follower) recover(ctx context.Context) error {
 		return err
 	}
 	f.status = thread.Status
-	if f.inside, err = f.queue(ctx); err != nil { // first: what leaves it meanwhile is among the items
-		return err
-	}
-	if err := f.settle(ctx, ""); err != nil {
+	if err := f.reread(ctx); err != nil {
 		return err
 	}
 	if thread.Status.IsIdle() { // it may have failed before anybody listened

@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/wire"
 )
 
-// followAgain is how long after atm-codex has ended it is started again.
+// followAgain is how long after the follower has ended it is started again.
 const followAgain = 2 * time.Second
 
-// follow has atm-codex give the mail to the conversation that a program's own server has, until ctx ends.
+// follow has a program give the mail to the conversation that a program's own server has, until ctx ends.
 func follow(ctx context.Context, team *teamdir.Team, name wire.Name, s ptyrun.Server) {
-	program, err := app.Companion("atm-codex")
+	program, err := app.Companion(all.Follower())
 	for err == nil && ctx.Err() == nil {
 		cmd := exec.CommandContext(ctx, program, "follow", string(name), "--server", s.Socket, "--program", strconv.Itoa(s.Program),
 			"--root", team.Root().Path, "--team", string(team.Name))

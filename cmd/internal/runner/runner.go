@@ -47,7 +47,7 @@ func Main(version string, words []string, std output.Streams) int {
 	var spec runspec.Spec
 	stdin := json.NewDecoder(std.In)
 	if err := stdin.Decode(&spec); err != nil || len(words) > 0 {
-		fmt.Fprintln(std.Err, "atm-runner: atm starts this program; to run an agent: atm run bob -- claude")
+		fmt.Fprintln(std.Err, "atm-runner: atm starts this program; to run an agent: atm run bob -- PROGRAM")
 		return failure.ExitUsage
 	}
 	debug.SetGCPercent(30) // measured: 22 MiB after a flood instead of 28

@@ -157,7 +157,7 @@ func (c *Client) initialize(ctx context.Context) error {
 		Experimental bool     `json:"experimentalApi"` // the queue is
 		NotWanted    []string `json:"optOutNotificationMethods"`
 	}
-	_, err := ask[struct{}](ctx, c, "initialize", "", struct {
+	_, err := get[struct{}](ctx, c, "initialize", "", struct {
 		Info         info         `json:"clientInfo"`
 		Capabilities capabilities `json:"capabilities"`
 	}{info{"atm", "atm", "1"}, capabilities{true, notWanted}})
@@ -269,8 +269,8 @@ type RefusedError struct{ Message string }
 
 func (e *RefusedError) Error() string { return "codex's server refuses: " + e.Message }
 
-// ask asks the server for something, and reads the answer. The thread is for the error.
-func ask[T any](ctx context.Context, c *Client, method, thread string, params any) (result T, err error) {
+// get asks the server for something, and reads the answer. The thread is for the error.
+func get[T any](ctx context.Context, c *Client, method, thread string, params any) (result T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	data, err := c.call(ctx, method, params)

@@ -5,6 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strings"
+
+	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
 )
 
 // What an Event may be; there are many more.
@@ -104,6 +109,31 @@ type Approval struct {
 
 // inShell matches a command that a shell runs, if it is quoted in the simplest way.
 var inShell = regexp.MustCompile(`^(?:/[\w./-]*/)?(?:ba|z)?sh -l?c (?:'([^']+)'|([\w./-]+))$`)
+
+// yesOrNo are the answers that every approval takes.
+var yesOrNo = []ask.Option{
+	{ID: Accept, Label: "Yes, proceed", Kind: "allow_once"},
+	{ID: Decline, Label: "No, and go on without it", Kind: "reject_once"},
+}
+
+// Question is what ApproveCommand and ApproveFileChange ask, and what rules may answer of it; nil: nothing.
+func (e Event) Question() (q ask.Question, rule *policy.Request) {
+	a := e.Approval()
+	q = ask.Question{
+		ID: wire.Clip(strings.TrimSpace(a.Item+" "+a.ID), 80), Tool: "Edit", Prompt: strings.TrimSpace("change files " + a.GrantRoot), Options: yesOrNo,
+	}
+	if e.Method != ApproveCommand {
+		return q, nil
+	}
+	line, isAll := a.Line()
+	if q.Tool, q.Prompt = "Bash", line; isAll {
+		rule = &policy.Request{Tool: "Bash", Command: true, Input: line}
+	}
+	if a.AsksMore() {
+		q.Prompt += " (and asks for more: see its terminal)"
+	}
+	return q, rule
+}
 
 // Line returns what the shell of a command runs, whole, and whether the approval is for that and no more. Else it returns
 // the command as it is.

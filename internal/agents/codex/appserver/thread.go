@@ -102,7 +102,7 @@ type withThread struct {
 // QueueAdd has a message begin a turn: at once, or when the running one is over. id names it in QueueList, and is the
 // ClientID of its Item when the agent gets it. The server takes the same id twice.
 func (c *Client) QueueAdd(ctx context.Context, thread, id, message string) (Queued, error) {
-	result, err := ask[struct {
+	result, err := get[struct {
 		Submission Queued `json:"queuedSubmission"`
 	}](ctx, c, "thread/queue/add", thread, withThread{Thread: thread, ClientID: id, Input: text(message)})
 	if err == nil && result.Submission.ID == "" { // it could not be taken back
@@ -118,7 +118,7 @@ func (c *Client) QueueList(ctx context.Context, thread string) (all []Queued, er
 
 // QueueDelete takes a message back that waits. It reports false if it waits no more. submission is its Queued.ID.
 func (c *Client) QueueDelete(ctx context.Context, thread, submission string) (deleted bool, err error) {
-	result, err := ask[struct {
+	result, err := get[struct {
 		Deleted bool `json:"deleted"`
 	}](ctx, c, "thread/queue/delete", thread, withThread{Thread: thread, Submission: submission})
 	return result.Deleted, err
@@ -126,7 +126,7 @@ func (c *Client) QueueDelete(ctx context.Context, thread, submission string) (de
 
 // Steer puts a message into a running turn, behind the running tool's result. It is refused if another turn runs, or none.
 func (c *Client) Steer(ctx context.Context, thread, turn, id, message string) error {
-	_, err := ask[struct{}](ctx, c, "turn/steer", thread, withThread{Thread: thread, Expected: turn, ClientID: id, Input: text(message)})
+	_, err := get[struct{}](ctx, c, "turn/steer", thread, withThread{Thread: thread, Expected: turn, ClientID: id, Input: text(message)})
 	return err
 }
 
@@ -165,7 +165,7 @@ var errNoThread = errors.New("codex's server has no conversation yet")
 
 // Read returns a thread, loaded or not.
 func (c *Client) Read(ctx context.Context, thread string) (Thread, error) {
-	result, err := ask[struct {
+	result, err := get[struct {
 		Thread Thread `json:"thread"`
 	}](ctx, c, "thread/read", thread, withThread{Thread: thread})
 	return result.Thread, err
@@ -174,7 +174,7 @@ func (c *Client) Read(ctx context.Context, thread string) (Thread, error) {
 // Resume has Events tell what happens in a thread, and of what it asks already. It loads a thread that is not loaded, and
 // is refused before the thread's first message. As long as a client listens, a thread stays loaded.
 func (c *Client) Resume(ctx context.Context, thread string) (Thread, error) {
-	result, err := ask[struct {
+	result, err := get[struct {
 		Thread Thread `json:"thread"`
 	}](ctx, c, "thread/resume", thread, withThread{Thread: thread, NoTurns: true})
 	return result.Thread, err
@@ -182,7 +182,7 @@ func (c *Client) Resume(ctx context.Context, thread string) (Thread, error) {
 
 // Unsubscribe ends what Resume began.
 func (c *Client) Unsubscribe(ctx context.Context, thread string) error {
-	_, err := ask[struct{}](ctx, c, "thread/unsubscribe", thread, withThread{Thread: thread})
+	_, err := get[struct{}](ctx, c, "thread/unsubscribe", thread, withThread{Thread: thread})
 	return err
 }
 
@@ -209,7 +209,7 @@ func list[T any](ctx context.Context, c *Client, method string, pages int, param
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for range pages {
-		page, err := ask[struct {
+		page, err := get[struct {
 			Data []T    `json:"data"`
 			Next string `json:"nextCursor"`
 		}](ctx, c, method, params.Thread, params)
