@@ -247,7 +247,7 @@ func TestPointerWithHooks(t *testing.T) {
 				return ok && asPointer != (program == "claude" && s.isPushed())
 			})
 			s.wait("the text at the model", func() bool {
-				return strings.Contains(said(), "  "+strings.ReplaceAll(body, "\n", "\n  "))
+				return strings.Contains(said(), strings.ReplaceAll(body, "\n", "\n  "))
 			})
 			s.wait("the message to be read", func() bool {
 				if s.has(id, "read") {

@@ -181,8 +181,8 @@ func (k *kit) command() []string {
 
 // exact is a text as who reads it understands it: the header says what is typed in another form for this program.
 func (k *kit) exact(text string) string {
-	if inPush.MatchString(text) { // as it is
-		return inPush.ReplaceAllString(text, "$1$2")
+	if inPush.MatchString(text) { // as it is, but for the first line, which stands in our header
+		return strings.Replace(inPush.ReplaceAllString(text, "$1$2"), "; text: ", "\n  ", 1)
 	}
 	text = strings.Replace(text, "\n"+letter.NotTyped+"\n"+letter.End, "\n"+letter.End, 1)
 	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}, "cline": {`\@\`, "@", `\/`, "/"}, "copilot": {`@\`, "@"}}

@@ -8,9 +8,11 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/delivery/waytest"
 )
 
@@ -59,6 +61,27 @@ func (p *pretended) set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
+}
+
+// The person sees the first line.
+func TestFirstLine(t *testing.T) {
+	p := &pretended{}
+	w := Way{inbox(t, p.serve, nil)}
+	for text, want := range map[string]string{
+		"[atm 9f3a1c from bob, now] answer: atm reply 9f3a1c \"…\"\n  Rebase,\n  please.\n[/atm]\n": "[atm 9f3a1c from bob, now] answer: atm reply 9f3a1c \"…\"; text: Rebase,\n  please.\n[/atm]\n",
+		"[atm 9f3a1c from bob, now, acks 123456]\n[/atm]\n":                                         "[atm 9f3a1c from bob, now, acks 123456]\n[/atm]\n",
+		"Rebase,\n  please.": "Rebase,\n  please.",
+	} {
+		p.set(func() { p.acted = nil })
+		if err := w.Put(t.Context(), delivery.Text{From: "bob", Body: text}); err != nil {
+			t.Fatal(err)
+		}
+		p.set(func() {
+			if len(p.acted) != 1 || !strings.Contains(p.acted[0], ">\n"+want+"\n<") {
+				t.Errorf("%q, not %q", p.acted, want)
+			}
+		})
+	}
 }
 
 func TestWay(t *testing.T) {
