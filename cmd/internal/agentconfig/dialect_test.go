@@ -115,7 +115,7 @@ func TestKilledInstall(t *testing.T) {
 	after := h.tree(".")
 	h.write("home/.claude/.settings.json.atm-install.tmp", "{\"hoo")
 	records, _ := filepath.Glob(h.at("state/install/*"))
-	half := filepath.Join(h.at("state/install"), halfWritten(filepath.Base(records[0])))
+	half := halfWritten(records[0])
 	must(t, os.WriteFile(half, nil, 0o600))
 	h.install(Request{Tool: "claude"})
 	h.same("install", after, h.tree("."))

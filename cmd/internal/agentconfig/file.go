@@ -2,7 +2,6 @@ package agentconfig
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -33,7 +32,6 @@ type file struct {
 	after  []byte // nil: there is to be none
 
 	recordPath string // "": there is no state directory
-	noted      []byte // the record's file as it was read; nil: there was none
 	isRecorded bool   // there is a record of an install, or is to be one once the file is saved
 	record     record
 	changes    []string // for the report
@@ -57,8 +55,8 @@ func (p *Installer) read(tool, path string) (f *file, err error) {
 	if p.State != "" {
 		name := fmt.Sprintf("%s.%.8x.json", tool, sha256.Sum256([]byte(f.real)))
 		f.recordPath = filepath.Join(p.State, "install", name)
-		f.noted, _ = durable.ReadRegular(f.recordPath, 8*maxFile)
-		f.isRecorded = json.Unmarshal(f.noted, &f.record) == nil
+		data, _ := durable.ReadRegular(f.recordPath, 8*maxFile)
+		f.isRecorded = json.Unmarshal(data, &f.record) == nil
 	}
 	f.before, f.mode, err = readFile(f.real)
 	if text, hasMark := bytes.CutPrefix(f.before, []byte(byteOrderMark)); hasMark {
@@ -133,62 +131,53 @@ func (f *file) uninstall(edits []edit) error {
 	return nil
 }
 
-// save writes or removes the file, if it is still as it was read. The record is written before the file and removed
-// after it, also if nothing of atm was left in the file: later additions by others are not atm's. After an error both are as
-// they were.
-func (f *file) save() error {
-	for _, path := range []string{f.real, f.recordPath} {
-		dir, name := filepath.Split(path)
-		os.Remove(filepath.Join(dir, halfWritten(name)))
-	}
-	if f.isChanged() {
-		now, _, err := readFile(f.real)
-		if err == nil && string(now) != f.mark+string(f.before) {
-			err = fmt.Errorf("another program changed %s at the same time: atm left it alone", f.path)
-		}
-		if err == nil && f.isRecorded {
-			data, _ := json.Marshal(f.record) // never fails
-			err = f.note(data)
-		}
-		if err == nil {
-			err = f.write(f.after)
-		}
-		if err != nil {
-			return errors.Join(err, f.note(f.noted))
-		}
-	}
-	if f.isRecorded {
+// stage writes what is to be in the file and its record beside them, if the file is still as it was read. What a killed
+// install has left there goes.
+func (f *file) stage() error {
+	f.unstage()
+	if !f.isChanged() {
 		return nil
 	}
-	return f.note(nil)
+	now, _, err := readFile(f.real)
+	if err == nil && string(now) != f.mark+string(f.before) {
+		err = fmt.Errorf("another program changed %s at the same time: atm left it alone", f.path)
+	}
+	if err == nil && f.isRecorded && f.recordPath != "" {
+		data, _ := json.Marshal(f.record) // never fails
+		err = writeBeside(f.recordPath, data, 0o600)
+	}
+	if err == nil && f.after != nil {
+		err = writeBeside(f.real, append([]byte(f.mark), f.after...), f.mode)
+	}
+	return err
 }
 
-// undo makes the file and its record as they were before save.
-func (f *file) undo() error {
-	var err error
+func (f *file) unstage() {
+	os.Remove(halfWritten(f.real))
+	if f.recordPath != "" {
+		os.Remove(halfWritten(f.recordPath))
+		os.Remove(filepath.Dir(f.recordPath)) // fails if a record is there
+	}
+}
+
+// commit puts in place what stage has written, or removes the file. The record is written before the file and removed
+// after it, also if nothing of atm was left in the file: later additions by others are not atm's.
+func (f *file) commit() (err error) {
 	if f.isChanged() {
-		err = f.write(f.before)
+		if f.isRecorded && f.recordPath != "" {
+			err = moveIn(f.recordPath)
+		}
+		if err == nil && f.after != nil {
+			err = moveIn(f.real)
+		} else if err == nil {
+			err = os.Remove(f.real)
+		}
 	}
-	return errors.Join(err, f.note(f.noted))
-}
-
-// write writes the file; nil removes it.
-func (f *file) write(text []byte) error {
-	if text == nil {
-		return os.Remove(f.real)
+	if err != nil || f.isRecorded {
+		return err
 	}
-	return replaceFile(f.real, append([]byte(f.mark), text...), f.mode)
-}
-
-// note writes the file of the record; nil removes it.
-func (f *file) note(data []byte) error {
-	if f.recordPath == "" {
-		return nil
-	} else if data != nil {
-		return replaceFile(f.recordPath, data, 0o600)
-	}
-	err := os.Remove(f.recordPath)
-	os.Remove(filepath.Dir(f.recordPath)) // fails if another record is there
+	err = os.Remove(f.recordPath)
+	f.unstage()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -216,9 +205,9 @@ func removeEmptyDirs(files []*file) {
 	}
 }
 
-// replaceFile writes a file.
-func replaceFile(path string, data []byte, mode fs.FileMode) error {
-	dir, name := filepath.Split(path)
+// writeBeside writes the new content of a file beside it.
+func writeBeside(path string, data []byte, mode fs.FileMode) error {
+	dir, name := filepath.Split(halfWritten(path))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -227,18 +216,32 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 		return err
 	}
 	defer root.Close()
-	if err = root.Create(halfWritten(name), data); err == nil {
-		err = os.Chmod(root.Join(halfWritten(name)), mode)
+	if err := root.Create(name, data); err != nil {
+		return err
 	}
-	if err == nil {
-		err = root.MoveOver(halfWritten(name), name)
-	}
-	return cmp.Or(err, root.Sync("."))
+	return os.Chmod(root.Join(name), mode)
 }
 
-// halfWritten is the name beside a file under which its new content is written. The next install for the file removes
+// moveIn puts what was written beside a file in its place.
+func moveIn(path string) error {
+	dir, name := filepath.Split(path)
+	root, err := durable.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.MoveOver(filepath.Base(halfWritten(path)), name); err != nil {
+		return err
+	}
+	return root.Sync(".")
+}
+
+// halfWritten is the path beside a file at which its new content is written. The next install for the file removes
 // what a killed one has left: they have a lock.
-func halfWritten(name string) string { return "." + name + ".atm-install.tmp" }
+func halfWritten(path string) string {
+	dir, name := filepath.Split(path)
+	return filepath.Join(dir, "."+name+".atm-install.tmp")
+}
 
 // maxFile is the most bytes of a file. Its record holds it twice, in base64.
 const maxFile = 16 << 20

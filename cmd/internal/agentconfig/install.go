@@ -12,8 +12,8 @@
 //   - Nothing is written that the tool would ignore: not into a file that it does not take as it is, and no hooks if a
 //     setting keeps it from running any.
 //   - Each file is replaced atomically; links are followed, though with Local none that leads out of the worktree; modes
-//     are kept. A file that another program changes meanwhile is left alone. After a write that failed all files are as
-//     they were; after one that was killed, running the same command again does the rest.
+//     are kept. A file that another program changes meanwhile is left alone. If one cannot be
+//     written, all stay as they are. After a kill, running the same command again does the rest.
 package agentconfig
 
 import (
@@ -196,7 +196,7 @@ func (p *Installer) onPath() string {
 	return ""
 }
 
-// editFiles edits all files in memory, then saves all of them, or none.
+// editFiles edits all files in memory, writes all of them beside what is there, and then puts them in place.
 func (p *Installer) editFiles(r Request) (*Report, error) {
 	top, err := p.top()
 	if err != nil {
@@ -237,13 +237,15 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 	if r.DryRun {
 		return report, nil
 	}
-	for i, f := range files {
-		if err = f.save(); err != nil { // then nothing was installed
-			for _, saved := range files[:i] {
-				err = errors.Join(err, saved.undo())
-			}
-			break
+	for i := 0; i < len(files) && err == nil; i++ {
+		err = files[i].stage()
+	}
+	for _, f := range files {
+		if err != nil {
+			f.unstage()
+			continue
 		}
+		err = f.commit()
 	}
 	removeEmptyDirs(files)
 	return report, err

@@ -507,7 +507,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	must(t, f.install(edits, edits))
 	h.write("home/.claude/settings.json", "{\"model\": \"x\"}\n")
 	before := h.tree("home/.claude")
-	if err := f.save(); err == nil || !strings.Contains(err.Error(), "another program changed ") {
+	if err := f.stage(); err == nil || !strings.Contains(err.Error(), "another program changed ") {
 		t.Errorf("got %v", err)
 	}
 	h.same("changed", before, h.tree("home/.claude"))
