@@ -196,6 +196,15 @@ func (p *Installer) onPath() string {
 	return ""
 }
 
+// obstacle says what keeps a program from running the hooks that are installed, "" if nothing is known to. isHere: only in
+// this project, while the hooks are the user's.
+func (p *Installer) obstacle(r Request, top string) (why string, isHere bool) {
+	if find := all.Find(r.Tool).Obstacle; find != nil {
+		return find(p.of(r, top), lookUp)
+	}
+	return "", false
+}
+
 // editFiles edits all files in memory, writes all of them beside what is there, and then puts them in place.
 func (p *Installer) editFiles(r Request) (*Report, error) {
 	top, err := p.top()

@@ -2,8 +2,10 @@ package agentconfig
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +25,21 @@ func parseJSON(data []byte) (*hujson.Value, error) {
 		err = errors.New("it is not an object")
 	}
 	return &root, err
+}
+
+// lookUp returns the value at a pointer in a JSON or TOML file as JSON, "" if it has none, and its line in a JSON file.
+func lookUp(path, pointer string) (value string, line int) {
+	data, _, _ := readFile(path)
+	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
+	if filepath.Ext(path) == ".toml" {
+		doc, _ := parseTOML(string(data))
+		data, _ = json.Marshal(doc)
+	}
+	root, err := parseJSON(data)
+	if v := root.Find(pointer); err == nil && v != nil {
+		return compact(v), 1 + bytes.Count(data[:v.StartOffset], []byte("\n"))
+	}
+	return "", 0
 }
 
 // splitPointer returns the pointer to the object or list around a value, and the value's name there.
