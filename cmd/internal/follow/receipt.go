@@ -35,12 +35,9 @@ func (f *follower) isMail(id string) bool {
 	return err == nil
 }
 
-// maxItems is how many of a thread's last items are looked through for messages of ours.
-const maxItems = 100
-
 // settle marks messages as read that the thread's items show.
 func (f *follower) settle(ctx context.Context, turn string) error {
-	items, err := f.client.Items(ctx, f.thread, maxItems)
+	items, err := f.client.Items(ctx, f.thread, appserver.MaxItems)
 	if appserver.IsRefusal(err) { // it has none yet
 		return nil
 	}

@@ -20,8 +20,8 @@ type Way struct {
 
 var _ delivery.Way = Way{}
 
-// maxItems is how many of a thread's last items are looked through for a message of ours.
-const maxItems = 100
+// MaxItems is how many of a thread's last items are looked through for a message of ours.
+const MaxItems = 100
 
 func (w Way) Look(ctx context.Context) error {
 	thread, err := w.Read(ctx, w.Thread)
@@ -49,7 +49,7 @@ func (w Way) Has(ctx context.Context, id wire.ID) (bool, error) {
 	if err != nil || slices.ContainsFunc(queued, func(q Queued) bool { return q.ClientID == string(id) }) {
 		return err == nil, err
 	}
-	items, err := w.Items(ctx, w.Thread, maxItems)
+	items, err := w.Items(ctx, w.Thread, MaxItems)
 	if IsRefusal(err) { // it has none yet
 		return false, nil
 	}
