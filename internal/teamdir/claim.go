@@ -57,9 +57,10 @@ type NewClaim struct {
 }
 
 // ClaimPaths claims files or directories for a member, or extends its claims. If another member has claimed one of them,
-// or something in one, none is claimed, and the error is a *ClaimedError.
+// or something in one, or a directory that has it, none is claimed, and the error is a *ClaimedError. With another error
+// those are claimed that it returns.
 func (t *Team) ClaimPaths(ctx context.Context, me wire.Name, paths []string, d time.Duration) (all []NewClaim, err error) {
-	now := time.Now().UTC()
+	var wanted []string
 	for _, path := range paths {
 		if path, err = t.editable(path); err == nil && path == "" {
 			err = errors.New("what is in the root is not claimed: each member has its own there")
@@ -67,39 +68,34 @@ func (t *Team) ClaimPaths(ctx context.Context, me wire.Name, paths []string, d t
 		if err != nil {
 			return nil, err
 		}
-		claim, isTaken := t.ClaimedBy(path, me)
-		err = t.eachEdits(func(f fileEdits) { // what is in a directory
-			if f.Claim != nil && f.Claim.By != me && isWithin(path, f.Path) {
-				claim, isTaken = *f.Claim, true
-			}
-		})
-		if isTaken {
-			return nil, &ClaimedError{claim}
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, NewClaim{Claim: Claim{Path: path, By: me, At: now, Until: now.Add(d)}})
+		wanted = append(wanted, path)
 	}
-	for i := range all {
-		c := &all[i]
-		var taken *Claim
-		err := t.changeEdits(ctx, c.Path, func(f *fileEdits) {
-			if f.Claim != nil && f.Claim.By != me {
-				taken = f.Claim // meanwhile
-				return
-			}
-			f.Claim = &c.Claim
-			c.Edits = slices.DeleteFunc(slices.Clone(f.Edits), func(e Edit) bool { return e.By == me })
-		})
-		if taken != nil {
-			err = &ClaimedError{*taken}
-		}
+	err = t.lockEdits(ctx, func() error { // over the look and all writes: of two that exclude each other one comes second
+		claimed, err := t.Claims()
 		if err != nil {
-			return all[:i], err
+			return err
 		}
-	}
-	return all, nil
+		for _, c := range claimed {
+			isIn := func(path string) bool { return isWithin(path, c.Path) || isWithin(c.Path, path) }
+			if c.By != me && slices.ContainsFunc(wanted, isIn) {
+				return &ClaimedError{c}
+			}
+		}
+		now := time.Now().UTC()
+		for _, path := range wanted {
+			c := NewClaim{Claim: Claim{Path: path, By: me, At: now, Until: now.Add(d)}}
+			err = t.writeEdits(path, func(f *fileEdits) {
+				f.Claim = &c.Claim
+				c.Edits = slices.DeleteFunc(slices.Clone(f.Edits), func(e Edit) bool { return e.By == me })
+			})
+			if err != nil {
+				return err
+			}
+			all = append(all, c)
+		}
+		return nil
+	})
+	return all, err
 }
 
 // ReleaseClaim ends the claim on a path: of one member, or whose it is if by is "". It returns who had it; "": nobody.

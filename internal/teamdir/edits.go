@@ -189,21 +189,23 @@ func (f *fileEdits) expire(now time.Time) {
 	}
 }
 
-func (t *Team) lockEdits(ctx context.Context) (unlock func() error, err error) {
+// lockEdits calls f under the lock of what is noted of files.
+func (t *Team) lockEdits(ctx context.Context, f func() error) error {
 	l, err := t.Locks().Lock(ctx, "edits", lockfile.Exclusive, t.lockTimeout(), nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return l.Unlock, nil
+	defer l.Unlock()
+	return f()
 }
 
 // changeEdits changes what is noted of a file, under the lock.
 func (t *Team) changeEdits(ctx context.Context, path string, change func(*fileEdits)) error {
-	unlock, err := t.lockEdits(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
+	return t.lockEdits(ctx, func() error { return t.writeEdits(path, change) })
+}
+
+// writeEdits is changeEdits under a lock that is held.
+func (t *Team) writeEdits(path string, change func(*fileEdits)) error {
 	f, _ := t.readEdits(editsName(path))
 	f.Path = path
 	f.expire(time.Now())
@@ -316,19 +318,16 @@ func (t *Team) PruneEdits(ctx context.Context) error {
 	if len(names) == 0 || err != nil {
 		return err
 	}
-	unlock, err := t.lockEdits(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	for _, name := range names {
-		name = editsDir + "/" + name
-		info, err := t.Dir().Lstat(name)
-		if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > MaxClaim { // nothing in it can count
-			t.Dir().Remove(name)
+	return t.lockEdits(ctx, func() error {
+		for _, name := range names {
+			name = editsDir + "/" + name
+			info, err := t.Dir().Lstat(name)
+			if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > MaxClaim { // nothing in it can count
+				t.Dir().Remove(name)
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // DamagedEdits returns the paths of what is in .edits and not understood.

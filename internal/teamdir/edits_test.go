@@ -169,3 +169,26 @@ func TestEditsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// Of two claims that exclude each other one is granted, and of the other's paths none is claimed.
+func TestClaimsAtOnce(t *testing.T) {
+	team := newTeam(t, newRoot(t), "alice", "bob")
+	for range 50 {
+		dir := t.TempDir()
+		var both sync.WaitGroup
+		var errs [2]error
+		both.Go(func() {
+			_, errs[0] = team.ClaimPaths(t.Context(), "alice", []string{dir + "/x/y", dir + "/d"}, time.Hour)
+		})
+		both.Go(func() {
+			_, errs[1] = team.ClaimPaths(t.Context(), "bob", []string{dir + "/z", dir + "/d/a.go"}, time.Hour)
+		})
+		both.Wait()
+		all, err := team.Claims()
+		must(t, err)
+		mine := slices.DeleteFunc(all, func(c Claim) bool { return !isWithin(dir, c.Path) })
+		if (errs[0] == nil) == (errs[1] == nil) || len(mine) != 2 || mine[0].By != mine[1].By {
+			t.Fatalf("both were granted, or neither: %v, %v; claims: %v", errs[0], errs[1], mine)
+		}
+	}
+}
