@@ -184,8 +184,9 @@ func (t *Team) Trace(ctx context.Context, member wire.Name, id wire.ID) (all []D
 	if m == nil {
 		return nil, fmt.Errorf("trace %s: %w", id, mailbox.ErrNotFound)
 	}
+	answers := t.in.Root().Answers(ctx, m)
 	for _, a := range m.To {
-		found := t.in.Root().Trace(ctx, m, a)
+		found := answers.Trace(m, a)
 		d := Delivery{To: a, State: mailbox.State(found.State), Err: translate(found.Err)}
 		for _, s := range found.Stages {
 			if s.Evidence == nil {

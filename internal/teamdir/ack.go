@@ -44,7 +44,7 @@ func (r *Root) Ack(ctx context.Context, me, box *maildir.Box, m, ack *wire.Messa
 	ack.InReplyTo, ack.Thread, ack.Hop = m.ID, m.ThreadID(), m.NextHop()
 	ack.ReplyWanted, ack.SentAt, ack.Origin = "no", time.Now().UTC(), orCommand(ack.Origin)
 	outcome := ack.Outcome()
-	if why := r.doubt(ack); why != "" {
+	if why := doubt(ack, r.IsPerson); why != "" {
 		return a, fmt.Errorf("an ack in the name of %s %w: %s", who(m, by), ErrNotCounted, why)
 	}
 	sender, err := r.Mailbox(m.From)
@@ -57,7 +57,7 @@ func (r *Root) Ack(ctx context.Context, me, box *maildir.Box, m, ack *wire.Messa
 	if err != nil {
 		return a, err
 	}
-	isAck := r.isAckFor(box.Address(), m)
+	isAck := r.isAckFor(box.Address(), m, r.IsPerson)
 	acks, err := acksBy(m, box.Address(), func(id wire.ID) (*maildir.Item, error) {
 		if m.From.Host == "" {
 			return sender.GetDerived(id, isAck)
@@ -120,9 +120,9 @@ func (a *Acked) noteUnlogged(err error) error {
 }
 
 // isAckFor returns what an ack of m for one of its recipients looks like.
-func (r *Root) isAckFor(recipient wire.Address, m *wire.Message) func(*wire.Message) bool {
+func (r *Root) isAckFor(recipient wire.Address, m *wire.Message, isPerson func(wire.Address) bool) func(*wire.Message) bool {
 	return func(ack *wire.Message) bool {
-		return ack.Acks(m.ID) && r.speaksFor(recipient, ack.From, m) && r.doubt(ack) == ""
+		return ack.Acks(m.ID) && r.speaksFor(recipient, ack.From, m) && doubt(ack, isPerson) == ""
 	}
 }
 
@@ -146,11 +146,15 @@ func acksBy(m *wire.Message, recipient wire.Address, get func(wire.ID) (*maildir
 // AcksOf returns the acks of a message for a recipient from its sender's mailbox, oldest first, but for withdrawn ones: each
 // has another outcome than the one before. ErrNotFound if there is none.
 func (r *Root) AcksOf(m *wire.Message, recipient wire.Address) ([]*maildir.Item, error) {
+	return r.acksOf(m, recipient, r.IsPerson)
+}
+
+func (r *Root) acksOf(m *wire.Message, recipient wire.Address, isPerson func(wire.Address) bool) ([]*maildir.Item, error) {
 	sender, err := r.Mailbox(m.From)
 	if err != nil {
 		return nil, err
 	}
-	isAck := r.isAckFor(recipient, m)
+	isAck := r.isAckFor(recipient, m, isPerson)
 	acks, err := acksBy(m, recipient, func(id wire.ID) (*maildir.Item, error) { return sender.GetDerived(id, isAck) })
 	acks = slices.DeleteFunc(acks, func(it *maildir.Item) bool { return it.State == maildir.Withdrawn })
 	if len(acks) == 0 {

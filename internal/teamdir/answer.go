@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -23,10 +24,14 @@ var ErrNotCounted = errors.New("does not count")
 // whoever has taken m from a shared inbox and so speaks for that, and its origin must not speak against its sender: see
 // doubt.
 func (r *Root) CheckAnswer(m, answer *wire.Message) error {
+	return r.checkAnswer(m, answer, r.IsPerson)
+}
+
+func (r *Root) checkAnswer(m, answer *wire.Message, isPerson func(wire.Address) bool) error {
 	if !slices.ContainsFunc(m.To, func(a wire.Address) bool { return r.speaksFor(a, answer.From, m) }) {
 		return fmt.Errorf("%s was not asked", who(m, answer.From))
 	}
-	if why := r.doubt(answer); why != "" {
+	if why := doubt(answer, isPerson); why != "" {
 		return errors.New(why)
 	}
 	return nil
@@ -53,12 +58,12 @@ func (r *Root) speaksFor(recipient, sender wire.Address, m *wire.Message) bool {
 // doubt returns why a message may not be from its sender; "": nothing speaks against it. A member may drop a file, but
 // no other member's process writes in its name. A person writes from outside of agents' programs only: else an agent
 // could answer what a person was asked.
-func (r *Root) doubt(m *wire.Message) string {
+func doubt(m *wire.Message, isPerson func(wire.Address) bool) string {
 	isAgents, by := m.FromAgent()
 	switch {
 	case by != wire.Address{}:
 		return "sent by a process of " + who(m, by)
-	case m.Origin != nil && m.Origin.Via == "cli" && !isAgents, !r.IsPerson(m.From):
+	case m.Origin != nil && m.Origin.Via == "cli" && !isAgents, !isPerson(m.From):
 		return ""
 	case m.IsDropped():
 		return "dropped as a file"
@@ -84,6 +89,67 @@ func (r *Root) IsPerson(a wire.Address) bool {
 	return m.Person || !isDescribed && a.Agent == "me" && t.runInfo(a.Agent).Run == ""
 }
 
+// Answers finds the answers to some messages. It walks the mailbox of each of their senders once, when the first reply is
+// asked for, and asks once for each member whether it is a person: that reads team.toml.
+type Answers struct {
+	root     *Root
+	replies  func() map[asked][]*maildir.Item
+	isPerson func(wire.Address) bool
+}
+
+// asked is a message that may be answered.
+type asked struct {
+	from wire.Address
+	id   wire.ID
+}
+
+// Answers finds the answers to messages.
+func (r *Root) Answers(ctx context.Context, to ...*wire.Message) *Answers {
+	known := map[wire.Address]bool{}
+	isPerson := func(a wire.Address) bool {
+		is, isKnown := known[a]
+		if !isKnown {
+			is = r.IsPerson(a)
+			known[a] = is
+		}
+		return is
+	}
+	return &Answers{r, sync.OnceValue(func() map[asked][]*maildir.Item { return r.repliesTo(ctx, to) }), isPerson}
+}
+
+// repliesTo finds the replies to messages, oldest first, in the mailboxes of their senders. To one on another host it finds
+// those that members here have sent.
+func (r *Root) repliesTo(ctx context.Context, to []*wire.Message) map[asked][]*maildir.Item {
+	found, ids := map[asked][]*maildir.Item{}, map[wire.Address][]wire.ID{}
+	for _, m := range to {
+		found[asked{m.From, m.ID}], ids[m.From] = nil, append(ids[m.From], m.ID)
+	}
+	for from, ids := range ids {
+		isReply := func(it *maildir.Item) bool {
+			_, isAsked := found[asked{from, it.InReplyTo}]
+			return isAsked && IsReply(it.Message)
+		}
+		var replies []*maildir.Item
+		if t, err := r.Team(from.Team); err == nil && from.Host != "" {
+			rg := answering(ids, t.everyBox()...)
+			replies, _ = t.collect(ctx, maildir.Range{Sent: true, Since: rg.Since, Keep: rg.Keep}, nil, isReply)
+		} else if box, err := r.Mailbox(from); err == nil {
+			box.Walk(ctx, answering(ids, box), func(it *maildir.Item) bool {
+				if isReply(it) {
+					replies = append(replies, it)
+				}
+				return true
+			})
+		}
+		slices.SortFunc(replies, byID)
+		for _, it := range replies {
+			to := asked{from, it.InReplyTo}
+			found[to] = append(found[to], it)
+		}
+	}
+	return found
+}
+
 // Replies are the replies to a message, oldest first.
 type Replies struct {
 	Counted []*maildir.Item
@@ -96,53 +162,39 @@ type NoAnswer struct {
 	Reason error
 }
 
-// Replies finds the replies to a message of box's owner. With a recipient only those that speak for it are counted.
-func (r *Root) Replies(ctx context.Context, box *maildir.Box, m *wire.Message, recipient wire.Address) (out Replies) {
-	box.Walk(ctx, mentioning(m.ID, box), func(it *maildir.Item) bool {
-		out.add(r, m, it, recipient)
-		return true
-	})
-	slices.SortFunc(out.Counted, byID)
+// Replies returns the replies to one of the messages. With a recipient only those that speak for it are counted.
+func (a *Answers) Replies(m *wire.Message, recipient wire.Address) (out Replies) {
+	for _, it := range a.replies()[asked{m.From, m.ID}] {
+		if err := a.root.checkAnswer(m, it.Message, a.isPerson); err != nil {
+			out.Others = append(out.Others, NoAnswer{it, err})
+		} else if recipient == (wire.Address{}) || a.root.speaksFor(recipient, it.From, m) {
+			out.Counted = append(out.Counted, it)
+		}
+	}
 	return out
 }
 
-func (rs *Replies) add(r *Root, m *wire.Message, it *maildir.Item, recipient wire.Address) {
-	if it.InReplyTo != m.ID || !IsReply(it.Message) {
-		return
+// IsAnswered reports whether a recipient has answered one of the messages, or there is nobody to answer. A reply counts as
+// the answer, and so does an ack that says done or declined, or is of the member that took the message from a shared inbox:
+// it means that the work is done, while any other ack means "I have it".
+func (a *Answers) IsAnswered(m *wire.Message, recipient wire.Address) bool {
+	if sender, _ := a.root.Mailbox(m.From); sender == nil {
+		return true
 	}
-	if err := r.CheckAnswer(m, it.Message); err != nil {
-		rs.Others = append(rs.Others, NoAnswer{it, err})
-	} else if recipient == (wire.Address{}) || r.speaksFor(recipient, it.From, m) {
-		rs.Counted = append(rs.Counted, it)
-	}
-}
-
-// repliesOf returns the counted replies of a recipient from the mailbox of the message's sender. If the sender is on
-// another host, it returns those that members here have sent.
-func (r *Root) repliesOf(ctx context.Context, m *wire.Message, recipient wire.Address) []*maildir.Item {
-	sender, err := r.Mailbox(m.From)
-	if m.From.Host == "" && err == nil {
-		return r.Replies(ctx, sender, m, recipient).Counted
-	}
-	var out Replies
-	if t, err := r.Team(m.From.Team); m.From.Host != "" && err == nil {
-		all := mentioning(m.ID, t.everyBox()...)
-		sent, _ := t.collect(ctx, maildir.Range{Sent: true, Since: all.Since, Keep: all.Keep}, nil, func(it *maildir.Item) bool {
-			return it.InReplyTo == m.ID
-		})
-		slices.SortFunc(sent, byID)
-		for _, it := range sent {
-			out.add(r, m, it, recipient)
+	if acks, err := a.root.acksOf(m, recipient, a.isPerson); err == nil {
+		last := acks[len(acks)-1]
+		if last.From != recipient || last.Outcome() == "done" || last.Outcome() == "declined" {
+			return true
 		}
 	}
-	return out.Counted
+	return len(a.Replies(m, recipient).Counted) > 0
 }
 
-// HasFinished reports whether a member has acknowledged or answered a message for one of its recipients.
-func (r *Root) HasFinished(ctx context.Context, m *wire.Message, recipient, by wire.Address) bool {
+// HasFinished reports whether a member has acknowledged or answered one of the messages for one of its recipients.
+func (a *Answers) HasFinished(m *wire.Message, recipient, by wire.Address) bool {
 	isBy := func(it *maildir.Item) bool { return it.From == by }
-	ack, err := r.AckOf(m, recipient)
-	return err == nil && isBy(ack) || slices.ContainsFunc(r.repliesOf(ctx, m, recipient), isBy)
+	acks, err := a.root.acksOf(m, recipient, a.isPerson)
+	return err == nil && isBy(acks[len(acks)-1]) || slices.ContainsFunc(a.Replies(m, recipient).Counted, isBy)
 }
 
 // ReplyTo returns the recipients of an answer to parent: its sender, or with all everybody in it. An answer to one's
@@ -152,7 +204,7 @@ func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *maildir.B
 	hasTaken := func() bool { // now, or before an earlier answer finished it
 		from, err := r.FindLease(box, parent, me)
 		isMine := func(it *maildir.Item) bool { return it.From == me }
-		return from != nil && err == nil || slices.ContainsFunc(r.Replies(ctx, box, parent, wire.Address{}).Counted, isMine)
+		return from != nil && err == nil || slices.ContainsFunc(r.Answers(ctx, parent).Replies(parent, wire.Address{}).Counted, isMine)
 	}
 	if all || parent.From == me && !hasTaken() {
 		to = append(to, parent.To...)

@@ -140,7 +140,7 @@ func (q *asking) handOverAgain(ctx context.Context) error {
 // isReplied reports whether there is a reply, which it looks for and keeps in q.Reply.
 func (q *asking) isReplied(ctx context.Context) bool {
 	if q.Reply == nil {
-		all := q.root.Replies(ctx, q.me, q.message, wire.Address{})
+		all := q.root.Answers(ctx, q.message).Replies(q.message, wire.Address{})
 		if len(all.Counted) > 0 {
 			q.Reply = all.Counted[0]
 		} else {

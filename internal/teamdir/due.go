@@ -18,28 +18,29 @@ import (
 // asked for it (Subscription), and, between two turns, one reminder to the agent, under derived ids so that each is sent once. Without a runner the answer is only shown as
 // overdue.
 
-// overdue returns the messages in box whose answer is overdue. box.Due leaves out messages that are withdrawn or
-// expired.
-func (t *Team) overdue(ctx context.Context, box *maildir.Box) ([]*maildir.Item, error) {
-	due, err := box.Due(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(due, func(it *maildir.Item) bool {
-		return !it.DueAt.Before(time.Now()) || t.root.IsAnswered(ctx, it.Message, box.Address())
-	}), nil
+// overdueItem is a message whose answer by the owner of a mailbox is overdue.
+type overdueItem struct {
+	*maildir.Item
+	by wire.Name
 }
 
-// IsAnswered reports whether a recipient has answered a message, or there is nobody to answer. A reply counts as the
-// answer, and so does an ack that says done or declined, or is of the member that took the message from a shared inbox: it
-// means that the work is done, while any other ack means "I have it".
-func (r *Root) IsAnswered(ctx context.Context, m *wire.Message, a wire.Address) bool {
-	if sender, _ := r.Mailbox(m.From); sender == nil {
-		return true
+// overdue returns the messages in mailboxes whose answers are overdue. Box.Due leaves out messages that are withdrawn or
+// expired. With an *UnreadableError it returns the others.
+func (t *Team) overdue(ctx context.Context, boxes ...*maildir.Box) (all []overdueItem, err error) {
+	errs, now := make([]error, len(boxes)), time.Now()
+	var asked []*wire.Message
+	for i, b := range boxes {
+		var due []*maildir.Item
+		due, errs[i] = b.Due(ctx)
+		for _, it := range due {
+			if it.DueAt.Before(now) {
+				all, asked = append(all, overdueItem{it, b.Agent()}), append(asked, it.Message)
+			}
+		}
 	}
-	ack, err := r.AckOf(m, a)
-	isOver := err == nil && (ack.From != a || ack.Outcome() == "done" || ack.Outcome() == "declined")
-	return isOver || len(r.repliesOf(ctx, m, a)) > 0
+	answers := t.root.Answers(ctx, asked...)
+	all = slices.DeleteFunc(all, func(it overdueItem) bool { return answers.IsAnswered(it.Message, t.Box(it.by).Address()) })
+	return all, unreadable(boxes, errs)
 }
 
 func hasRead(it *maildir.Item) bool { return it.State == maildir.Owed || it.State == maildir.Done }
@@ -50,6 +51,13 @@ func (t *Team) Remind(ctx context.Context, box *maildir.Box, betweenTurns bool, 
 	c, err := t.Config() // a file with mistakes names no lead
 	overdue, unreadable := t.overdue(ctx, box)
 	errs := []error{err, unreadable}
+	if len(overdue) == 0 {
+		return errors.Join(errs...)
+	}
+	subscribers := slices.DeleteFunc(t.Subscribers(), func(sub wire.Name) bool {
+		s, err := t.readSubscriber(sub)
+		return err != nil || sub == box.Agent() || sub == c.Lead || !s.wants(config.OnOverdue, box.Agent())
+	})
 	for _, it := range overdue {
 		send := func(to wire.Name, purpose, format string, args ...any) {
 			isSent := IsNoticeFrom(box.Address())
@@ -68,18 +76,16 @@ func (t *Team) Remind(ctx context.Context, box *maildir.Box, betweenTurns bool, 
 			errs = append(errs, err)
 		}
 		id, status, due := it.ID.Short(6), "has not even read", letter.Age(time.Now(), it.DueAt)
-		if hasRead(it) {
+		if hasRead(it.Item) {
 			status = "has not answered"
 		}
 		if lead := c.Lead; err == nil && lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
 			send(lead, "due-lead", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
 		}
-		for _, sub := range t.Subscribers() {
-			if s, err := t.readSubscriber(sub); err == nil && sub != box.Agent() && sub != c.Lead && s.wants(config.OnOverdue, box.Agent()) {
-				send(sub, "due-told", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
-			}
+		for _, sub := range subscribers {
+			send(sub, "due-told", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
 		}
-		if betweenTurns && hasRead(it) {
+		if betweenTurns && hasRead(it.Item) {
 			send(box.Agent(), "due", "Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, due, id)
 		}
 	}
@@ -98,13 +104,14 @@ type OverdueAnswer struct {
 
 // OverdueAnswers returns all members' overdue answers by due date. With an *UnreadableError it returns the others.
 func (t *Team) OverdueAnswers(ctx context.Context) (out []OverdueAnswer, err error) {
-	err = t.Each(func(b *maildir.Box) error {
-		overdue, err := t.overdue(ctx, b)
-		for _, it := range overdue {
-			out = append(out, OverdueAnswer{it.ID, b.Agent(), it.From.String(), it.Title(), it.DueAt, hasRead(it)})
-		}
-		return err
-	})
+	boxes, err := t.Boxes()
+	if err != nil {
+		return nil, err
+	}
+	overdue, err := t.overdue(ctx, boxes...)
+	for _, it := range overdue {
+		out = append(out, OverdueAnswer{it.ID, it.by, it.From.String(), it.Title(), it.DueAt, hasRead(it.Item)})
+	}
 	slices.SortStableFunc(out, func(a, b OverdueAnswer) int { return a.DueAt.Compare(b.DueAt) })
 	return out, err
 }

@@ -201,3 +201,38 @@ func TestOverdueWithoutALead(t *testing.T) {
 		t.Error(answers, err)
 	}
 }
+
+// However many answers are overdue, their sender's mail is walked once, and once for what the sender owes itself; team.toml
+// is read once.
+func TestOverdueCost(t *testing.T) {
+	ctx, opened, counts := context.Background(), map[string]int{}, false
+	var mu sync.Mutex
+	r := newFaultyRoot(t, func(op, name string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if counts && op == "open" {
+			opened[name]++
+		}
+		return nil
+	})
+	team := newTeam(t, r, "alice", "bob")
+	once := []string{"main/team.toml"}
+	for range 10 {
+		postDue(t, team, "alice", "bob", "do it")
+		answered := postDue(t, team, "alice", "bob", "do it, too")
+		id := post(t, team, "bob", "alice", "done", func(m *wire.Message) { m.InReplyTo = answered })
+		once = append(once, "main/alice/inbox/new/"+string(id)+".json")
+	}
+	counts = true
+	answers, err := team.OverdueAnswers(ctx)
+	counts = false
+	must(t, err)
+	if len(answers) != 10 {
+		t.Errorf("%d are overdue", len(answers))
+	}
+	for _, name := range once {
+		if opened[name] == 0 || opened[name] > 2 {
+			t.Errorf("%s was opened %d times", name, opened[name])
+		}
+	}
+}

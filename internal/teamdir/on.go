@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -159,19 +160,19 @@ func detailOf(s *reducer.State) string {
 // lookForOverdue finds the answers that have become overdue since the first look.
 func (c *Commands) lookForOverdue(ctx context.Context) {
 	agents, _ := c.team.Agents()
+	var boxes []*maildir.Box
 	for _, name := range agents {
-		wants := func(o config.On) bool { return o.Matches(config.OnOverdue) }
-		if !slices.ContainsFunc(c.of(name), wants) {
-			continue
+		if slices.ContainsFunc(c.of(name), func(o config.On) bool { return o.Matches(config.OnOverdue) }) {
+			boxes = append(boxes, c.team.Box(name))
 		}
-		items, _ := c.team.overdue(ctx, c.team.Box(name)) // what it cannot read now it looks at again
-		for _, it := range items {
-			if key := it.ID + wire.ID(name); !c.overdue[key] {
-				c.overdue[key] = true
-				if c.overdue[""] {
-					text := fmt.Sprintf("%s owes %s an answer, due %s: %s", name, it.From, letter.Age(time.Now(), it.DueAt), letter.OneLine(it.Title(), 200))
-					c.occurred(Occurrence{Event: config.OnOverdue, Agent: name, At: time.Now(), Text: text, Message: it.Message, key: "overdue-" + string(it.ID)})
-				}
+	}
+	items, _ := c.team.overdue(ctx, boxes...) // what it cannot read now it looks at again
+	for _, it := range items {
+		if key := it.ID + wire.ID(it.by); !c.overdue[key] {
+			c.overdue[key] = true
+			if c.overdue[""] {
+				text := fmt.Sprintf("%s owes %s an answer, due %s: %s", it.by, it.From, letter.Age(time.Now(), it.DueAt), letter.OneLine(it.Title(), 200))
+				c.occurred(Occurrence{Event: config.OnOverdue, Agent: it.by, At: time.Now(), Text: text, Message: it.Message, key: "overdue-" + string(it.ID)})
 			}
 		}
 	}

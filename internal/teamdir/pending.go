@@ -88,6 +88,7 @@ func (t *Team) Drafts(ctx context.Context) (out []ask.Question, err error) {
 		err = errors.Join(err, b)
 	}
 	known := map[string]bool{} // by agent and id
+	asked := map[wire.Name][]ask.Question{}
 	add := func(agent wire.Name, sessionID wire.UUID, d session.Draft, isAlive bool) {
 		key := string(agent) + " " + string(d.ID)
 		isKnown := known[key]
@@ -95,12 +96,7 @@ func (t *Team) Drafts(ctx context.Context) (out []ask.Question, err error) {
 		if isKnown || !isAlive {
 			return
 		}
-		q := t.draftQuestion(agent, sessionID, d)
-		answer, unreadable := t.draftAnswer(ctx, q)
-		if answer == nil {
-			out = append(out, q)
-		}
-		err = errors.Join(err, unreadable)
+		asked[agent] = append(asked[agent], t.draftQuestion(agent, sessionID, d))
 	}
 	for _, s := range sessions {
 		agent := wire.Name(s.AgentID)
@@ -121,6 +117,16 @@ func (t *Team) Drafts(ctx context.Context) (out []ask.Question, err error) {
 		}
 		return err
 	})
+	for agent, questions := range asked {
+		answers, unreadable := t.draftAnswers(ctx, agent, questions...)
+		err = errors.Join(err, unreadable)
+		for _, q := range questions {
+			if _, isAnswered := answers[q.ID]; !isAnswered {
+				out = append(out, q)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b ask.Question) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
 	return out, errors.Join(err, unreadable)
 }
 
@@ -137,27 +143,27 @@ func (t *Team) draftQuestion(agent wire.Name, sessionID wire.UUID, d session.Dra
 	}
 }
 
-// draftAnswer returns the first answer to a whole draft that counts (CheckInput), or nil. Every answer is a message in
-// the mailbox of the draft's agent.
-func (t *Team) draftAnswer(ctx context.Context, q ask.Question) (answer *session.Input, err error) {
+// draftAnswers returns, for the drafts of an agent, by their ids, the first answer to the whole draft that counts
+// (CheckInput). Every answer is a message in the agent's mailbox, which it walks once.
+func (t *Team) draftAnswers(ctx context.Context, agent wire.Name, drafts ...ask.Question) (map[string]session.Input, error) {
+	since := slices.MinFunc(drafts, func(a, b ask.Question) int { return a.Since.Compare(b.Since) }).Since
 	rg := maildir.Range{
-		Unread: true, Owed: true, Done: true, Archive: true, Since: q.Since.Add(-time.Hour), // clocks may differ
+		Unread: true, Owed: true, Done: true, Archive: true, Since: since.Add(-time.Hour), // clocks may differ
 		Keep: func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
 	}
-	sessions := t.Sessions()
-	_, err = t.Box(q.Agent).Walk(ctx, rg, func(it *maildir.Item) bool {
-		in, isInput := sessions.InputOf(q.Agent, it.Message)
-		isOnWhole := string(in.DraftID) == q.ID && in.ArtifactURI == nil
-		isFirst := answer == nil || in.At.Before(answer.At)
-		if isInput && in.IsVerdict() && isOnWhole && isFirst {
-			answer = &in
+	answers := map[string]session.Input{}
+	_, err := t.Box(agent).Walk(ctx, rg, func(it *maildir.Item) bool {
+		in, isInput := t.Sessions().InputOf(agent, it.Message)
+		first, isAnswered := answers[string(in.DraftID)]
+		if isInput && in.IsVerdict() && in.ArtifactURI == nil && (!isAnswered || in.At.Before(first.At)) {
+			answers[string(in.DraftID)] = in
 		}
 		return true
 	})
 	if err != nil && !errors.Is(err, maildir.ErrNoAgent) {
-		return answer, fmt.Errorf("the answers to drafts of %s: %w", q.Agent, err)
+		return answers, fmt.Errorf("the answers to drafts of %s: %w", agent, err)
 	}
-	return answer, nil
+	return answers, nil
 }
 
 // ErrAnswered says that a draft was already approved or rejected.
@@ -168,8 +174,8 @@ var ErrAnswered = errors.New("already")
 func (t *Team) AnswerDraft(ctx context.Context, q ask.Question, in SessionInput) (out SessionResult, err error) {
 	in.Input.DraftID = wire.UUID(q.ID)
 	in.check = func() error {
-		a, err := t.draftAnswer(ctx, q)
-		if err == nil && a != nil {
+		answers, err := t.draftAnswers(ctx, q.Agent, q)
+		if a, isAnswered := answers[q.ID]; err == nil && isAnswered {
 			verdict := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
 			err = fmt.Errorf("draft %s was %w %s by %s", q.ID, ErrAnswered, verdict, cmp.Or(string(a.From.Agent), "somebody"))
 		}

@@ -130,6 +130,20 @@ func mentioning(id wire.ID, in ...*maildir.Box) maildir.Range {
 	}
 }
 
+// answering selects the messages that may answer one of several.
+func answering(ids []wire.ID, in ...*maildir.Box) maildir.Range {
+	rg := mentioning(ids[0], in...)
+	for _, id := range ids[1:] {
+		if since := beforeAnswers(id, id.Time(), in...); since.Before(rg.Since) {
+			rg.Since = since
+		}
+		rg.Keep = func(_ wire.ID, raw []byte) bool {
+			return bytes.Contains(raw, []byte(`"in_reply_to"`)) || hasEscapes(raw)
+		}
+	}
+	return rg
+}
+
 // mayMention reports whether a message may contain an id, by its text as a file. A stranger may have written the id in
 // upper case, without hyphens or with escapes; its last twelve digits are never divided.
 func mayMention(raw []byte, id wire.ID) bool {

@@ -46,13 +46,13 @@ func TestClockAhead(t *testing.T) {
 				t.Errorf("the thread has %d messages: %v", len(items), err)
 			}
 			m := OwnMessage(team.Box("alice"), ahead)
-			if found := team.Root().Replies(ctx, team.Box("alice"), m, wire.Address{}); len(found.Counted) != 1 {
+			if found := team.Root().Answers(ctx, m).Replies(m, wire.Address{}); len(found.Counted) != 1 {
 				t.Errorf("%d replies", len(found.Counted))
 			}
 			if m == nil {
 				t.Fatal("it is not found")
 			}
-			got := r.Trace(ctx, m, m.To[0])
+			got := r.Answers(ctx, m).Trace(m, m.To[0])
 			if !got.Reached("replied") || !got.Reached("read") || !strings.HasPrefix(*got.stage("read").Evidence, "event ") {
 				t.Errorf("%+v", got)
 			}

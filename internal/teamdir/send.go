@@ -256,7 +256,7 @@ func (r *Root) markParent(ctx context.Context, o *Outgoing, sent *Sent) error {
 	isReached := func(to Recipient) bool {
 		return to.Err == nil && (o.Parent.From == to.Address || o.Parent.From == o.From.Address())
 	}
-	if o.Parent == nil || !slices.ContainsFunc(sent.To, isReached) || r.doubt(o.Message) != "" {
+	if o.Parent == nil || !slices.ContainsFunc(sent.To, isReached) || doubt(o.Message, r.IsPerson) != "" {
 		return nil // what the member itself has not answered waits for it
 	}
 	err := r.markAnswered(ctx, o.From, o.Parent)

@@ -1,7 +1,6 @@
 package teamdir
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,17 +36,11 @@ type DeliveryTrace struct {
 	Returned *wire.Message     `json:"-"` // the notice that it is not there
 }
 
-// Trace returns the progress of a message at one recipient. It asks no runner.
-func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) DeliveryTrace {
+// Trace returns the progress of one of the messages at one recipient. It asks no runner.
+func (answers *Answers) Trace(m *wire.Message, a wire.Address) DeliveryTrace {
 	t := newTrace(a)
-	t.addAnswers(ctx, r, m, a)
-	if a.Host != "" {
-		t.fillRemote(r, m, a)
-	} else if box, err := r.Mailbox(a); err != nil {
-		t.Err = err
-	} else {
-		t.fill(r, m, box)
-	}
+	t.addAnswers(answers, m, a)
+	t.addProgress(answers.root, m, a)
 	if reply := t.stage("replied"); reply.At != nil && m.RequiresAck {
 		t.add("acked", *reply.At, "", "the reply")
 	}
@@ -59,16 +52,20 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) Deliv
 	return t
 }
 
-// HasReached reports whether there is evidence for a stage of a message at one recipient.
-func (r *Root) HasReached(ctx context.Context, m *wire.Message, a wire.Address, stage string) bool {
-	t := r.Trace(ctx, m, a)
+// HasReached reports whether there is evidence for a stage of one of the messages at one recipient.
+func (answers *Answers) HasReached(m *wire.Message, a wire.Address, stage string) bool {
+	t := newTrace(a)
+	if t.addProgress(answers.root, m, a); !t.Reached(stage) && stage != "read" { // which no answer is evidence for
+		t = answers.Trace(m, a)
+	}
 	return t.Reached(stage)
 }
 
 // IsTurnOver reports whether the turn is over into which a recipient was handed a message, also because its runner was
 // killed. Events tell nothing about people.
-func (r *Root) IsTurnOver(ctx context.Context, m *wire.Message, a wire.Address) bool {
-	t := r.Trace(ctx, m, a)
+func (r *Root) IsTurnOver(m *wire.Message, a wire.Address) bool {
+	t := newTrace(a)
+	t.addProgress(r, m, a)
 	if r.IsPerson(a) || t.Reached("turn_done") || !t.Reached("turn_started") {
 		return !r.IsPerson(a) && t.Reached("turn_done")
 	}
@@ -114,6 +111,17 @@ func (t *DeliveryTrace) addStages(stages []Stage) {
 		if i >= 0 {
 			t.Stages[i] = s
 		}
+	}
+}
+
+// addProgress adds what is known where the message is.
+func (t *DeliveryTrace) addProgress(r *Root, m *wire.Message, a wire.Address) {
+	if a.Host != "" {
+		t.fillRemote(r, m, a)
+	} else if box, err := r.Mailbox(a); err != nil {
+		t.Err = err
+	} else {
+		t.fill(r, m, box)
 	}
 }
 
@@ -235,16 +243,16 @@ func returnNotice(sender *maildir.Box, id wire.ID, a wire.Address) *wire.Message
 	return notice.Message
 }
 
-func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {
-	replies := r.repliesOf(ctx, m, a)
-	if !m.DueAt.IsZero() && !r.IsAnswered(ctx, m, a) {
+func (t *DeliveryTrace) addAnswers(answers *Answers, m *wire.Message, a wire.Address) {
+	replies := answers.Replies(m, a).Counted
+	if !m.DueAt.IsZero() && !answers.IsAnswered(m, a) {
 		t.Due = "answer " + (&letter.Renderer{Now: time.Now()}).Due(m, false)
 	}
 	where := "in the mailbox of " + string(m.From.Agent)
 	if m.From.Host != "" {
 		where = "sent to " + m.From.String()
 	}
-	if acks, err := r.AcksOf(m, a); err == nil {
+	if acks, err := answers.root.acksOf(m, a, answers.isPerson); err == nil {
 		first, last := acks[0], acks[len(acks)-1]
 		evidence := func(ack *maildir.Item) string { return fmt.Sprintf("ack %s %s", ack.ID.Short(6), where) }
 		text := first.Body

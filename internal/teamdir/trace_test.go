@@ -24,7 +24,7 @@ func TestTraceToMissing(t *testing.T) {
 	must(t, err)
 	must(t, os.RemoveAll(team.Box("carol").Path()))
 	for m, hasReplied := range map[*wire.Message]bool{toBob: true, toCarol: false} {
-		got := r.Trace(t.Context(), m, m.To[0])
+		got := r.Answers(t.Context(), m).Trace(m, m.To[0])
 		if got.Err == nil || got.Reached("replied") != hasReplied || got.Reached("stored") {
 			t.Errorf("%+v", got)
 		}

@@ -153,7 +153,7 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 	}
 	isKnown, isTold := map[wire.ID]bool{}, map[wire.Address]bool{}
 	c.look = func(ctx context.Context, _ watcher.Entry) finding {
-		replies := s.Root.Replies(ctx, s.Me, m, from)
+		replies := s.Root.Answers(ctx, m).Replies(m, from)
 		if len(replies.Counted) > 0 {
 			return finding{met: &Match{Kind: c.Kind, Agent: s.Me.Agent(), Item: replies.Counted[0], Message: m.ID}}
 		}
@@ -166,7 +166,7 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 		return none
 	}
 	c.noReply = func(ctx context.Context, a wire.Address) error {
-		if isTold[a] || !s.Root.IsTurnOver(ctx, m, a) { // as Ask sees it: then it has said its answer there
+		if isTold[a] || !s.Root.IsTurnOver(m, a) { // as Ask sees it: then it has said its answer there
 			return nil
 		}
 		where, ended := "atm history "+string(a.Agent), fmt.Sprintf("the turn of %s ended without a reply", s.Who(a))
@@ -194,11 +194,12 @@ func (s *Scope) WhenReached(kind string, m *wire.Message) *Condition {
 		wire.TurnCompleted, wire.TurnIdle, "exited", wire.EventStage, wire.EventRead, wire.EventInjected, wire.EventAcked,
 	}
 	c.look = func(ctx context.Context, _ watcher.Entry) finding {
+		answers := s.Root.Answers(ctx, m)
 		late := slices.DeleteFunc(slices.Clone(m.To), func(a wire.Address) bool {
 			if kind == "turn-done" {
-				return s.Root.IsTurnOver(ctx, m, a)
+				return s.Root.IsTurnOver(m, a)
 			}
-			return s.Root.HasReached(ctx, m, a, kind)
+			return answers.HasReached(m, a, kind)
 		})
 		if len(late) == 0 {
 			return finding{met: s.reached(ctx, kind, m)}
@@ -220,6 +221,7 @@ func (s *Scope) reached(ctx context.Context, kind string, m *wire.Message) *Matc
 	if len(m.To) == 1 {
 		met.Agent = m.To[0].Agent
 	}
+	answers := s.Root.Answers(ctx, m)
 	for _, a := range m.To {
 		if kind != "acked" {
 			break
@@ -229,7 +231,7 @@ func (s *Scope) reached(ctx context.Context, kind string, m *wire.Message) *Matc
 			if outcome := ack.Outcome(); outcome != "" {
 				met.Acks = append(met.Acks, AckOutcome{a.String(), outcome, ack.Body})
 			}
-		} else if replies := s.Root.Replies(ctx, s.Me, m, a).Counted; len(replies) > 0 {
+		} else if replies := answers.Replies(m, a).Counted; len(replies) > 0 {
 			met.Agent, met.Item = s.Me.Agent(), replies[0]
 		}
 	}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,8 +27,8 @@ type Trace struct {
 }
 
 // TraceOf returns the progress of a message at one recipient.
-func TraceOf(ctx context.Context, r *teamdir.Root, m *wire.Message, a wire.Address) Trace {
-	t := Trace{DeliveryTrace: r.Trace(ctx, m, a)}
+func TraceOf(answers *teamdir.Answers, r *teamdir.Root, m *wire.Message, a wire.Address) Trace {
+	t := Trace{DeliveryTrace: answers.Trace(m, a)}
 	if t.Item == nil && t.State == "" {
 		if l := laterOf(r, m); l != nil {
 			t.State, t.Gate, t.Due = l.State, laterGate(r, m, l), ""

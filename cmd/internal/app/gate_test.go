@@ -30,7 +30,7 @@ func TestGateOfMissing(t *testing.T) {
 		toBob:   "bob@main is retired; its mail is kept: atm team restore bob --team main",
 		toCarol: "carol@main has no mailbox here: atm team",
 	} {
-		if got := TraceOf(t.Context(), s.Root, m, m.To[0]); got.Gate != want {
+		if got := TraceOf(s.Root.Answers(t.Context(), m), s.Root, m, m.To[0]); got.Gate != want {
 			t.Errorf("%+v", got)
 		}
 	}

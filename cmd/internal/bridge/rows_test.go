@@ -170,7 +170,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	check("named", 0, "")
 	sent, err := laptop.Team.Box("alice").Sent(id)
 	must(t, err)
-	for _, stage := range laptop.Root.Trace(t.Context(), sent, sent.To[0]).Stages {
+	for _, stage := range laptop.Root.Answers(t.Context(), sent).Trace(sent, sent.To[0]).Stages {
 		if (stage.Evidence != nil) != (stage.Name == "acked") {
 			t.Errorf("stage %+v", stage)
 		}

@@ -453,7 +453,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 	sent, err := laptop.Team.Box("alice").Sent(id)
 	must(t, err)
-	if trace := laptop.Root.Trace(t.Context(), sent, zed); trace.Returned == nil || trace.Returned.ID != got[0].ID {
+	if trace := laptop.Root.Answers(t.Context(), sent).Trace(sent, zed); trace.Returned == nil || trace.Returned.ID != got[0].ID {
 		t.Errorf("%+v", trace)
 	}
 }
@@ -480,11 +480,11 @@ func TestNobodyOfManyThere(t *testing.T) {
 	sent, err := laptop.Team.Box("alice").Sent(o.Message.ID)
 	must(t, err)
 	for _, a := range []wire.Address{to[1], to[200]} {
-		if trace := laptop.Root.Trace(t.Context(), sent, a); trace.Returned == nil || trace.Returned.ID != got[0].ID {
+		if trace := laptop.Root.Answers(t.Context(), sent).Trace(sent, a); trace.Returned == nil || trace.Returned.ID != got[0].ID {
 			t.Errorf("%s: %+v", a, trace)
 		}
 	}
-	if trace := laptop.Root.Trace(t.Context(), sent, to[0]); trace.Returned != nil {
+	if trace := laptop.Root.Answers(t.Context(), sent).Trace(sent, to[0]); trace.Returned != nil {
 		t.Errorf("bob: %+v", trace)
 	}
 }

@@ -154,8 +154,9 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 		return m, failure.Refused("%w", err).WithHint("atm trace %s says who has it", it.ID.Short(6))
 	}
 	if withFinished {
+		answers := s.Root.Answers(ctx, it.Message)
 		for _, to := range it.To {
-			if box, err := s.Root.Mailbox(to); err == nil && s.Root.HasFinished(ctx, it.Message, to, me) {
+			if box, err := s.Root.Mailbox(to); err == nil && answers.HasFinished(it.Message, to, me) {
 				return heldMessage{it, box, false}, nil
 			}
 		}

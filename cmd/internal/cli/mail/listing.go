@@ -63,6 +63,7 @@ func (m message) MarshalJSON() ([]byte, error) {
 // trace finds the message's state at each recipient, and reports whether an ack is missing.
 func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 	order := []maildir.State{maildir.Unread, maildir.Owed, maildir.Done, maildir.Withdrawn, ""}
+	answers := s.Root.Answers(ctx, m.Message)
 	for _, a := range m.To {
 		it := s.CopyAt(m.Message, a)
 		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
@@ -74,7 +75,7 @@ func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 			state = "acked"
 		}
 		isUnacked = isUnacked || m.RequiresAck && noAck != nil && state != "acked" && state != "withdrawn"
-		if !m.DueAt.IsZero() && state != "withdrawn" && s.Root.IsAnswered(ctx, m.Message, a) {
+		if !m.DueAt.IsZero() && state != "withdrawn" && answers.IsAnswered(m.Message, a) {
 			state = "answered"
 		}
 		to := recipientState{To: a.String(), State: state}

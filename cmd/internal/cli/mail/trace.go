@@ -21,9 +21,9 @@ var traceCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		recipients, text := []app.Trace{}, ""
+		recipients, text, answers := []app.Trace{}, "", s.Root.Answers(c.Context, it.Message)
 		for _, to := range it.To {
-			r := app.TraceOf(c.Context, s.Root, it.Message, to)
+			r := app.TraceOf(answers, s.Root, it.Message, to)
 			r.Gate = p.CompleteHint(r.Gate)
 			recipients = append(recipients, r)
 			if len(it.To) > 1 {
