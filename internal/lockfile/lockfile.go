@@ -113,6 +113,7 @@ func (d Dir) try(name string, m Mode, mayMake func() error) (*Lock, error) {
 		case !isLocked:
 			return nil, nil
 		case l.Current():
+			l.noteHeld()
 			return l, nil
 		}
 		l.Unlock()
@@ -139,7 +140,10 @@ type Lock struct {
 }
 
 // Unlock releases the lock, with LOCK_UN: a child that is just being started cannot keep it. It may be called again.
-func (l *Lock) Unlock() error { return l.file.Unlock() }
+func (l *Lock) Unlock() error {
+	l.noteFree()
+	return l.file.Unlock()
+}
 
 // Current reports whether the lock is held and its file is still the one at the lock's path. If not, somebody else may
 // hold the lock too.

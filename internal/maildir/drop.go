@@ -92,6 +92,13 @@ func (b *Box) ingestDrops(ctx context.Context, goOn func() bool) (result Ingeste
 		result.unread = found.unread
 		return result, nil
 	}
+	mayAct := b.store.BeforeLook()
+	if found, err = b.listInbox(); err == nil {
+		err = mayAct(ctx) // before the lock: it may ask git
+	}
+	if err != nil {
+		return result, err
+	}
 	l, err := b.store.locks.Lock(ctx, b.lockName("drops"), lockfile.Exclusive, 0, b.CheckPresent)
 	if isHeld(err) || isUnwritable(err) {
 		result.Waiting = len(found.drops)
@@ -101,14 +108,15 @@ func (b *Box) ingestDrops(ctx context.Context, goOn func() bool) (result Ingeste
 		return result, err
 	}
 	defer l.Unlock()
-	mayAct := b.store.BeforeLook()
-	if found, err = b.listInbox(); err == nil { // another process may have ingested some meanwhile
-		err = mayAct(ctx)
-	}
-	if err != nil {
+	may := found.drops
+	if found, err = b.listInbox(); err != nil {
 		return result, err
 	}
-	began, hasAsked, drops := time.Now(), false, found.drops
+	began, hasAsked := time.Now(), false
+	drops := slices.DeleteFunc(found.drops, func(d droppedFile) bool { // another process may have ingested some meanwhile
+		return !slices.Contains(may, d) // nobody has been asked about one that is new or was replaced: the next look takes it
+	})
+	result.Waiting = len(found.drops) - len(drops)
 	for i, d := range drops {
 		isFirstLarge := d.isLarge() && (i == 0 || !drops[i-1].isLarge())
 		isLate := i > 0 && time.Since(began) > brieflyTime && !hasAsked

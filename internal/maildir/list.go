@@ -135,9 +135,10 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 
-	Large  bool // with Unread: Walk ingests large dropped files too
-	Newest bool // list days and messages of each part newest first
-	Limit  int  // open at most this many messages (0: all, -1: none) and count the rest; not with Keep
+	Large   bool // with Unread: Walk ingests large dropped files too
+	NoDrops bool // with Unread: Walk ingests none
+	Newest  bool // list days and messages of each part newest first
+	Limit   int  // open at most this many messages (0: all, -1: none) and count the rest; not with Keep
 
 	// Wants says which messages Walk opens (nil: all), and Keep which of these it decodes (nil: all), by their text.
 	// Without a Limit several are opened at once: Keep is called concurrently.
@@ -205,7 +206,7 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 	if err := b.CheckPresent(); err != nil {
 		return found, err
 	}
-	if rg.Unread {
+	if rg.Unread && !rg.NoDrops {
 		ingest := b.ingestBriefly
 		if rg.Large {
 			ingest = b.Ingest

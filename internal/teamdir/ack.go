@@ -95,7 +95,7 @@ func (r *Root) Ack(ctx context.Context, me, box *maildir.Box, m, ack *wire.Messa
 		}
 		return a, nil
 	}
-	a.To = r.deliver(ctx, &maildir.Post{Message: ack, To: []*maildir.Box{sender}, Derived: isAck, Sender: me})[0][0]
+	a.To = r.deliver(ctx, &maildir.Post{Message: ack, To: []*maildir.Box{sender}, Derived: isAck, Sender: me})
 	if outcome != "" && a.To.AlreadyStored && !isRepeat && m.From.Host == "" { // another ack came first
 		return r.Ack(ctx, me, box, m, ack)
 	}

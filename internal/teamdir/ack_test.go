@@ -26,12 +26,16 @@ func TestWithdrawDuringAck(t *testing.T) {
 		team := newTeam(t, r, "alice", "bob")
 		alice, bob := team.Box("alice"), team.Box("bob")
 		m := &wire.Message{Body: "work", RequiresAck: requiresAck}
-		_, err := team.sendTo(ctx, alice, "bob", m)
+		err := sendTo(team, alice, "bob", m)
 		must(t, err)
 		must(t, bob.MarkRead(ctx, m.ID))
-		ack = func() {
-			_, err := r.Ack(ctx, bob, bob, m, &wire.Message{})
-			must(t, err)
+		ack = func() { // in another process
+			done := make(chan error)
+			go func() {
+				_, err := r.Ack(ctx, bob, bob, m, &wire.Message{})
+				done <- err
+			}()
+			must(t, <-done)
 		}
 		if state, err := r.Withdraw(ctx, alice, m, bob.Address(), nil); state != "" || err != nil {
 			t.Error(requiresAck, state, err)
@@ -81,7 +85,7 @@ func TestOutcomesAtOnce(t *testing.T) {
 	team := newTeam(t, newRoot(t), "alice", "bob")
 	bob := team.Box("bob")
 	m := &wire.Message{Body: "work", RequiresAck: true}
-	_, err := team.sendTo(t.Context(), team.Box("alice"), "bob", m)
+	err := sendTo(team, team.Box("alice"), "bob", m)
 	must(t, err)
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -114,7 +118,7 @@ func TestTooManyAcks(t *testing.T) {
 	team := newTeam(t, newRoot(t), "alice", "bob")
 	bob := team.Box("bob")
 	m := &wire.Message{Body: "work"}
-	_, err := team.sendTo(t.Context(), team.Box("alice"), "bob", m)
+	err := sendTo(team, team.Box("alice"), "bob", m)
 	must(t, err)
 	for i := range maxAcks + 1 {
 		ack := &wire.Message{Type: wire.TypeAck, Body: strconv.Itoa(i)}
@@ -142,7 +146,7 @@ func TestFindDuringUnread(t *testing.T) {
 	team := newTeam(t, r, "alice", "bob")
 	bob := team.Box("bob")
 	m := &wire.Message{Body: "work", RequiresAck: true}
-	_, err := team.sendTo(t.Context(), team.Box("alice"), "bob", m)
+	err := sendTo(team, team.Box("alice"), "bob", m)
 	must(t, err)
 	must(t, bob.MarkRead(t.Context(), m.ID))
 	putBack = func() { must(t, bob.MarkUnread(t.Context(), m.ID)) }

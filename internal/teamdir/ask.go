@@ -112,7 +112,7 @@ type asking struct {
 }
 
 func (q *asking) send(ctx context.Context, post *maildir.Post) error {
-	q.To = q.root.deliver(ctx, post)[0][0]
+	q.To = q.root.deliver(ctx, post)
 	err := q.To.Err
 	if err == nil && q.To.AlreadyStored {
 		err = q.handOverAgain(ctx)

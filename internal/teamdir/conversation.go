@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/wire"
@@ -42,6 +43,7 @@ func (t *Team) followAgain(ctx context.Context, name wire.Name, p Program) Progr
 	socket, err := p.ServerSocket()
 	if err == nil {
 		var conn net.Conn
+		lockfile.Waits("dial " + socket)
 		if conn, err = (&net.Dialer{}).DialContext(ctx, "unix", socket); err == nil {
 			conn.Close()
 			err = t.root.StartFollower(t, name, p)

@@ -50,27 +50,29 @@ func (t *Team) DeliverLater(ctx context.Context) (next time.Time, err error) {
 // DeliverSome is DeliverLater for what others wait for: of much that is due it delivers a hundred messages.
 func (t *Team) DeliverSome(ctx context.Context) { t.deliverFor(ctx, 0) }
 
-func (t *Team) deliverFor(ctx context.Context, d time.Duration) (next time.Time, err error) {
+// deliverFor delivers what is due, the first of it anyhow and the rest for as long as d, and goes on after an error.
+func (t *Team) deliverFor(ctx context.Context, d time.Duration) (next time.Time, errs error) {
 	due, next, err := t.dueLater()
 	if err != nil || len(due) == 0 {
 		return next, err
 	}
-	lock, err := t.lockLater(ctx, 0)
-	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
-		return time.Time{}, nil
-	}
-	if err != nil {
-		return next, err
-	}
-	posts, err := t.deliverDue(ctx, d)
-	lock.Unlock()
-	t.root.pushAll(ctx, posts)
-	if err == nil {
-		if due, next, err = t.dueLater(); len(due) > 0 {
-			next = due[0].At
+	var all []*maildir.Post
+	for until := time.Now().Add(d); len(due) > 0 && ctx.Err() == nil; {
+		n, posts, err := t.deliverSome(ctx, due, 0)
+		if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
+			next, due = time.Time{}, nil
+			break
+		}
+		due, all, errs = due[n:], append(all, posts...), errors.Join(errs, err)
+		if n == 0 || !time.Now().Before(until) {
+			break
 		}
 	}
-	return next, err
+	t.root.pushAll(ctx, all)
+	if len(due) > 0 && errs == nil {
+		next = due[0].At
+	}
+	return next, errs
 }
 
 // dueLater lists the messages that are due, and returns the time of the next one.
@@ -83,23 +85,6 @@ func (t *Team) dueLater() (due []Later, next time.Time, err error) {
 	return all[:n], next, err
 }
 
-// deliverDue delivers what is due, the first of it anyhow and the rest for as long as d, and goes on after an error. The
-// lock is held.
-func (t *Team) deliverDue(ctx context.Context, d time.Duration) (posts []*maildir.Post, errs error) {
-	due, _, err := t.dueLater()
-	if err != nil {
-		return nil, err
-	}
-	for until := time.Now().Add(d); len(due) > 0 && ctx.Err() == nil; {
-		n, some, err := t.deliverSome(ctx, due)
-		due, posts, errs = due[n:], append(posts, some...), errors.Join(errs, err)
-		if !time.Now().Before(until) {
-			break
-		}
-	}
-	return posts, errs
-}
-
 // leaving is a message that is being delivered when it is due.
 type leaving struct {
 	Later
@@ -108,9 +93,9 @@ type leaving struct {
 	err     error   // why it cannot be delivered now
 }
 
-// deliverSome delivers the first of some messages side by side, and returns how many are over with for now. The lock is
-// held.
-func (t *Team) deliverSome(ctx context.Context, due []Later) (n int, posts []*maildir.Post, errs error) {
+// deliverSome delivers the first of some messages side by side, and returns how many are over with for now. It waits so long
+// for the lock. Those that came or went before it had the lock stay what they are.
+func (t *Team) deliverSome(ctx context.Context, due []Later, timeout time.Duration) (n int, posts []*maildir.Post, errs error) {
 	mayAct := t.BeforeLook()
 	var all []*leaving
 	bad, size := map[Later]string{}, 0
@@ -121,8 +106,7 @@ func (t *Team) deliverSome(ctx context.Context, due []Later) (n int, posts []*ma
 		wrong, isBad := errors.AsType[*maildir.BadError](err)
 		switch {
 		case err == nil:
-			out := t.prepareLeaving(l, m)
-			all, posts = append(all, out), append(posts, out.post)
+			all = append(all, t.prepareLeaving(l, m))
 			size += len(m.Body) + len(m.Payload) + len(m.Meta) + len(m.Extra)
 		case isBad && wrong.Unreadable == nil:
 			bad[l] = wrong.Reason
@@ -130,11 +114,26 @@ func (t *Team) deliverSome(ctx context.Context, due []Later) (n int, posts []*ma
 			errs = errors.Join(errs, err)
 		}
 	}
-	if err := mayAct(ctx); err != nil {
+	if err := mayAct(ctx); err != nil { // before the lock: it may ask git
 		return len(due), nil, err
 	}
+	lock, err := t.lockLater(ctx, timeout)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer lock.Unlock()
+	isGone := func(l Later) bool { // delivered or withdrawn meanwhile
+		isThere, err := t.Dir().Exists(l.file())
+		return err == nil && !isThere
+	}
 	for l, reason := range bad {
-		errs = errors.Join(errs, t.setLaterAside(l, nil, reason))
+		if !isGone(l) {
+			errs = errors.Join(errs, t.setLaterAside(l, nil, reason))
+		}
+	}
+	all = slices.DeleteFunc(all, func(out *leaving) bool { return isGone(out.Later) })
+	for _, out := range all {
+		posts = append(posts, out.post)
 	}
 	maildir.Deliver(ctx, posts...)
 	for _, out := range all {

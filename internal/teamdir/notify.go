@@ -65,10 +65,10 @@ func (t *Team) NotifyRequest(ctx context.Context, agent *maildir.Box, q ask.Ques
 		answer = fmt.Sprintf("Only a person at its terminal may answer that: atm attach %s", name)
 	}
 	asked, _ := (&letter.Renderer{}).Body(text, 0, 0) // below what atm says, and told from it
-	_, err = t.sendTo(ctx, agent, to, &wire.Message{
+	_, err = t.root.Send(ctx, &Outgoing{From: agent, To: []wire.Address{t.Box(to).Address()}, Message: &wire.Message{
 		ID: id, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, title),
 		Body: answer + "\n" + string(asked), Payload: payload, Origin: origin,
-	})
+	}})
 	return err
 }
 

@@ -149,7 +149,8 @@ func (t *Team) draftAnswers(ctx context.Context, agent wire.Name, drafts ...ask.
 	since := slices.MinFunc(drafts, func(a, b ask.Question) int { return a.Since.Compare(b.Since) }).Since
 	rg := maildir.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: since.Add(-time.Hour), // clocks may differ
-		Keep: func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
+		NoDrops: true, // which are no verdicts, and may need git, for which nobody waits under a lock
+		Keep:    func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
 	}
 	answers := map[string]session.Input{}
 	_, err := t.Box(agent).Walk(ctx, rg, func(it *maildir.Item) bool {
@@ -187,12 +188,15 @@ func (t *Team) AnswerDraft(ctx context.Context, q ask.Question, in SessionInput)
 	if err := t.checkHumanInput(q.Agent); err != nil {
 		return out, err
 	}
+	to, push := &Recipient{}, func() {}
 	err = t.Sessions().Exclusive(ctx, func() error {
 		if err := in.check(); err != nil {
 			return err
 		}
-		out.Message, out.To, err = t.deliverInput(ctx, "", q.Agent, in)
+		out.Message, to, push, err = t.storeInput(ctx, "", q.Agent, in)
 		return err
 	})
+	push()
+	out.To = *to
 	return out, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/handover"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -221,6 +222,9 @@ func (r *Root) pushAll(ctx context.Context, posts []*maildir.Post) map[wire.Addr
 				reached = append(reached, a)
 			}
 		}
+	}
+	if len(reached) > 0 {
+		lockfile.Waits("push")
 	}
 	pushed := make([]PushOutcome, len(reached))
 	AtOnce(len(reached), func(i int) {

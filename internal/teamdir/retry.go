@@ -135,29 +135,31 @@ func (t *Team) Retry(ctx context.Context, s SetAside, by wire.Name) (id wire.ID,
 // RetryLater has a message that could not be delivered delivered again: those that have it do not get it twice. If that is
 // not possible still, the error is a *maildir.BadError with the reason.
 func (t *Team) RetryLater(ctx context.Context, l Later) error {
-	posts, err := t.retryLater(ctx, l)
-	t.root.pushAll(ctx, posts)
+	err := t.sendAgain(ctx, l)
+	if err == nil {
+		l.State = ToBeSent
+		var posts []*maildir.Post
+		_, posts, err = t.deliverSome(ctx, []Later{l}, t.lockTimeout())
+		t.root.pushAll(ctx, posts)
+	}
 	if now, _ := t.FindLater(l.ID); err == nil && now != nil && now.State == Undelivered {
 		err = &maildir.BadError{Name: l.ID.Short(6), Reason: t.LaterReason(*now)}
 	}
 	return err
 }
 
-func (t *Team) retryLater(ctx context.Context, l Later) ([]*maildir.Post, error) {
+// sendAgain moves a message that could not be delivered to those that are to be sent, unless another process has done so.
+func (t *Team) sendAgain(ctx context.Context, l Later) error {
+	if err := t.MayAct(ctx); err != nil {
+		return err
+	}
 	lock, err := t.lockLater(ctx, t.lockTimeout())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer lock.Unlock()
-	if err := t.MayAct(ctx); err != nil {
-		return nil, err
+	if err := t.moveLater(l, ToBeSent); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	if err := t.moveLater(l, ToBeSent); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // another process has tried it
-	} else if err != nil {
-		return nil, err
-	}
-	l.State = ToBeSent
-	_, posts, err := t.deliverSome(ctx, []Later{l})
-	return posts, err
+	return nil
 }

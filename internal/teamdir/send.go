@@ -75,6 +75,14 @@ type SentOrErr struct {
 // SendAll is Send for several messages, which reach each recipient in their order. They are written side by side, and so
 // share the disk's flushes. None may answer or replace an earlier one of them.
 func (r *Root) SendAll(ctx context.Context, all []*Outgoing) []SentOrErr {
+	sent, push := r.store(ctx, all...)
+	push()
+	return sent
+}
+
+// store is SendAll without giving the messages to anybody's program: push does that, once no lock is held, and completes
+// the Recipients.
+func (r *Root) store(ctx context.Context, all ...*Outgoing) (_ []SentOrErr, push func()) {
 	sent := make([]SentOrErr, len(all))
 	posts, unknown := make([]*maildir.Post, len(all)), make([][]Recipient, len(all))
 	var ready []*maildir.Post
@@ -87,7 +95,8 @@ func (r *Root) SendAll(ctx context.Context, all []*Outgoing) []SentOrErr {
 			ready = append(ready, post)
 		}
 	}
-	reached := r.deliver(ctx, ready...)
+	maildir.Deliver(ctx, ready...)
+	reached := recipients(ready)
 	for i, post := range posts {
 		if sent[i].Sent != nil || sent[i].Err != nil {
 			continue
@@ -108,7 +117,14 @@ func (r *Root) SendAll(ctx context.Context, all []*Outgoing) []SentOrErr {
 		}
 		sent[i] = SentOrErr{s, errors.Join(errs...)}
 	}
-	return sent
+	return sent, func() {
+		pushed := r.pushAll(ctx, ready)
+		for _, s := range sent {
+			for i := 0; s.Sent != nil && i < len(s.To); i++ {
+				s.To[i].Push = pushed[s.To[i].Address]
+			}
+		}
+	}
 }
 
 // prepare completes a message, finds its recipients' mailboxes, notes its key and stores its files.
@@ -168,15 +184,20 @@ func (r *Root) recipient(from, a wire.Address) (*maildir.Box, error) {
 	return b, nil
 }
 
-// deliver delivers messages, and then gives them to the programs of those who have them. For each it returns what became
-// of it at each recipient.
-func (r *Root) deliver(ctx context.Context, posts ...*maildir.Post) [][]Recipient {
-	maildir.Deliver(ctx, posts...)
-	pushed, all := r.pushAll(ctx, posts), make([][]Recipient, len(posts))
+// deliver delivers a message to one recipient, and then gives it to its program.
+func (r *Root) deliver(ctx context.Context, post *maildir.Post) Recipient {
+	maildir.Deliver(ctx, post)
+	to := recipients([]*maildir.Post{post})[0][0]
+	to.Push = r.pushAll(ctx, []*maildir.Post{post})[to.Address]
+	return to
+}
+
+// recipients says what became of each message at each recipient.
+func recipients(posts []*maildir.Post) [][]Recipient {
+	all := make([][]Recipient, len(posts))
 	for i, post := range posts {
 		for _, out := range post.Outcomes {
-			a := out.Box.Address()
-			all[i] = append(all[i], Recipient{out, a, pushed[a]})
+			all[i] = append(all[i], Recipient{Outcome: out, Address: out.Box.Address()})
 		}
 	}
 	return all
@@ -268,13 +289,13 @@ func (r *Root) markParent(ctx context.Context, o *Outgoing, sent *Sent) error {
 	return nil
 }
 
-// sendTo is Send to one member of the team.
-func (t *Team) sendTo(ctx context.Context, from *maildir.Box, to wire.Name, m *wire.Message) (Recipient, error) {
-	sent, err := t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
-	if sent == nil {
-		return Recipient{}, err
+// storeFor is Root.store for one message to one member of the team. The Recipient is never nil.
+func (t *Team) storeFor(ctx context.Context, from *maildir.Box, to wire.Name, m *wire.Message) (_ *Recipient, push func(), err error) {
+	sent, push := t.root.store(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
+	if sent[0].Sent == nil {
+		return &Recipient{}, push, sent[0].Err
 	}
-	return sent.To[0], err
+	return &sent[0].To[0], push, sent[0].Err
 }
 
 func unique(in []wire.Address) (out []wire.Address) {

@@ -18,7 +18,7 @@ func TestSend(t *testing.T) {
 	must(t, other.Create(t.Context(), "dora"))
 	alice, bob := team.Box("alice"), team.Box("bob")
 	question := &wire.Message{Body: "?", RequiresAck: true}
-	_, err = team.sendTo(t.Context(), alice, "bob", question)
+	err = sendTo(team, alice, "bob", question)
 	must(t, err)
 	for range 2 {
 		answer := &Outgoing{
@@ -51,7 +51,7 @@ func TestSendToNobody(t *testing.T) {
 	r := newRoot(t)
 	team := newTeam(t, r, "alice", "bob", "carol")
 	question := &wire.Message{Body: "?"}
-	_, err := team.sendTo(t.Context(), team.Box("alice"), "bob", question)
+	err := sendTo(team, team.Box("alice"), "bob", question)
 	must(t, err)
 	gone := wire.Address{Agent: "zed", Team: "main"}
 	for _, to := range [][]wire.Address{{gone}, {gone, team.Box("carol").Address()}} {

@@ -146,6 +146,7 @@ type SessionResult struct {
 // session, in the same step. Other input to a session that has ended is refused with a *session.Error.
 func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (out SessionResult, err error) {
 	isAbort := in.Input.Kind == "abort"
+	to, push := &Recipient{}, func() {}
 	out.Session, err = t.Sessions().Change(ctx, id, func(s *session.Session) error {
 		agent := wire.Name(s.AgentID)
 		var err error
@@ -162,7 +163,7 @@ func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (ou
 		if err != nil {
 			return err
 		}
-		out.Message, out.To, err = t.deliverInput(ctx, id, agent, in)
+		out.Message, to, push, err = t.storeInput(ctx, id, agent, in)
 		if err != nil && !(isAbort && errors.Is(err, maildir.ErrNoAgent)) { // the session of a retired agent can be aborted
 			return err
 		}
@@ -175,13 +176,17 @@ func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (ou
 		}
 		return nil
 	})
+	push()
+	out.To = *to
 	if err != nil && out.Message != nil { // it was delivered: the next refresh adds it to the session
 		out.Session, err = nil, nil
 	}
 	return out, err
 }
 
-func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (m *wire.Message, to Recipient, err error) {
+// storeInput delivers human input under the lock that its caller holds. push is for later, as in Root.store, and never nil.
+func (t *Team) storeInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (m *wire.Message, to *Recipient, push func(), err error) {
+	to, push = &Recipient{}, func() {}
 	m, err = session.Message(id, in.Input)
 	if err == nil {
 		m.Origin, m.From = orCommand(in.Origin), in.From.Address()
@@ -191,10 +196,10 @@ func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, 
 		}
 	}
 	if err == nil {
-		to, err = t.sendTo(ctx, in.From, agent, m)
+		to, push, err = t.storeFor(ctx, in.From, agent, m)
 	}
 	if err != nil {
 		m = nil
 	}
-	return m, to, err
+	return m, to, push, err
 }

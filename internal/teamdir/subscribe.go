@@ -285,37 +285,57 @@ func (t *Team) stateToTell(name wire.Name) (s *reducer.State, word reducer.Word,
 	return s, reducer.WordOff, nil
 }
 
+// tellSubscriber tells one member of another's state until it knows the newest: who appended meanwhile may have seen the one
+// before. No lock is held while git is asked or a program gets the notice.
 func (t *Team) tellSubscriber(ctx context.Context, sub, name wire.Name) error {
-	box := t.Box(sub)
-	lock, err := t.Locks().Lock(ctx, string(sub)+".subscriptions", lockfile.Exclusive, t.lockTimeout(), box.CheckPresent)
-	if err != nil {
-		return err
-	}
-	defer lock.Unlock()
-	mayAct := t.BeforeLook()
-	s, err := t.readSubscriber(sub) // what was seen before the lock does not count
-	for err == nil && s.wantsStateOf(name) {
-		state, word, stateErr := t.stateToTell(name)
-		last := s.Told[name]
-		if stateErr != nil || !s.isNews(word, name) {
-			return stateErr
+	for {
+		mayAct := t.BeforeLook()
+		s, err := t.readSubscriber(sub)
+		if err != nil || !s.wantsStateOf(name) {
+			return err
+		}
+		if _, word, err := t.stateToTell(name); err != nil || !s.isNews(word, name) {
+			return err
 		}
 		if err := mayAct(ctx); err != nil { // a root that came with a clone sends nothing
 			return err
 		}
-		last.State = word
-		if s.wants(string(word), name) && !t.root.IsPerson(t.Box(name).Address()) {
-			m := notice(fmt.Sprintf("%s is %s", name, word), fmt.Sprintf("Since %s. atm status %s says more.", since(state, word), name))
-			m.Supersedes = last.Notice
-			if _, err := t.sendTo(ctx, t.Box(name), sub, m); err != nil {
-				return err
-			}
-			last.Notice = m.ID
+		push, err := t.noteTold(ctx, sub, name)
+		push()
+		if err != nil {
+			return err
 		}
-		s.Told[name] = last
-		err = t.writeSubscriber(sub, s) // who appended meanwhile may have seen the state before: look again
 	}
-	return err
+}
+
+// noteTold notes a member's state as told, if it is news, and stores the notice of it. push is as in Root.store.
+func (t *Team) noteTold(ctx context.Context, sub, name wire.Name) (push func(), err error) {
+	push = func() {}
+	lock, err := t.Locks().Lock(ctx, string(sub)+".subscriptions", lockfile.Exclusive, t.lockTimeout(), t.Box(sub).CheckPresent)
+	if err != nil {
+		return push, err
+	}
+	defer lock.Unlock()
+	s, err := t.readSubscriber(sub) // what was seen before the lock does not count
+	if err != nil {
+		return push, err
+	}
+	state, word, err := t.stateToTell(name)
+	if err != nil || !s.isNews(word, name) {
+		return push, err
+	}
+	last := s.Told[name]
+	last.State = word
+	if s.wants(string(word), name) && !t.root.IsPerson(t.Box(name).Address()) {
+		m := notice(fmt.Sprintf("%s is %s", name, word), fmt.Sprintf("Since %s. atm status %s says more.", since(state, word), name))
+		m.Supersedes = last.Notice
+		if _, push, err = t.storeFor(ctx, t.Box(name), sub, m); err != nil {
+			return push, err
+		}
+		last.Notice = m.ID
+	}
+	s.Told[name] = last
+	return push, t.writeSubscriber(sub, s)
 }
 
 // notice is mail that somebody has asked for. It has no word of others in it.

@@ -54,6 +54,13 @@ func post(t *testing.T, team *Team, from, to wire.Name, body string, with ...fun
 	return m.ID
 }
 
+// sendTo sends a message as a command does.
+func sendTo(team *Team, from *maildir.Box, to wire.Name, m *wire.Message) error {
+	o := &Outgoing{From: from, To: []wire.Address{team.Box(to).Address()}, Message: m}
+	_, err := team.root.Send(context.Background(), o)
+	return err
+}
+
 // unreadOf returns the bodies of a member's unread messages.
 func unreadOf(t *testing.T, team *Team, name wire.Name) (out []string) {
 	t.Helper()

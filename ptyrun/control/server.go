@@ -18,6 +18,7 @@ import (
 	"github.com/tailscale/peercred"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/lockfile"
 )
 
 const (
@@ -162,6 +163,7 @@ func connect(dir string) (*net.UnixConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	lockfile.Waits("dial " + path)
 	return net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
 }
 

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/agentteammail/atm/internal/lockfile"
 )
 
 // Child is a program on a PTY, or on pipes: then Read, Write and what is about the terminal are not for it. Its methods
@@ -113,6 +115,7 @@ func (c *Child) StartBeside(cmd *exec.Cmd) error {
 }
 
 func (c *Child) startBeside(cmd *exec.Cmd) error {
+	lockfile.Waits("start " + cmd.Path)
 	runningLock.Lock()
 	defer runningLock.Unlock()
 	catchIgnoredSignals()

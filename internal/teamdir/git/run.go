@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/agentteammail/atm/internal/lockfile"
 )
 
 // command makes a command of git's for the repository whose .git is in dir. It is the only place that does: nothing that a
@@ -50,6 +52,7 @@ func run(ctx context.Context, environ []string, dir string, args ...string) (str
 func output(ctx context.Context, cmd *exec.Cmd, verb string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	lockfile.Waits("git " + verb)
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, exec.ErrDot) {
 		return "", ErrNoGit
