@@ -33,11 +33,11 @@ import (
 
 // Errors that callers tell apart, with errors.Is.
 var (
-	ErrNoMailbox  = errors.New("there is no mailbox")
-	ErrExists     = errors.New("the mailbox is there already")
-	ErrNotFound   = errors.New("there is no such message")
-	ErrIDTaken    = errors.New("another message has this id")
-	ErrNotDurable = errors.New("it may not survive a power cut: deliver it again, with the same id")
+	ErrNoMailbox  = maildir.ErrNoAgent
+	ErrExists     = maildir.ErrExists // the mailbox
+	ErrNotFound   = maildir.ErrNotFound
+	ErrIDTaken    = maildir.ErrIDTaken
+	ErrNotDurable = maildir.ErrNotDurable
 )
 
 // State is where a message is.
@@ -64,14 +64,13 @@ type Mailbox struct {
 
 // Open opens the mailbox in a directory, or returns ErrNoMailbox.
 func Open(dir string) (*Mailbox, error) {
-	m, err := open(dir)
+	team, agent, err := split(dir)
+	m := (*Mailbox)(nil)
 	if err == nil {
-		if err = m.box.CheckPresent(); err != nil {
-			m.Close()
-		}
+		m, err = open(team, agent, func(b *maildir.Box) error { return b.CheckPresent() })
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open mailbox %s: %w", dir, translate(err))
+		return nil, fmt.Errorf("open mailbox %s: %w", dir, err)
 	}
 	return m, nil
 }
@@ -79,37 +78,47 @@ func Open(dir string) (*Mailbox, error) {
 // Create makes a mailbox in a directory, and its team's directory above if that is missing. Where people use atm, atm init
 // and atm team add do so. If there is one, the error is ErrExists.
 func Create(ctx context.Context, dir string) (*Mailbox, error) {
-	err := os.MkdirAll(filepath.Join(filepath.Dir(filepath.Clean(dir)), ".locks"), 0o700)
+	team, agent, err := split(dir)
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(team, ".locks"), 0o700)
+	}
 	m := (*Mailbox)(nil)
 	if err == nil {
-		m, err = open(dir)
-	}
-	if err == nil {
-		if err = m.box.Store().Create(ctx, m.box.Agent()); err != nil {
-			m.Close()
-		}
+		m, err = open(team, agent, func(b *maildir.Box) error { return b.Store().Create(ctx, agent) })
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create mailbox %s: %w", dir, translate(err))
+		return nil, fmt.Errorf("create mailbox %s: %w", dir, err)
 	}
 	return m, nil
 }
 
-func open(dir string) (*Mailbox, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
+// split returns the team's directory and the agent of a mailbox's directory, both with names that messages can have.
+func split(dir string) (team string, agent wire.Name, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", "", err
 	}
-	team, agent := filepath.Dir(dir), filepath.Base(dir)
-	name, err := wire.ParseName(agent)
-	if err != nil {
-		return nil, err
+	team = filepath.Dir(dir)
+	agent, err = wire.ParseName(filepath.Base(dir))
+	if err == nil {
+		_, err = wire.ParseName(filepath.Base(team))
 	}
+	return team, agent, err
+}
+
+func open(team string, agent wire.Name, check func(*maildir.Box) error) (*Mailbox, error) {
 	root, err := durable.Open(team)
+	if errors.Is(err, os.ErrNotExist) {
+		err = fmt.Errorf("%s: %w", team, ErrNoMailbox)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &Mailbox{maildir.NewStore(root, wire.Name(filepath.Base(team))).Box(name), team}, nil
+	m := &Mailbox{maildir.NewStore(root, wire.Name(filepath.Base(team))).Box(agent), team}
+	if err := check(m.box); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
 }
 
 // Close closes the mailbox's directory.
@@ -146,7 +155,7 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 	}
 	maildir.Deliver(ctx, post)
 	out := post.Outcomes[0]
-	err := translate(out.Err)
+	err := out.Err
 	if err != nil {
 		err = fmt.Errorf("deliver to %s: %w", m.Address(), err)
 	}
@@ -154,11 +163,15 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 }
 
 // Read calls use with the unread messages, oldest first, at most limit of them (0: all), and marks those as read for which
-// use returns nil. It stops at the first error, and returns it. Messages that somebody works on, such as a runner that is
-// typing them, are left out.
+// use returns nil. It stops at the first error, and returns it. It also returns why messages could not be marked: these come
+// again, and where that is known before, as on a read-only disk, use is not called. Messages that somebody works on, such as
+// a runner that is typing them, are left out.
 func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) error) error {
 	_, err := m.box.Read(ctx, maildir.ReadOptions{Limit: limit}, func(b maildir.Batch) (n int, err error) {
 		for _, it := range b.Items {
+			if b.MarkErr != nil {
+				break
+			}
 			if err := use(it.Message); err != nil {
 				return n, err
 			}
@@ -166,7 +179,7 @@ func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) e
 		}
 		return n, nil
 	})
-	return translate(err)
+	return err
 }
 
 // List lists the messages in some states, without marking any; without a state those that are unread. It takes in dropped
@@ -181,7 +194,7 @@ func (m *Mailbox) List(ctx context.Context, states ...State) iter.Seq2[Item, err
 			return goesOn
 		})
 		if err != nil && goesOn {
-			yield(Item{}, translate(err))
+			yield(Item{}, err)
 		}
 	}
 }
@@ -190,7 +203,7 @@ func (m *Mailbox) List(ctx context.Context, states ...State) iter.Seq2[Item, err
 func (m *Mailbox) Get(id wire.ID) (Item, error) {
 	it, err := m.box.Get(id)
 	if err != nil {
-		return Item{}, translate(err)
+		return Item{}, err
 	}
 	return Item{it.Message, State(it.State)}, nil
 }
@@ -199,7 +212,7 @@ func (m *Mailbox) Get(id wire.ID) (Item, error) {
 // Unread is withdrawn. by is its sender.
 func (m *Mailbox) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
 	state, err := m.box.Withdraw(ctx, id, by)
-	return State(state), translate(err)
+	return State(state), err
 }
 
 // Watch yields the messages that are unread, and then those that come, each once, until ctx ends; it marks none. A
@@ -208,7 +221,7 @@ func (m *Mailbox) Watch(ctx context.Context) iter.Seq2[*wire.Message, error] {
 	return func(yield func(*wire.Message, error) bool) {
 		w, err := watcher.Open(ctx, []watcher.Mailbox{m.box}, watcher.Options{Messages: true, Existing: true})
 		if err != nil {
-			yield(nil, translate(err))
+			yield(nil, err)
 			return
 		}
 		defer w.Close()
@@ -220,33 +233,9 @@ func (m *Mailbox) Watch(ctx context.Context) iter.Seq2[*wire.Message, error] {
 			if err = errors.Join(err, e.Err); err == nil && e.Message == nil {
 				continue
 			}
-			if !yield(e.Message, translate(err)) {
+			if !yield(e.Message, err) {
 				return
 			}
 		}
 	}
-}
-
-// translate makes an error that callers tell apart of one of package maildir.
-func translate(err error) error {
-	if err == nil {
-		return nil
-	}
-	_, isTaken := errors.AsType[*maildir.IDTakenError](err)
-	_, isUnsynced := errors.AsType[*maildir.NotDurableError](err)
-	for _, c := range []struct {
-		is bool
-		as error
-	}{
-		{errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, os.ErrNotExist), ErrNoMailbox},
-		{errors.Is(err, maildir.ErrExists), ErrExists},
-		{errors.Is(err, maildir.ErrNotFound), ErrNotFound},
-		{isTaken, ErrIDTaken},
-		{isUnsynced, ErrNotDurable},
-	} {
-		if c.is {
-			return fmt.Errorf("%w (%w)", c.as, err)
-		}
-	}
-	return err
 }

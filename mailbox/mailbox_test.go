@@ -3,9 +3,14 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -58,5 +63,54 @@ func TestErrors(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("%d withdrawn", n)
+	}
+}
+
+// A message that cannot be marked is said, and where that is known before, not used; the error of whoever uses one stays his.
+func TestReadErrors(t *testing.T) {
+	for _, fails := range []string{"rename", "check"} {
+		ctx, dir := context.Background(), filepath.Join(t.TempDir(), "main", "bob")
+		m, err := Create(ctx, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Deliver(ctx, wire.Message{From: wire.Address{Agent: "alice", Team: "main"}, Body: "hi"}); err != nil {
+			t.Fatal(err)
+		}
+		own := m.Read(ctx, 0, func(*wire.Message) error { _, err := os.Open(filepath.Join(dir, "no such file")); return err })
+		if errors.Is(own, ErrNoMailbox) || !errors.Is(own, fs.ErrNotExist) {
+			t.Error(own)
+		}
+		m.Close()
+		if fails == "check" { // a file where the directory for what is read would be
+			if err := errors.Join(os.RemoveAll(filepath.Join(dir, "inbox/done")), os.WriteFile(filepath.Join(dir, "inbox/done"), nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		durable.FailNext(filepath.Dir(dir), func(op, name string) error {
+			if fails == "rename" && op == "rename" && strings.Contains(name, "inbox/new/") {
+				return syscall.EDQUOT
+			}
+			return nil
+		})
+		if m, err = Open(dir); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		used := 0
+		if err := m.Read(ctx, 0, func(*wire.Message) error { used++; return nil }); err == nil || used != map[string]int{"rename": 1}[fails] {
+			t.Errorf("%s: used %d times, %v", fails, used, err)
+		}
+	}
+}
+
+// Nothing is made for a mailbox or a team whose name no message could have.
+func TestCreateBadName(t *testing.T) {
+	for _, name := range []string{"deep/new/Bad Name", "deep/New Team/bob"} {
+		dir := t.TempDir()
+		_, err := Create(context.Background(), filepath.Join(dir, name))
+		if left, _ := os.ReadDir(dir); err == nil || len(left) != 0 {
+			t.Errorf("%s: %v; %v is left", name, err, left)
+		}
 	}
 }

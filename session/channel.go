@@ -160,7 +160,7 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 	switch {
 	case errors.Is(err, maildir.ErrNoAgent), err == nil && !done && !s.State.Alive():
 		return false, ErrChannelClosed
-	case err == nil && done && batch.MarkErr != nil: // it would be received again and again
+	case done && batch.MarkErr != nil: // it would be received again and again
 		return false, fmt.Errorf("receive: the input cannot be marked as read: %w", batch.MarkErr)
 	}
 	return done, err

@@ -149,7 +149,7 @@ func TestRetiredWhileRead(t *testing.T) {
 		_, err := s.Retire(ctx, "bob")
 		return len(b.Items), err
 	})
-	if err != nil || len(b.Items) != 1 || !errors.Is(b.MarkErr, ErrNoAgent) {
+	if len(b.Items) != 1 || !errors.Is(err, ErrNoAgent) {
 		t.Error(b, err)
 	}
 	_, err = s.Restore(ctx, "bob")

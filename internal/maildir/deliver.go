@@ -62,6 +62,8 @@ func (e *IDTakenError) Error() string {
 	return fmt.Sprintf("message %s is from %s, not from you", e.ID.Short(6), e.By)
 }
 
+func (e *IDTakenError) Is(target error) bool { return target == ErrIDTaken }
+
 // isSame reports whether a message with the post's ID, from an earlier call, is the post's.
 func (p *Post) isSame(old *wire.Message) bool {
 	if p.Derived != nil {
@@ -80,7 +82,8 @@ type NotDurableError struct {
 func (e *NotDurableError) Error() string {
 	return fmt.Sprintf("stored, but may not survive a power cut (%v)", e.Err)
 }
-func (e *NotDurableError) Unwrap() error { return e.Err }
+func (e *NotDurableError) Unwrap() error        { return e.Err }
+func (e *NotDurableError) Is(target error) bool { return target == ErrNotDurable }
 
 // ContentError reports why a message's content cannot be sent.
 type ContentError struct{ error }

@@ -57,6 +57,8 @@ import (
 var (
 	ErrNoAgent    = errors.New("no such agent")
 	ErrNotFound   = errors.New("no such message")
+	ErrIDTaken    = errors.New("another message has this id")                                        // an *IDTakenError
+	ErrNotDurable = errors.New("it may not survive a power cut: deliver it again, with the same id") // a *NotDurableError
 	ErrExists     = errors.New("already there")
 	ErrUnreadable = errors.New("the inbox's owner could not read what this user writes")
 	ErrRunning    = errors.New("is running")

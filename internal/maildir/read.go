@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"time"
@@ -43,12 +44,15 @@ type Batch struct {
 	Bad      int     // files that BadFiles lists
 
 	Unreadable []error // why files that may be messages could not be read; they are skipped
-	MarkErr    error   // why messages that were shown are still unread, as on a read-only or full disk
+	MarkErr    error   // why messages that are shown stay unread, as on a read-only or full disk; Read returns it too
 	LogErr     error   // why the event could not be logged
 }
 
-// Sender returns whom a program may name as the sender of all of it: atm, if several are.
+// Sender returns whom a program may name as the sender of all of it: atm, if several are; "" if it is empty.
 func (b *Batch) Sender() string {
+	if len(b.Items) == 0 {
+		return ""
+	}
 	from := b.Items[0].From.Agent
 	if slices.ContainsFunc(b.Items, func(it *Item) bool { return it.From.Agent != from }) {
 		return "atm"
@@ -64,12 +68,12 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 }
 
 // Read selects unread messages, calls show to write them, and then marks the first ones as read: as many as show
-// reports as received, also if show fails; Read returns its error. No lock is held during show. So another reader may
+// reports as received, also if show fails; Read returns its error, and an *UnmarkedError if it could not mark some. No lock is held during show. So another reader may
 // show the same messages at the same time; what was moved or claimed meanwhile stays as it is.
 //
 // Messages that a runner is typing or that are leased are skipped. Those that a hook has handed to a session are not.
 //
-// On a read-only disk the messages are shown but not marked, and MarkErr says why.
+// On a read-only disk the messages are shown but not marked, and MarkErr says why to show.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
 	if batch, err = b.look(ctx, opt, false); err != nil {
 		return batch, err
@@ -77,9 +81,9 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	if len(batch.Items) > 0 {
 		batch.MarkErr = b.checkMovable(batch.Items)
 	}
-	received, showErr := show(batch)
-	if received == 0 || batch.MarkErr != nil { // show has reported MarkErr
-		return batch, showErr
+	received, err := show(batch)
+	if received == 0 || batch.MarkErr != nil {
+		return batch, withUnmarked(err, batch.MarkErr)
 	}
 	ctx = context.WithoutCancel(ctx) // the messages were received
 	var events []wire.Event
@@ -89,7 +93,23 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	})
 	batch.MarkErr = cmp.Or(lockErr, batch.MarkErr)
 	batch.LogErr = b.logEvents(ctx, events...)
-	return batch, showErr
+	return batch, withUnmarked(err, batch.MarkErr)
+}
+
+// UnmarkedError says that messages that were shown are still unread.
+type UnmarkedError struct{ error }
+
+func (e *UnmarkedError) Error() string { return fmt.Sprintf("not marked as read: %v", e.error) }
+func (e *UnmarkedError) Unwrap() error { return e.error }
+
+func withUnmarked(err, markErr error) error {
+	switch {
+	case markErr == nil:
+		return err
+	case err == nil:
+		return &UnmarkedError{markErr}
+	}
+	return errors.Join(err, &UnmarkedError{markErr})
 }
 
 // look ingests dropped files and selects messages, unless a runner is typing them or they are leased (evenClaimed: also

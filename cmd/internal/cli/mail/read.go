@@ -197,8 +197,10 @@ func (g *page) showPortion(ctx context.Context, r *letter.Renderer, options mail
 	if b.LogErr != nil {
 		g.p.Warn("%v; atm read --last does not show this batch", b.LogErr)
 	}
-	if err == nil && b.MarkErr != nil && g.isLast(b) {
-		err = notMarked(b.MarkErr)
+	if _, isUnmarked := err.(*maildir.UnmarkedError); isUnmarked { // and was shown
+		if err = nil; g.isLast(b) {
+			err = notMarked(b.MarkErr)
+		}
 	}
 	return b, err
 }
