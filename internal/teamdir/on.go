@@ -62,7 +62,7 @@ type Commands struct {
 	states  map[wire.Name]*reducer.State
 	overdue map[wire.ID]bool // that were seen, and "" after the first look
 	checkAt time.Time
-	pruneAt time.Time // in the goroutine only
+	pruneAt map[wire.Name]time.Time // when a member's occurrences are looked through; in the goroutine only
 
 	queue   chan Occurrence
 	dropped atomic.Int64
@@ -75,7 +75,7 @@ type Commands struct {
 // and env is their environment.
 func (t *Team) StartCommands(of func(wire.Name) []config.On, env []string) (*Commands, error) {
 	c := &Commands{
-		team: t, of: of, env: env, states: map[wire.Name]*reducer.State{}, overdue: map[wire.ID]bool{},
+		team: t, of: of, env: env, states: map[wire.Name]*reducer.State{}, overdue: map[wire.ID]bool{}, pruneAt: map[wire.Name]time.Time{},
 		queue: make(chan Occurrence, maxQueued), ended: make(chan struct{}),
 	}
 	agents, err := t.Agents()
@@ -220,8 +220,8 @@ func (c *Commands) claim(o Occurrence) error {
 	if err := cmp.Or(root.Mkdir(string(o.Agent)+"/run"), root.Mkdir(dir)); err != nil {
 		return err
 	}
-	if now := time.Now(); now.After(c.pruneAt) {
-		c.pruneAt = now.Add(time.Hour)
+	if now := time.Now(); now.After(c.pruneAt[o.Agent]) {
+		c.pruneAt[o.Agent] = now.Add(time.Hour)
 		names, _ := root.Names(dir)
 		for _, name := range names {
 			if info, err := root.Lstat(dir + "/" + name); err == nil && now.Sub(info.ModTime()) > forgetOccurred {

@@ -63,3 +63,28 @@ func TestCommandsDropAndClaim(t *testing.T) {
 		t.Errorf("%d claims, %d runs", len(names), len(runs))
 	}
 }
+
+// What is noted of occurrences is removed after a day, of each member.
+func TestCommandsPruneForEachMember(t *testing.T) {
+	team := newTeam(t, newRoot(t), "alice", "bob")
+	old := time.Now().Add(-2 * forgetOccurred)
+	members := []wire.Name{"alice", "bob"}
+	for _, name := range members {
+		dir := team.Dir().Join(string(name) + occurredDir)
+		must(t, os.MkdirAll(dir, 0o700))
+		must(t, os.WriteFile(dir+"/old", nil, 0o600))
+		must(t, os.Chtimes(dir+"/old", old, old))
+	}
+	on := config.On{Event: config.Words{"mail"}, Command: []string{"true"}}
+	c, err := team.StartCommands(func(wire.Name) []config.On { return []config.On{on} }, os.Environ())
+	must(t, err)
+	for _, name := range members {
+		c.Handle(t.Context(), watcher.Entry{Address: team.Box(name).Address(), Message: &wire.Message{ID: wire.NewID(), From: team.Box("alice").Address()}})
+	}
+	c.Close()
+	for _, name := range members {
+		if files, err := team.Dir().Names(string(name) + occurredDir); err != nil || len(files) != 1 || files[0] == "old" {
+			t.Errorf("%s: %v, %v", name, files, err)
+		}
+	}
+}
