@@ -136,7 +136,7 @@ type Outcome struct {
 
 // Deliver delivers a message. It needs From and Body; without an ID it gets a new one, and without To or SentAt the
 // mailbox's address and the time. With an ID it is delivered once, however often Deliver is called: after a kill, call it
-// again.
+// again. Under the ID of a message with another text it is ErrIDTaken.
 //
 // Errors: ErrNoMailbox if the agent was retired, ErrIDTaken, ErrNotDurable, or why the content cannot be sent.
 func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, error) {
@@ -156,6 +156,9 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 	maildir.Deliver(ctx, post)
 	out := post.Outcomes[0]
 	err := out.Err
+	if err == nil && out.IsOtherText {
+		out, err = maildir.Outcome{}, fmt.Errorf("%w, with another text", ErrIDTaken)
+	}
 	if err != nil {
 		err = fmt.Errorf("deliver to %s: %w", m.Address(), err)
 	}

@@ -38,6 +38,10 @@ func TestErrors(t *testing.T) {
 	is("deliver", err, nil)
 	_, err = bob.Deliver(ctx, wire.Message{ID: out.ID, From: carol, Body: "hi"})
 	is("another of that id", err, ErrIDTaken)
+	again, err := bob.Deliver(ctx, wire.Message{ID: out.ID, From: alice, Body: "hi, and more"})
+	if is("another text of that id", err, ErrIDTaken); again.IsStored || again.WasDelivered {
+		t.Errorf("%+v", again)
+	}
 	if _, err = bob.Deliver(ctx, wire.Message{From: alice, Body: "a\x00b"}); err == nil {
 		t.Error("a NUL was delivered")
 	}

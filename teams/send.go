@@ -62,11 +62,9 @@ func (t *Team) Send(ctx context.Context, m Message) (id wire.ID, to []Recipient,
 	}
 	id, err = out.Message.ID, translate(err)
 	for _, r := range sent.To {
-		if r.AlreadyStored && r.Err == nil {
-			if old, bad := r.Box.Get(id); bad == nil && old.Body != m.Text {
-				r.Err = ErrOtherText
-				err = errors.Join(err, fmt.Errorf("send to %s: %w", r.Address, r.Err))
-			}
+		if r.IsOtherText && r.Err == nil {
+			r.Err = ErrOtherText
+			err = errors.Join(err, fmt.Errorf("send to %s: %w", r.Address, r.Err))
 		}
 		to = append(to, Recipient{r.Address, r.Stored, r.AlreadyStored, translate(r.Err)})
 	}

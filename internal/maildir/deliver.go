@@ -38,6 +38,7 @@ type Outcome struct {
 	Box           *Box
 	Stored        bool // the message is in the mailbox, whatever Err says
 	AlreadyStored bool // it was in the mailbox before
+	IsOtherText   bool // and has another text than the post, which is not stored
 	Err           error
 
 	post  *Post
@@ -265,14 +266,14 @@ func (t *target) publish(ctx context.Context) {
 func (o *Outcome) moveToNew() (isThere bool, err error) {
 	b := o.Box
 	if o.post.isOld() {
-		if isThere, err := b.isDelivered(o.post); isThere || err != nil {
+		if isThere, err := o.isDelivered(); isThere || err != nil {
 			return isThere, err
 		}
 	}
 	err = o.at.inbox.Move(o.temp, "new/"+fileOf(o.post.Message.ID))
 	switch {
 	case errors.Is(err, fs.ErrExist): // put there by a program that takes no lock
-		return b.isDelivered(o.post)
+		return o.isDelivered()
 	case absent(err):
 		return false, cmp.Or(b.CheckPresent(), b.noAgent())
 	}
@@ -284,7 +285,8 @@ func (p *Post) isOld() bool { return p.Given || p.Derived != nil }
 
 // isDelivered reports whether the mailbox has the post's message, with an *IDTakenError if it has another one with that
 // ID. A file of that name that is not a message, as a power cut may leave, is moved to bad. The inbox lock is held.
-func (b *Box) isDelivered(post *Post) (bool, error) {
+func (o *Outcome) isDelivered() (bool, error) {
+	b, post := o.Box, o.post
 	for id := post.Message.ID; ; {
 		p, isThere, err := b.locate(id)
 		if !isThere || err != nil {
@@ -292,6 +294,7 @@ func (b *Box) isDelivered(post *Post) (bool, error) {
 		}
 		it, err := b.open(p, id)
 		bad, isBad := errors.AsType[*BadError](err)
+		o.IsOtherText = err == nil && post.Derived == nil && it.Body != post.Message.Body
 		switch {
 		case err == nil && !post.isSame(it.Message):
 			return false, &IDTakenError{id, it.From, it.From == post.Message.From}
@@ -323,7 +326,7 @@ func (p *Post) finish(ctx context.Context) {
 	for i := range slices.Backward(p.Outcomes) {
 		o := &p.Outcomes[i]
 		if o.first != nil {
-			o.Stored, o.AlreadyStored, o.Err = o.first.Stored, o.first.AlreadyStored, o.first.Err
+			o.Stored, o.AlreadyStored, o.IsOtherText, o.Err = o.first.Stored, o.first.AlreadyStored, o.first.IsOtherText, o.first.Err
 		}
 		// An outbox has one file for the members of its host: one that lies there need not be for this member.
 		if o.AlreadyStored && o.Box.host != "" {
