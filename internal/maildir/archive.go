@@ -37,31 +37,22 @@ func (m *Moved) Add(o Moved) {
 }
 
 // GC moves whole days of done messages to the archive, but for those with some of the newest KeepLast. It never touches
-// unread or owed messages. It deletes only leftovers of killed writers.
+// unread or owed messages. It deletes only leftovers of killed writers. It looks how large the messages are before it takes
+// the lock, which others wait for.
 func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
-	err = b.locked(ctx, "reader", func() error {
-		days, err := b.days(b.allDone(), time.Time{})
-		limit := opt.Before.UTC().Format(time.DateOnly)
-		for _, day := range slices.Backward(days) {
-			ids, e := b.list(day)
-			// From the newest day backwards, days are kept until there are KeepLast messages.
-			isKept := total.Skipped < opt.KeepLast || path.Base(day.dir) >= limit
-			if e != nil || isKept {
-				total.Skipped += len(ids)
-			} else if e = ctx.Err(); e == nil {
-				size := b.sizeOf(day, ids, opt.Progress)
-				if !opt.DryRun {
-					e = b.archiveDay(day, ids)
-				}
-				if e == nil {
-					total.Add(size)
-				} else if errors.Is(e, ErrNotFound) { // somebody else has just moved it
-					e = nil
-				}
-			}
-			err = errors.Join(err, e)
-		}
-		if err == nil && !opt.DryRun {
+	if err := b.CheckPresent(); err != nil {
+		return total, err
+	}
+	bytes := map[string]int64{} // by day
+	measure := func(day folder, ids []wire.ID) error {
+		bytes[day.dir] = b.sizeOf(day, ids, opt.Progress)
+		return nil
+	}
+	if total, err = b.eachOldDay(ctx, opt, measure, bytes); opt.DryRun {
+		return total, err
+	}
+	err = b.locked(ctx, "reader", func() (err error) {
+		if total, err = b.eachOldDay(ctx, opt, b.archiveDay, bytes); err == nil {
 			b.removeStale(b.stale())
 		}
 		return err
@@ -69,16 +60,38 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 	return total, err
 }
 
-func (b *Box) sizeOf(day folder, ids []wire.ID, progress func()) (size Moved) {
+// eachOldDay calls f for the days that GC moves, and counts what is in those for which it returns no error.
+func (b *Box) eachOldDay(ctx context.Context, opt GCOptions, f func(folder, []wire.ID) error, bytes map[string]int64) (total Moved, err error) {
+	days, err := b.days(b.allDone(), time.Time{})
+	limit := opt.Before.UTC().Format(time.DateOnly)
+	for _, day := range slices.Backward(days) {
+		ids, e := b.list(day)
+		// From the newest day backwards, days are kept until there are KeepLast messages.
+		isKept := total.Skipped < opt.KeepLast || path.Base(day.dir) >= limit
+		if e != nil || isKept {
+			total.Skipped += len(ids)
+		} else if e = ctx.Err(); e == nil {
+			if e = f(day, ids); e == nil {
+				total.Add(Moved{Messages: len(ids), Bytes: bytes[day.dir]})
+			} else if errors.Is(e, ErrNotFound) { // somebody else has just moved it
+				e = nil
+			}
+		}
+		err = errors.Join(err, e)
+	}
+	return total, err
+}
+
+func (b *Box) sizeOf(day folder, ids []wire.ID, progress func()) (bytes int64) {
 	for _, id := range ids {
 		if progress != nil {
 			progress()
 		}
 		if info, err := b.store.root.Lstat(day.file(id)); err == nil {
-			size.Add(Moved{Messages: 1, Bytes: info.Size()})
+			bytes += info.Size()
 		}
 	}
-	return size
+	return bytes
 }
 
 // archiveDay moves a day by one rename, or message by message if the day is in the archive already, or in the image of

@@ -24,6 +24,26 @@ func readOn(t testing.TB, b *Box, days, n int) (ids []wire.ID) {
 	return ids
 }
 
+// GC looks at each message before it takes the lock, and then moves days.
+func TestGCLooksWithoutTheLock(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	readOn(t, bob, 3, 1)
+	readOn(t, bob, 2, 2)
+	for _, dry := range []bool{true, false} {
+		looked := 0
+		moved, err := bob.GC(ctx, GCOptions{Before: time.Now(), DryRun: dry, Progress: func() {
+			looked++
+			if held, err := bob.store.locks.Held("bob.reader"); held || err != nil {
+				t.Error("held", err)
+			}
+		}})
+		if err != nil || looked != 3 || moved.Messages != 3 || moved.Bytes == 0 {
+			t.Error(dry, looked, moved, err)
+		}
+	}
+}
+
 // writeOld writes a file that is 37 hours old.
 func writeOld(t testing.TB, path string) {
 	t.Helper()
