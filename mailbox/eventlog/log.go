@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -221,7 +222,7 @@ func lastSeq(file *os.File, first uint64) (seq uint64, err error) {
 // write appends the events that the log does not have yet, in one write.
 func (l *Log) write(n *newest, events []wire.Event) error {
 	numbered := slices.Clone(events)
-	lines, err := l.encode(numbered, n.seq)
+	lines, err := l.encode(numbered, n)
 	text := bytes.Join(lines, nil)
 	if err != nil || len(text) == 0 {
 		return err
@@ -274,11 +275,12 @@ func (l *Log) sync(n *newest) error {
 }
 
 // encode numbers the events that the log does not have yet, and returns their lines; nil: it has that event.
-func (l *Log) encode(events []wire.Event, seq uint64) (lines [][]byte, err error) {
-	known, err := l.known(events)
+func (l *Log) encode(events []wire.Event, n *newest) (lines [][]byte, err error) {
+	known, err := l.known(events, n)
 	if err != nil {
 		return nil, err
 	}
+	seq := n.seq
 	now := time.Now().UTC()
 	lines = make([][]byte, len(events))
 	for i := range events {
@@ -310,7 +312,7 @@ func (l *Log) encode(events []wire.Event, seq uint64) (lines [][]byte, err error
 type eventKey struct{ source, id string }
 
 // known returns those keys of the events that are in the last MiB of the log, perhaps with others.
-func (l *Log) known(events []wire.Event) (known map[eventKey]bool, err error) {
+func (l *Log) known(events []wire.Event, n *newest) (known map[eventKey]bool, err error) {
 	known = map[eventKey]bool{}
 	var keys [][]byte // quoted as in a line, but for the first quote: with it the search takes three times as long
 	for _, e := range events {
@@ -318,7 +320,7 @@ func (l *Log) known(events []wire.Event) (known map[eventKey]bool, err error) {
 			keys = append(keys, wire.Quote(e.EventID)[1:])
 		}
 	}
-	if len(keys) == 0 {
+	if len(keys) == 0 || n.size >= recentBytes && !n.mayHave(keys) {
 		return known, nil
 	}
 	size := 0
@@ -332,6 +334,20 @@ func (l *Log) known(events []wire.Event) (known map[eventKey]bool, err error) {
 		size += len(line)
 		return size >= recentBytes
 	})
+}
+
+// mayHave reports whether one of the keys is in the last MiB of the segment, without looking at lines, of which there may
+// be thousands.
+func (n *newest) mayHave(keys [][]byte) bool {
+	overlap := len(slices.MaxFunc(keys, func(a, b []byte) int { return cmp.Compare(len(a), len(b)) }))
+	text := make([]byte, 64<<10+overlap)
+	for at := n.size - recentBytes; at < n.size; at += int64(len(text) - overlap) {
+		m, err := n.file.ReadAt(text, at)
+		if err != nil && err != io.EOF || slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Contains(text[:m], key) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // NewestWithID returns the newest event of a source whose EventID begins with prefix, as far back as Append looks for one

@@ -47,8 +47,31 @@ type Reader struct {
 // Follow returns a reader of the events after seq, archived ones too.
 func (l *Log) Follow(after uint64) *Reader {
 	r := &Reader{log: l, next: after + 1}
-	r.openNext() // so that it notices if another log takes its place; after an error Next tries again
+	if r.openNext() == nil { // now, so that it notices if another log takes its place; after an error Next tries again
+		r.skip()
+	}
 	return r
+}
+
+// skip has the reader begin with the first line of the open segment that Next may return: who follows has read most of
+// it. As in lastSeq two lines that follow each other are sure, while one may be another program's.
+func (r *Reader) skip() {
+	if r.next <= r.first {
+		return
+	}
+	begin, later := int64(-1), uint64(0) // where the lines begin that are needed; the number of the line after
+	readBackward(r.file, func(line []byte, offset int64) bool {
+		seq := number(line)
+		if seq == 0 || seq >= r.next {
+			begin = offset
+		} else if begin < 0 {
+			begin = offset + int64(len(line))
+		}
+		isSure := seq > 0 && seq+1 == later && later < r.next
+		later = seq
+		return isSure
+	})
+	r.seek(max(begin, 0))
 }
 
 // Resume returns a reader of the events after a position, or false if the log has another line there.

@@ -68,6 +68,20 @@ func TestFollowFromTheMiddle(t *testing.T) {
 	}
 }
 
+// A reader of what is new begins there, however long the segment is; and another program's last line does not hide it.
+func TestFollowBeginsNearTheEnd(t *testing.T) {
+	l := openLog(t, scratch(t), nil)
+	appendEvents(t, l, slices.Repeat([]wire.Event{{Kind: "pad", Wire: []byte(`"` + strings.Repeat("x", 900) + `"`)}}, 300)...)
+	scribble(t, segmentPath(l, 1), "{\"seq\":2,\"kind\":\"x\"}\n")
+	for _, after := range []uint64{200, 299, 300} {
+		r := l.Follow(after)
+		if r.offset < int64(after)*900 {
+			t.Errorf("after %d it begins at %d", after, r.offset)
+		}
+		r.Close()
+	}
+}
+
 // FuzzEventLog: whatever is at the end of a log, the next append ends it, nothing that was there is lost, and a reader
 // returns each event once.
 func FuzzEventLog(f *testing.F) {
