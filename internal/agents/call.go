@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/internal/handover"
@@ -341,11 +342,11 @@ func (c *Call) HandleSessionStart() {
 }
 
 // frame is the beginning of a message in mail that a model gets.
-var frame = regexp.MustCompile(`(?m)^\[atm ([0-9a-f]{6,32}) from `)
+var frame = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\[atm ([0-9a-f]{6,32}) from `) })
 
 // Shown returns the short ids of the messages in a prompt that has what these return.
 func Shown(prompt string) (ids []string) {
-	for _, match := range frame.FindAllStringSubmatch(prompt, -1) {
+	for _, match := range frame().FindAllStringSubmatch(prompt, -1) {
 		ids = append(ids, match[1])
 	}
 	return ids

@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/internal/agents/codex/appserver"

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -207,12 +208,12 @@ func wrap(from, text string) (string, error) {
 	if strings.Trim(from, "abcdefghijklmnopqrstuvwxyz0123456789_-@.") != "" || from == "" {
 		return "", fmt.Errorf("%q is no sender's name", wire.Clip(from, 40))
 	}
-	text = frame.ReplaceAllString(text, `<\$1`)
+	text = frame().ReplaceAllString(text, `<\$1`)
 	return fmt.Sprintf("<cross-session-message from=\"atm:%s\" from-name=\"%[1]s\">\n%s\n</cross-session-message>", from, text), nil
 }
 
 // frame matches where a frame could begin or end.
-var frame = regexp.MustCompile(`(?i)<(\s*/?\s*cross-session-message)`)
+var frame = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<(\s*/?\s*cross-session-message)`) })
 
 // isHolding reports whether messages wait in a dialog for the session's person: if it asks for no permissions, unless the
 // settings accept them, and always if they say so. The file on disk counts, as Claude Code reads it again when it changes.

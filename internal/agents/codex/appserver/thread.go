@@ -132,7 +132,7 @@ func (c *Client) Steer(ctx context.Context, thread, turn, id, message string) er
 
 // Start has a message that was taken out of the queue begin a turn. On a busy thread it goes into the running one.
 func (c *Client) Start(ctx context.Context, thread string, q Queued) error {
-	_, err := ask[struct{}](ctx, c, "turn/start", thread, withThread{Thread: thread, ClientID: q.ClientID, Input: q.Input})
+	_, err := get[struct{}](ctx, c, "turn/start", thread, withThread{Thread: thread, ClientID: q.ClientID, Input: q.Input})
 	return err
 }
 
