@@ -26,6 +26,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
@@ -284,7 +285,9 @@ func (p *Installer) editFile(r Request, top, path string, edits []edit) (*file, 
 }
 
 // hookProgram finds the calls of atm in a file with hooks or in the plugin of atm's own: its program and its arguments.
-var hookProgram = regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook(?:","| )([^"\]]*)`)
+var hookProgram = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook(?:","| )([^"\]]*)`)
+})
 
 // Damage says what is wrong with atm's hooks in a tool's configuration, the user's or this worktree's. It is "" if
 // nothing is, or if there are none. byHand: Install mends it only after somebody has changed the file.
@@ -299,7 +302,7 @@ func (p *Installer) Damage(tool string, local bool) (damage string, byHand bool,
 		return "", false, err
 	}
 	f, err := p.read(tool, edits[0].path)
-	hooks, hasPlugin := hookProgram.FindAllSubmatch(f.before, -1), !local && p.HasPlugin(tool)
+	hooks, hasPlugin := hookProgram().FindAllSubmatch(f.before, -1), !local && p.HasPlugin(tool)
 	if err != nil || len(hooks) == 0 && !f.isRecorded && !hasPlugin {
 		return "", false, err
 	}
@@ -318,7 +321,7 @@ func (p *Installer) Damage(tool string, local bool) (damage string, byHand bool,
 			return fmt.Sprintf("the hooks in %s run %s, which does not exist", f.path, hook[1]), false, nil
 		}
 	}
-	if n, all := len(hooks), len(hookProgram.FindAll(fresh.after, -1)); n > 0 && n < all {
+	if n, all := len(hooks), len(hookProgram().FindAll(fresh.after, -1)); n > 0 && n < all {
 		return fmt.Sprintf("%s has only %d of the %d hooks of atm", f.path, n, all), false, nil
 	}
 	return "", false, nil
@@ -336,7 +339,7 @@ func (p *Installer) Callers(tool string) (callers []string) {
 	local, _ := v.Files(p.of(Request{Tool: tool, Local: true}, top))
 	for _, path := range []string{user[0].Path, local[0].Path, filepath.Join(top, v.Shared)} {
 		data, _, _ := readFile(path)
-		call := string(hookProgram.Find(data))
+		call := string(hookProgram().Find(data))
 		isKnown := call == "" || known[path] || v.Hooks.IsOnce && known[call]
 		if known[path], known[call] = true, true; !isKnown {
 			callers = append(callers, path)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/wire"
@@ -19,11 +20,11 @@ var _ delivery.Way = Way{}
 func (w Way) Look(context.Context) error { return w.MayTake() }
 
 // header matches the first message's header, before the first line of what was written.
-var header = regexp.MustCompile(`\A(\[atm [^\n]*)\n  `)
+var header = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(\[atm [^\n]*)\n  `) })
 
 // Put has the first line of what was written stand behind the header: Claude Code shows its person only the first line.
 func (w Way) Put(ctx context.Context, t delivery.Text) error {
-	err := w.Send(ctx, t.From, header.ReplaceAllString(t.Body, "$1; text: "))
+	err := w.Send(ctx, t.From, header().ReplaceAllString(t.Body, "$1; text: "))
 	if errors.Is(err, ErrUnconfirmed) { // it takes it when it goes on
 		err = fmt.Errorf("%w: %w", delivery.ErrUnsure, err)
 	}
