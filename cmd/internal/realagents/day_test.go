@@ -37,13 +37,14 @@ func TestDayByACP(t *testing.T) {
 	}
 }
 
-// The same with atm's plugin, which takes the mail: nothing of it is typed.
+// The same with atm's plugin, which takes the mail once there is a conversation, and leaves nothing to be typed.
 func TestDayWithPlugin(t *testing.T) {
 	for _, program := range []string{"opencode"} {
 		t.Run(program, func(t *testing.T) {
 			bob := newBob(t, program)
 			s := bob.in(t)
 			s.installHooks()
+			s.talks("first")
 			s.wait("the plugin to take mail", s.isPushed)
 			bob.steps(t)
 			if events := bob.do("events", "bob", "--json", "--limit", "0"); strings.Contains(events, `"plugin: `) {
@@ -107,7 +108,7 @@ func (s *team) wordForWord() {
 			Messages         []string
 		}
 	}
-	s.get(&h, "history", "bob")
+	s.get(&h, "history", "bob", "--limit", "1")
 	const some = "naïve — ✓ ✳ 日本語"
 	if len(h.Turns) != 1 || !strings.Contains(h.Turns[0].Response, some) || len(h.Turns[0].Messages) != 1 {
 		s.t.Fatalf("its message and the response are not both in the history:\n%+v", h)
