@@ -60,6 +60,7 @@ func (s *Session) foldEvents(st *Store, box *maildir.Box) error {
 	}
 	c := box.Log().Follow(s.Notes.Seq)
 	defer c.Close()
+	var said strings.Builder
 	for {
 		e, _, err := c.Next()
 		if errors.Is(err, io.EOF) {
@@ -68,7 +69,7 @@ func (s *Session) foldEvents(st *Store, box *maildir.Box) error {
 		if err != nil {
 			return err
 		}
-		s.foldEvent(&e, st, box)
+		s.foldEvent(&e, st, box, &said)
 		s.Notes.Seq = e.Seq
 	}
 }
@@ -78,7 +79,7 @@ var activeKinds = []string{
 	wire.TurnStarted, wire.TurnCompleted, "tool_call_start", "tool_call_end", "message_delta",
 }
 
-func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box) {
+func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box, said *strings.Builder) {
 	if of := e.Field(FieldSession); of != "" && of != string(s.SessionID) || !s.State.Alive() {
 		return
 	}
@@ -111,7 +112,7 @@ func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box) {
 			s.LogMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
 		}
 	case "message_delta":
-		s.Notes.Said = JoinDelta(s.Notes.Said, e)
+		s.Notes.Said = JoinDelta(said, s.Notes.Said, e)
 	case wire.EventRead, wire.EventInjected:
 		if it, err := box.Get(e.MessageID()); err == nil { // else the message is gone
 			s.foldMessage(st, it.Message)
@@ -168,12 +169,18 @@ func AnswerOf(e *wire.Event) string {
 // maxSaid is how many bytes of message deltas are joined.
 const maxSaid = 256 << 10
 
-// JoinDelta appends the message delta in an event, if it has one, to what the agent has said in its turn.
-func JoinDelta(said string, e *wire.Event) string {
+// JoinDelta appends the message delta in an event, if it has one, to what the agent has said in its turn. joined has what
+// the last call returned, so that not each delta copies all before it.
+func JoinDelta(joined *strings.Builder, said string, e *wire.Event) string {
 	if e.Kind != "message_delta" || len(said) >= maxSaid {
 		return said
 	}
-	return said + e.Text("delta")
+	if joined.String() != said {
+		joined.Reset()
+		joined.WriteString(said)
+	}
+	joined.WriteString(e.Text("delta"))
+	return joined.String()
 }
 
 // ChannelEvent translates an event for a session's channel; false if it has no counterpart there.

@@ -31,6 +31,13 @@ func BenchmarkOf(b *testing.B) {
 			}
 			return wire.Event{Kind: wire.EventRead}
 		}},
+		{"many deltas", func(n int) wire.Event { // of two sessions
+			of := fmt.Sprint("s", n%2)
+			if n < 2 {
+				return wire.Event{Kind: wire.TurnStarted, TurnID: "t" + of, Session: of}
+			}
+			return wire.Event{Kind: "message_delta", TurnID: "t" + of, Session: of}.With("delta", "abcde")
+		}},
 	} {
 		for _, size := range []int{10_000, 20_000} {
 			b.Run(fmt.Sprintf("%s/%d", c.about, size), func(b *testing.B) {

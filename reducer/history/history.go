@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/reducer"
@@ -72,7 +73,8 @@ func (t *Turn) WasCutShort() bool {
 // History is what an agent's events, in order, say of its turns and of the delivery of each message. The zero value is
 // before the first event. Not for concurrent use.
 type History struct {
-	list       []*Turn          // in the order in which they became known
+	list       []*Turn // in the order in which they became known
+	said       map[*Turn]*strings.Builder
 	bySeq      map[uint64]*Turn // the turns in state, by their reducer.Turn.Seq
 	deliveries map[wire.ID]*Delivery
 	waiting    map[handover][]*Delivery // handed over into a turn that is not known yet
@@ -116,6 +118,7 @@ func (h *History) Apply(e *wire.Event) {
 	if slices.Contains(contentKinds, e.Kind) { // to look for the turn of each event would take long
 		b := e.Body()
 		if turn := h.turnOf(b); turn != nil {
+			h.addSaid(turn, e)
 			turn.addContent(e, b)
 		}
 	}
@@ -125,8 +128,24 @@ func (h *History) Apply(e *wire.Event) {
 // contentKinds are the events that say what a turn has.
 var contentKinds = []string{wire.TurnStarted, wire.TurnCompleted, "message_delta", "tool_call_start", "tool_call_end"}
 
+// addSaid adds to the response of a turn, or sets it.
+func (h *History) addSaid(t *Turn, e *wire.Event) {
+	t.Response = cmp.Or(session.AnswerOf(e), t.Response)
+	switch e.Kind {
+	case "message_delta":
+		if h.said == nil {
+			h.said = map[*Turn]*strings.Builder{}
+		}
+		if h.said[t] == nil {
+			h.said[t] = &strings.Builder{}
+		}
+		t.Response = session.JoinDelta(h.said[t], t.Response, e)
+	case wire.TurnCompleted:
+		delete(h.said, t)
+	}
+}
+
 func (t *Turn) addContent(e *wire.Event, b wire.Body) {
-	t.Response = cmp.Or(session.AnswerOf(e), session.JoinDelta(t.Response, e))
 	switch e.Kind {
 	case wire.TurnStarted:
 		t.Prompt = cmp.Or(t.Prompt, b.Text("prompt"))

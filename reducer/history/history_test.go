@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -83,4 +84,28 @@ func events(lines []string, id wire.ID) (list []wire.Event) {
 		list = append(list, e)
 	}
 	return list
+}
+
+// What a delta costs does not grow with what was said before it, also if two sessions talk at once.
+func TestManyDeltas(t *testing.T) {
+	const n = 20_000
+	h, want := &History{}, strings.Repeat("abcde", n/2-1)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range n {
+		of := fmt.Sprint("s", i%2)
+		e := wire.Event{Seq: uint64(i + 1), At: time.Unix(int64(i), 0), Source: "hook", Kind: "message_delta", TurnID: "t" + of, Session: of}
+		if e = e.With("delta", "abcde"); i < 2 {
+			e.Kind = wire.TurnStarted
+		}
+		h.Apply(&e)
+	}
+	runtime.ReadMemStats(&after)
+	turns := h.Turns(0)
+	if len(turns) != 2 || turns[0].Response != want || turns[1].Response != want {
+		t.Errorf("%d turns", len(turns))
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 200<<20 {
+		t.Errorf("%d MiB were used", used>>20)
+	}
 }
