@@ -110,8 +110,10 @@ func (d Dir) try(name string, m Mode, mayMake func() error) (*Lock, error) {
 			return nil, fmt.Errorf("lock %s: %w", name, err)
 		case err != nil:
 			return nil, fmt.Errorf("lock %s: %w", name, err)
-		case !isLocked:
+		case !isLocked && !d.isElsewhere(name):
 			return nil, nil
+		case !isLocked: // what is held is another team's
+			continue
 		case l.Current():
 			l.noteHeld()
 			return l, nil
@@ -120,6 +122,13 @@ func (d Dir) try(name string, m Mode, mayMake func() error) (*Lock, error) {
 	}
 	// flock opens the file by its path, Current looks in the directory that the team has open.
 	return nil, fmt.Errorf("lock %s: %s is gone or another directory than before", name, d.team.Path())
+}
+
+// isElsewhere reports whether another file is at the path of a lock than in the directory that the team has open.
+func (d Dir) isElsewhere(name string) bool {
+	here, err := d.team.Lstat(fileOf(name))
+	there, gone := os.Lstat(d.team.Join(fileOf(name)))
+	return err == nil && gone == nil && !os.SameFile(here, there)
 }
 
 func fileOf(name string) string { return directory + "/" + name }

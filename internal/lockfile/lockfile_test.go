@@ -211,9 +211,11 @@ func TestMovedTeamIsNoticed(t *testing.T) {
 	defer os.RemoveAll(path + ".old")
 	_, gone := d.Lock(context.Background(), "bob.inbox", Exclusive, 0, nil)
 	must(t, os.MkdirAll(filepath.Join(path, ".locks"), 0o700))
-	mustTry(t, open(t, path), "bob.reader", Exclusive).Unlock()
+	held := mustTry(t, open(t, path), "bob.reader", Exclusive)
+	_, heldThere := d.Lock(context.Background(), "bob.reader", Exclusive, 0, nil)
+	held.Unlock()
 	_, other := d.Lock(context.Background(), "bob.reader", Exclusive, 0, nil)
-	for _, err := range []error{<-waiter, gone, other} {
+	for _, err := range []error{<-waiter, gone, heldThere, other} {
 		if err == nil || !strings.Contains(err.Error(), "another directory") {
 			t.Error(err)
 		}
