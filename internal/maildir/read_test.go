@@ -52,6 +52,21 @@ func TestReadIsInterrupted(t *testing.T) {
 }
 
 // On a read-only disk messages are shown but not marked. If none are shown there is nothing to report.
+// An empty batch has no sender.
+func TestSenderOfNothing(t *testing.T) {
+	if got := (&Batch{}).Sender(); got != "" {
+		t.Error(got)
+	}
+}
+
+// Who closes the log of a mailbox closes nothing of the team's.
+func TestCloseOneLog(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	must(t, bob.Log().Close())
+	deliver(t, bob, message("x"))
+}
+
 func TestReadOnAReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	bob := openStore(t, scratch(t), func(op, name string) error {

@@ -50,6 +50,7 @@ type Log struct {
 	present func() error // an error if there is no agent now
 
 	appended func(context.Context, []wire.Event) // is told of each append
+	opened   io.Closer                           // by Open; nil: root is another's
 }
 
 // Open opens the log of an agent by the agent's directory, such as .atm/main/bob. The directory must exist; the first
@@ -82,6 +83,7 @@ func Open(dir string) (*Log, error) {
 		return func() { l.Unlock() }, nil
 	}
 	l := New(root, wire.Address{Agent: agent, Team: wire.Name(filepath.Base(team))}, lock, present, func(context.Context, []wire.Event) {})
+	l.opened = root
 	if err := present(); err != nil {
 		l.Close()
 		return nil, err
@@ -102,18 +104,22 @@ type Directory interface {
 	Write(f *os.File, data []byte) (int, error)
 	SyncFile(f *os.File) error
 	Sync(dir string) error
-	Close() error
 }
 
 // New returns the log of a mailbox in an open team: lock locks it for an append, and present is called before each look.
 // Both return an error if there is no mailbox. appended is called after each append, when the lock is released.
 func New(root Directory, owner wire.Address, lock func(context.Context) (unlock func(), err error), present func() error,
 	appended func(context.Context, []wire.Event)) *Log {
-	return &Log{root, owner, lock, present, appended}
+	return &Log{root, owner, lock, present, appended, nil}
 }
 
-// Close closes the team's directory, of a log that was opened with Open.
-func (l *Log) Close() error { return l.root.Close() }
+// Close closes the team's directory, of a log that was opened with Open. Another's stays open.
+func (l *Log) Close() error {
+	if l.opened == nil {
+		return nil
+	}
+	return l.opened.Close()
+}
 
 func (l *Log) dir() string     { return string(l.owner.Agent) + "/events" }
 func (l *Log) archive() string { return ".archive/" + l.dir() }

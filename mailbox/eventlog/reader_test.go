@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -100,7 +101,7 @@ func FuzzEventLog(f *testing.F) {
 		must(t, err)
 		defer os.RemoveAll(path)
 		l := openLog(t, path, nil)
-		defer l.root.Close()
+		defer l.root.(*durable.Root).Close()
 		appendKinds(t, l, "mine", "mine", "mine")
 		scribble(t, segmentPath(l, 1), string(junk))
 		before, _ := os.ReadFile(segmentPath(l, 1))
