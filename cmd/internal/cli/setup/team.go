@@ -43,7 +43,7 @@ atm team add jobs --shared`,
 			Action: command.With(app.OpenTeam, teamAdd),
 		},
 		{
-			Name: "retire", ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
+			Name: "retire", Aliases: []string{"remove", "rm"}, ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
 			UsageText: "atm team retire bob",
 			Action:    command.With(app.OpenTeam, teamRetire),
 		},
