@@ -318,9 +318,9 @@ func TestRestartComesAfterTheEndInTheLog(t *testing.T) {
 	}
 	r.wait("the start", func() bool { return starts() == "0\n" })
 	r.wait("the start in the log", r.has("spawned"))
-	lock, err := r.store.Locks().Lock(t.Context(), "bob.events", lockfile.Exclusive, time.Minute, nil)
-	must(t, err)
 	first, err := r.status()
+	must(t, err)
+	lock, err := r.store.Locks().Lock(t.Context(), "bob.events", lockfile.Exclusive, time.Minute, nil)
 	must(t, err)
 	child, err := os.FindProcess(first.ChildPID)
 	must(t, err)
