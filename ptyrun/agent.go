@@ -7,7 +7,6 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 )
@@ -19,11 +18,8 @@ import (
 // Only the loop calls these methods, and none of them waits for the program; but Stop is called beside the loop. What an
 // agent tells it tells the runner: append (an event), openQuestion, closeQuestion, show.
 type agent interface {
-	// Its process, and all that it started; see process.Child.
-	PID() int
-	Done() <-chan struct{}
-	Exit() process.Exit
-	Stop(ctx context.Context, grace time.Duration) ([]process.Info, error)
+	processes
+	way
 
 	// woken gets something when there is something for step to take in, and is nil when there will never be any more.
 	woken() <-chan struct{}
@@ -31,54 +27,29 @@ type agent interface {
 	refresh()           // takes in all that it has told by now; called before anything is given, pressed or shown
 	state() agentState
 
-	way
-
 	// interrupt ends the turn, in steps with driver.InterruptPause between them. press chooses an option of the question, or
 	// says why it cannot.
 	interrupt(step int) (isMore bool)
 	press(q *question, o ask.Option) error
 }
 
-// A terminalAgent is an agent that draws a screen and gets keys. The runner asks onTerminal for it.
-type terminalAgent interface {
-	agent
-
-	screenGate(now time.Time, isBeside bool) control.Gate // is gate but for a person's keys; isBeside: and for their draft
-
-	take()                   // draws all that it has written
-	ended()                  // its process has ended, and all that it wrote was drawn
-	claims() []control.Claim // what its state rests on, the strongest first
-
-	// beginInterrupt is called before the turn is interrupted, and reports whether the program will forget the text that
-	// began it.
-	beginInterrupt() (forgetsText bool)
-
-	// What people see.
-	repaint(lines int) []byte // draws the screen, and that many lines above it, on an empty terminal
-	show(req control.ScreenRequest) control.Screen
-	tail(lines int) []string
-	answer() string          // the answer to the last text, as far as it is seen
-	declared() screen.Status // what it declares of its state, for terminals that know that
-	forgetLines()            // those shown so far are not the follower's
-	resize(to control.Size)
-	clear() []byte // what takes from a terminal that is detached what would stay
-	leave() []byte // what people's terminals are left with when it has ended
-
-	// What is typed. Of a request: the text, whether its prompt shows it by now, and the key that sends it off.
-	keys(keys []byte)
-	typeText(req control.TypeRequest) (*requestedText, error)
-	hasText(typed *requestedText) bool
-	submit(typed *requestedText) error
+// processes are an agent's process and all that it started; see process.Child.
+type processes interface {
+	PID() int
+	Done() <-chan struct{}
+	Exit() process.Exit
+	Stop(ctx context.Context, grace time.Duration) ([]process.Info, error)
 }
 
-// hasTerminal reports whether the agent's program runs on a terminal, onTerminal returns the one that runs now, else nil.
+// hasTerminal reports whether the agent's program runs on a terminal, onTerminal returns the one that runs now, else nil: what
+// people see and type, and what only a screen shows, is its own.
 func (r *runner) hasTerminal() bool { return r.ACP == nil }
 
-func (r *runner) onTerminal() terminalAgent {
+func (r *runner) onTerminal() *terminal {
 	if r.prog == nil {
 		return nil
 	}
-	t, _ := r.prog.agent.(terminalAgent)
+	t, _ := r.prog.agent.(*terminal)
 	return t
 }
 

@@ -78,7 +78,7 @@ func (r *runner) Type(ctx context.Context, req control.TypeRequest) (done contro
 	if !r.hasTerminal() {
 		return r.typePrompt(ctx, req)
 	}
-	var prog terminalAgent
+	var prog *terminal
 	typed, err := inLoop(r, func() (*requestedText, error) {
 		prog = r.onTerminal()
 		switch {

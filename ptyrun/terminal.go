@@ -173,6 +173,7 @@ func (p *terminal) step(now time.Time) {
 	p.stepDraft(now)
 }
 
+// ended is called when its process has ended, and all that it wrote was drawn.
 func (p *terminal) ended() {
 	if g := p.r.mail.giving; g.isSubmitted() && p.driver.HasAccepted(p.look(), g.typing.draft) {
 		p.r.happened(p.accepted(g)) // perhaps the text ended the program: it must not be typed again
@@ -181,8 +182,10 @@ func (p *terminal) ended() {
 	close(p.input)
 }
 
+// answer returns the answer to the last text, as far as it is seen.
 func (p *terminal) answer() string { return p.response() }
 
+// declared returns what the program declares of its state, for terminals that know that.
 func (p *terminal) declared() screen.Status {
 	status, _ := p.emulator.Status()
 	return status
@@ -218,6 +221,7 @@ func (p *terminal) ways() control.Ways {
 	return ways
 }
 
+// claims returns what its state rests on, the strongest first.
 func (p *terminal) claims() (all []control.Claim) {
 	rd := &p.reading
 	add := func(c control.Claim) {
@@ -242,6 +246,7 @@ func (p *terminal) claims() (all []control.Claim) {
 // isSilent reports whether it has written nothing since the last key of a text of ours. It may not have read that yet.
 func (p *terminal) isSilent() bool { return p.emulator.Version() == p.keyVersion }
 
+// repaint draws the screen, and that many lines above it, on an empty terminal.
 func (p *terminal) repaint(lines int) []byte { return p.emulator.Repaint(lines) }
 func (p *terminal) tail(lines int) []string  { return p.emulator.Tail(lines) }
 
@@ -397,6 +402,7 @@ type requestedText struct {
 	written chan error // gets the result of writing it
 }
 
+// typeText types the text of a request, and submit presses the key that sends it off.
 func (p *terminal) typeText(req control.TypeRequest) (*requestedText, error) {
 	r, d := p.r, p.reading.Dialog
 	if !req.Raw && p.hasLeftover() {
