@@ -3,10 +3,8 @@ package mail
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -50,10 +48,10 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 		if c.IsSet("text") {
 			return command.TextTwice(ids[n])
 		}
-		if looksLikeID(ids[n]) {
+		if held := s.HeldIDs(); !slices.Contains(held, ids[n]) && resembles(ids[n], held) { // 9f3alc for 9f3a1c
 			asText := policy.Quote(strings.Join(ids[n:], " "))
-			return failure.Usage("%q looks like an id, and is none", ids[n]).
-				WithHint("as the text: atm ack %s --%s --text %s", strings.Join(ids[:n], " "), outcome, asText).WithNearest(ids[n], s.HeldIDs())
+			return failure.Usage("%q looks like the id of a message of yours, and is none", ids[n]).
+				WithHint("as the text: atm ack %s --%s --text %s", strings.Join(ids[:n], " "), outcome, asText).WithNearest(ids[n], held)
 		}
 		ids, text = ids[:n], strings.Join(ids[n:], " ")
 	} else if last := len(ids) - 1; last > 0 && isAckText(ids[last]) && !c.IsSet("text") { // ack ID "on it"
@@ -81,14 +79,9 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	return p.PrintDone(all, lines, err)
 }
 
-var (
-	asShort = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^#?[0-9a-zA-Z]{5,7}$`) }) // as an id is printed, or one more or less
-	notHex  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[g-zG-Z]`) })
-)
-
-// looksLikeID reports whether a word that is no id may be meant as one: 9f3alc for 9f3a1c.
-func looksLikeID(word string) bool {
-	return asShort().MatchString(word) && strings.ContainsAny(word, "0123456789") && len(notHex().FindAllString(word, -1)) <= 2
+func resembles(word string, ids []string) bool {
+	_, does := failure.Nearest(word, ids)
+	return does
 }
 
 func isAckText(word string) bool {

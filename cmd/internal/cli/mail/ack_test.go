@@ -8,18 +8,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A slip in an id is not sent as the text of an ack; words are.
-func TestLooksLikeID(t *testing.T) {
-	for word, want := range map[string]bool{
-		"9f3alc": true, "#9f3a1c0": true, "0000x2": true, "oo00c2": true,
-		"merged": false, "v1": false, "2nd-try": false, "later": false, "abc12xyz9": false, "step42": false,
-	} {
-		if looksLikeID(word) != want {
-			t.Errorf("%s: %v", word, !want)
-		}
-	}
-}
-
 func TestIsAckText(t *testing.T) {
 	for word, want := range map[string]bool{
 		"on it": true, "after lunch": true, "merged": false, "9f3a1c": false, "9f3a1c 0000ab": false, "see 9f3a1c": false,
