@@ -24,6 +24,7 @@ import (
 var statusCommand = &cli.Command{
 	Name: "status", Aliases: []string{"describe", "inspect"}, ArgsUsage: "[AGENT]", Usage: "show one agent in full, with the evidence",
 	UsageText: `atm status bob
+atm status             the team, as atm team
 atm status bob --json
 atm status --all --as-wire missiond`,
 	Flags: []cli.Flag{
@@ -39,7 +40,7 @@ func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		m, err := s.Root.Summary(a)
 		return p.PrintUnlessError(err, m, statusText(m, command.IsColoured(p.Out)))
 	}
-	if !c.Bool("all") {
+	if isAll := c.Bool("all") || name == "" && !isTheirs; !isAll {
 		box, err := s.EnterTeamOf(name)
 		if err != nil {
 			return err
