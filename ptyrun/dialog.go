@@ -46,9 +46,9 @@ func (r *runner) openQuestion(q *question, e wire.Event) {
 	q.source, q.closed = e.Source, make(chan struct{})
 	r.question = q
 	r.abandonGiving("a dialog came up")
-	e.Kind = "confirm_required"
+	e.Kind = wire.ConfirmRequired
 	if q.Dialog == "question" {
-		e.Kind, q.Kind = "waiting_for_input", reducer.Question
+		e.Kind, q.Kind = wire.WaitingForInput, reducer.Question
 	}
 	e = e.With("id", q.ID).With("prompt", q.Prompt)
 	if len(q.Options) > 0 {
@@ -133,7 +133,7 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 }
 
 func (r *runner) appendAnswered(q *question, now reducer.Activity) {
-	e := wire.Event{Kind: "state_change", Source: q.source}.With("previous", string(r.state.Session().Activity)).With("new", string(now)).With("id", q.ID)
+	e := wire.Event{Kind: wire.StateChange, Source: q.source}.With("previous", string(r.state.Session().Activity)).With("new", string(now)).With("id", q.ID)
 	if o := q.pressed; o == nil {
 		r.append(e)
 	} else {

@@ -62,7 +62,7 @@ func (r *runner) append(e wire.Event, fields ...string) {
 func (r *runner) leaveOut() {
 	for _, isChange := range []bool{true, false} {
 		for i, e := range r.unlogged {
-			if (e.Kind == "state_change") == isChange && r.events.undo(e.job) {
+			if (e.Kind == wire.StateChange) == isChange && r.events.undo(e.job) {
 				r.Log.Error("the log cannot be written: an event is left out", "kind", e.Kind)
 				r.unlogged = slices.Delete(r.unlogged, i, i+1)
 				return
@@ -85,6 +85,6 @@ func (r *runner) isFolded(e *wire.Event) bool {
 }
 
 func (r *runner) appendStateChange(previous, now reducer.Activity, detail string, from reducer.Source, more ...string) {
-	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now))
+	e := wire.Event{Kind: wire.StateChange}.With("previous", string(previous)).With("new", string(now))
 	r.append(e, append([]string{"detail", detail, "evidence", string(from)}, more...)...)
 }

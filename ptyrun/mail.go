@@ -341,9 +341,9 @@ func undoLastTyping(ctx context.Context, box *maildir.Box) error {
 func provesWork(e *wire.Event) bool {
 	switch e.Kind {
 	case wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed, wire.EventAnnounced, wire.EventRead, wire.EventAcked,
-		wire.EventWithdrawn, wire.EventReturned, wire.EventUnread, wire.EventStage, wire.StreamError, wire.TurnStarted, "session_start":
+		wire.EventWithdrawn, wire.EventReturned, wire.EventUnread, wire.EventStage, wire.StreamError, wire.TurnStarted, wire.SessionStart:
 		return false
-	case "state_change":
+	case wire.StateChange:
 		return e.Field("new") != string(reducer.Thinking)
 	}
 	return true

@@ -51,7 +51,7 @@ func (r *runner) startProgram(command []string, resumed resumption, server *ownS
 		}
 	}
 	r.changeClaim(func() error { return r.Hold.EndSessions(context.Background()) }) // of earlier programs
-	spawned := wire.Event{Kind: "spawned"}.With("pid", p.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run)
+	spawned := wire.Event{Kind: wire.Spawned}.With("pid", p.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run)
 	r.append(spawned, "resumed", resumed.id, "not_resumed", resumed.fresh)
 	r.writeRunInfo()
 	return nil
@@ -167,7 +167,7 @@ func (r *runner) appendExited(pid int) {
 	if r.stopping != nil {
 		why = r.stopping.reason
 	}
-	r.append(wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
+	r.append(wire.Event{Kind: wire.Exited}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
 }
 
 // appendTurnCutOff reports the end of a turn that the program's exit cut off, for readers of turn events, unless

@@ -58,7 +58,7 @@ func (r *runner) planRestart(now time.Time, ran time.Duration) {
 		r.appendStateChange(reducer.Exited, reducer.Error, detail, "")
 		return
 	}
-	r.append(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
+	r.append(wire.Event{Kind: wire.Restarting}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
 	r.notifyViewers(fmt.Sprintf("%s exited with %d; it restarts in %s", r.Box.Agent(), r.exit.Code, s.pause))
 }
 

@@ -84,7 +84,7 @@ func (s *speaker) handle(e acp.Event) {
 	case e.Log != nil:
 		s.session = e.Log.Session
 		switch e.Log.Kind {
-		case "session_start":
+		case wire.SessionStart:
 			s.isReady = true
 			if id := r.prog.resumed.id; id != "" && id != s.session {
 				r.notLoaded()
@@ -121,11 +121,11 @@ func (s *speaker) showEvent(e *wire.Event) {
 	switch e.Kind {
 	case wire.TurnStarted:
 		text = t.print(markPrompt, e.Text("prompt"))
-	case "message_delta":
+	case wire.MessageDelta:
 		text = t.say(e.Text("delta"))
-	case "tool_call_start":
+	case wire.ToolCallStart:
 		text = t.print(markTool, e.Text("tool")+": "+e.Text("title"))
-	case "tool_call_end":
+	case wire.ToolCallEnd:
 		if e.Text("error") != "" {
 			text = t.print(markTool, "failed: "+e.Text("tool"))
 		}
@@ -165,7 +165,7 @@ func (r *runner) askedText(d *ask.Question) string {
 func (s *speaker) step(now time.Time) {
 	s.refresh()
 	if ses := s.r.state.Session(); ses.Activity == reducer.Limited && !ses.Until.IsZero() && !s.r.mustWait(ses.Until, now) {
-		e := wire.Event{Kind: "state_change", Source: fromACP, Session: s.session}
+		e := wire.Event{Kind: wire.StateChange, Source: fromACP, Session: s.session}
 		s.r.append(e, "previous", string(reducer.Limited), "new", string(reducer.Idle))
 	}
 }

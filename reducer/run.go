@@ -28,7 +28,7 @@ const Newest = "newest"
 
 // noteConversation notes the session that an event names if it is the program's own.
 func (r *Run) noteConversation(e *event, isFirst bool) {
-	isStart := e.kind == "session_start"
+	isStart := e.kind == wire.SessionStart
 	isNext := isStart && e.Text("source") == "clear"
 	isFirst = isFirst && r.Sessions == 1
 	isTurn := e.kind == wire.TurnStarted

@@ -128,7 +128,7 @@ func (s *State) sessionFor(e *event) (ses Session, i int) {
 // the past turns are kept. Codex names its session with the first message.
 func (s *State) continueSession(e *event) {
 	unnamed := s.findUnnamed()
-	isBegin := e.kind == "session_start" || e.kind == wire.TurnStarted
+	isBegin := e.kind == wire.SessionStart || e.kind == wire.TurnStarted
 	if e.session == "" || !isBegin || unnamed < 0 || !s.Sessions[unnamed].Turn.IsOpen() || !s.Run.resumes(e.session) {
 		return
 	}

@@ -1,6 +1,10 @@
 package reducer
 
-import "time"
+import (
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
 
 // A Source is what an activity rests on. Which of several counts is one table, the strongest first:
 //
@@ -78,7 +82,7 @@ func (e *event) restsOn() Source {
 			return s
 		}
 		switch e.kind {
-		case "spawned", "exited", "restarting":
+		case wire.Spawned, wire.Exited, wire.Restarting:
 			return FromRunner
 		}
 		return FromScreen

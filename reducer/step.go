@@ -77,9 +77,9 @@ var agentKinds = map[string]bool{
 	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false,
 	wire.EventReturned: false, wire.EventUnread: false, wire.EventStage: false,
 	wire.StreamError: false, wire.DroppedCounters: false, wire.CommandFailed: false,
-	"spawned": true, "exited": false, "restarting": false, "session_end": false,
-	"session_new": false, "session_load": false, "session_cancel": false, // a client asks for it
-	"agent_output": true, "draft_ready": true, "goal_complete": true, "status_update": true,
+	wire.Spawned: true, wire.Exited: false, wire.Restarting: false, wire.SessionEnd: false,
+	wire.SessionNew: false, wire.SessionLoad: false, wire.SessionCancel: false, // a client asks for it
+	wire.AgentOutput: true, wire.DraftReady: true, wire.GoalComplete: true, wire.StatusUpdate: true,
 	"user_message_chunk": true, "plan": true, "available_commands_update": true,
 	"current_mode_update": true, "config_option_update": true, "session_info_update": true, "usage_update": true,
 }
@@ -110,18 +110,18 @@ func (s *State) fold(e *event) {
 		unknown, _ := e.Uint("unknown")
 		s.Dropped.Dropped += min(dropped, math.MaxUint64-s.Dropped.Dropped)
 		s.Dropped.Unknown += min(unknown, math.MaxUint64-s.Dropped.Unknown)
-	case "spawned", "exited", "restarting":
+	case wire.Spawned, wire.Exited, wire.Restarting:
 		switch {
-		case s.isHeldAgainst(e) || e.kind != "spawned" && s.runnerKnowsBetter(e):
+		case s.isHeldAgainst(e) || e.kind != wire.Spawned && s.runnerKnowsBetter(e):
 			return
-		case e.kind == "spawned":
+		case e.kind == wire.Spawned:
 			s.applySpawned(e)
-		case e.kind == "exited":
+		case e.kind == wire.Exited:
 			s.applyExited(e)
 		default:
 			s.applyRestarting(e)
 		}
-	case "session_end":
+	case wire.SessionEnd:
 		if s.runnerKnowsBetter(e) && e.session == "" && e.source != "hook" {
 			return
 		}
@@ -174,7 +174,7 @@ func (s *State) foldSession(e *event) (isLife bool) {
 	if isNews {
 		s.saveSession(e, ses, before)
 	}
-	isStart := e.kind == "session_start" && slices.Contains([]string{"", "startup", "resume"}, e.Text("source"))
+	isStart := e.kind == wire.SessionStart && slices.Contains([]string{"", "startup", "resume"}, e.Text("source"))
 	isFirst := isNews || !hadStart && ses.HasStart // else a repeat
 	if s.Run != nil && !s.Run.HasExited {
 		if isStart && isFirst {

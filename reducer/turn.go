@@ -58,35 +58,35 @@ func (ses *Session) apply(e *event) (isNews bool) {
 	case wire.TurnIdle:
 		return ses.becomeIdle(e)
 
-	case "message_delta":
+	case wire.MessageDelta:
 		return ses.work(e, Responding, "")
-	case "thought_delta":
+	case wire.ThoughtDelta:
 		return ses.work(e, Thinking, "")
-	case "thread_active": // Codex: it works, and waits for nothing
+	case wire.ThreadActive: // Codex: it works, and waits for nothing
 		return ses.Word() == WordBusy || ses.work(e, Thinking, "")
 
-	case "tool_call_start":
+	case wire.ToolCallStart:
 		return ses.startCall(e)
-	case "tool_call_end":
+	case wire.ToolCallEnd:
 		return ses.endCall(e)
-	case "tool_call_update": // neither its start nor its end
+	case wire.ToolCallUpdate: // neither its start nor its end
 
-	case "waiting_for_input":
+	case wire.WaitingForInput:
 		w := waitingOf(e, Question)
 		w.IsOnChannel = e.isOnChannel()
 		return ses.ask(e, w)
-	case "confirm_required":
+	case wire.ConfirmRequired:
 		return ses.ask(e, waitingOf(e, Permission))
-	case "server_request":
+	case wire.ServerRequest:
 		return ses.ask(e, waitingOf(e, ClientTool))
-	case "permission_result", "tool_result":
+	case wire.PermissionResult, wire.ToolResult:
 		if len(ses.Requests) == 0 {
 			return false
 		}
 		return ses.answerID(cmp.Or(e.idOf("id"), e.idOf("request_id"))) || ses.work(e, Thinking, "")
-	case "state_change":
+	case wire.StateChange:
 		return ses.changeState(e, Activity(e.Text("new")))
-	case "session_start":
+	case wire.SessionStart:
 		return ses.startSession(e)
 	default:
 		e.isUnknown = true

@@ -76,19 +76,19 @@ func (s *Session) foldEvents(st *Store, box *maildir.Box) error {
 
 // activeKinds are the events that show that an agent is not idle, beside the state_change that ends its start.
 var activeKinds = []string{
-	wire.TurnStarted, wire.TurnCompleted, "tool_call_start", "tool_call_end", "message_delta",
+	wire.TurnStarted, wire.TurnCompleted, wire.ToolCallStart, wire.ToolCallEnd, wire.MessageDelta,
 }
 
 func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box, said *strings.Builder) {
 	if of := e.Field(FieldSession); of != "" && of != string(s.SessionID) || !s.State.Alive() {
 		return
 	}
-	hasStarted := e.Kind == "state_change" && e.Field("previous") == "starting"
+	hasStarted := e.Kind == wire.StateChange && e.Field("previous") == "starting"
 	if hasStarted || slices.Contains(activeKinds, e.Kind) {
 		s.touch(e.At)
 	}
 	switch e.Kind {
-	case "agent_output", "draft_ready", "goal_complete", "waiting_for_input", "status_update":
+	case wire.AgentOutput, wire.DraftReady, wire.GoalComplete, wire.WaitingForInput, wire.StatusUpdate:
 		_, isRepeat := e.Uint(FieldAnswer)
 		if emitted, ok := ChannelEvent(e); ok && !isRepeat {
 			s.foldEmitted(emitted, e.At)
@@ -99,19 +99,19 @@ func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box, said *st
 		if answer != "" && !s.Notes.Runner.Lines {
 			s.LogMessage(SenderAgent, answer, e.At)
 		}
-	case "confirm_required":
+	case wire.ConfirmRequired:
 		// A hook and the screen report the same dialog.
-		question := foreign.SessionEvent{Kind: "waiting_for_input", Prompt: e.Text("prompt", "message")}.String()
+		question := foreign.SessionEvent{Kind: wire.WaitingForInput, Prompt: e.Text("prompt", "message")}.String()
 		if n := len(s.Messages); n == 0 || s.Messages[n-1].Content != question {
 			s.LogMessage(SenderSystem, question, e.At)
 		}
 	case wire.TurnStarted:
 		s.Notes.Said = ""
-	case "tool_call_start":
+	case wire.ToolCallStart:
 		if e.Source != "hook" { // an ACP agent's
 			s.LogMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
 		}
-	case "message_delta":
+	case wire.MessageDelta:
 		s.Notes.Said = JoinDelta(said, s.Notes.Said, e)
 	case wire.EventRead, wire.EventInjected:
 		if it, err := box.Get(e.MessageID()); err == nil { // else the message is gone
@@ -122,18 +122,18 @@ func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box, said *st
 
 func (s *Session) foldEmitted(e foreign.SessionEvent, at time.Time) {
 	switch e.Kind {
-	case "agent_output":
+	case wire.AgentOutput:
 		content := e.Content
 		if e.Stream == "std_err" {
 			content = e.String() // it names the stream
 		}
 		s.LogMessage(SenderAgent, content, at)
 		return
-	case "draft_ready":
+	case wire.DraftReady:
 		if !s.announceDraft(Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: at}) {
 			return
 		}
-	case "goal_complete":
+	case wire.GoalComplete:
 		if (s.GoalID == NoGoal || s.GoalID == e.GoalID) && s.Notes.Goal.IsZero() {
 			s.Notes.Goal = at
 		}
@@ -172,7 +172,7 @@ const maxSaid = 256 << 10
 // JoinDelta appends the message delta in an event, if it has one, to what the agent has said in its turn. joined has what
 // the last call returned, so that not each delta copies all before it.
 func JoinDelta(joined *strings.Builder, said string, e *wire.Event) string {
-	if e.Kind != "message_delta" || len(said) >= maxSaid {
+	if e.Kind != wire.MessageDelta || len(said) >= maxSaid {
 		return said
 	}
 	if joined.String() != said {

@@ -51,6 +51,38 @@ const (
 	DroppedCounters = "dropped_counters"
 )
 
+// The kinds of what an agent's program does. docs/format.md has the fields of each.
+const (
+	Spawned    = "spawned" // by a runner; with pid
+	Exited     = "exited"
+	Restarting = "restarting"
+
+	SessionStart  = "session_start"
+	SessionEnd    = "session_end"
+	SessionNew    = "session_new" // a client asks for it, as for the next two
+	SessionLoad   = "session_load"
+	SessionCancel = "session_cancel"
+
+	StateChange    = "state_change" // with new, the activity (package reducer)
+	ThreadActive   = "thread_active"
+	MessageDelta   = "message_delta"
+	ThoughtDelta   = "thought_delta"
+	ToolCallStart  = "tool_call_start"
+	ToolCallUpdate = "tool_call_update"
+	ToolCallEnd    = "tool_call_end"
+
+	ConfirmRequired  = "confirm_required"  // a permission is asked for
+	WaitingForInput  = "waiting_for_input" // words are
+	ServerRequest    = "server_request"
+	PermissionResult = "permission_result"
+	ToolResult       = "tool_result"
+
+	AgentOutput  = "agent_output"
+	DraftReady   = "draft_ready"
+	GoalComplete = "goal_complete"
+	StatusUpdate = "status_update"
+)
+
 // CommandFailed says that a command of the owner's, which was to be run on an event, failed; with event, command, reason.
 const CommandFailed = "command_failed"
 

@@ -244,25 +244,25 @@ func (c *Call) endKey(turn string) string {
 }
 
 func (c *Call) StartTool(tool, id string) {
-	c.AddEvent("tool_call_start", id, "tool", tool, "tool_call_id", wire.Clip(id, MaxID))
+	c.AddEvent(wire.ToolCallStart, id, "tool", tool, "tool_call_id", wire.Clip(id, MaxID))
 }
 
 func (c *Call) EndTool(tool, id, problem string) {
-	c.AddEvent("tool_call_end", id, "tool", tool, "tool_call_id", wire.Clip(id, MaxID), "error", problem)
+	c.AddEvent(wire.ToolCallEnd, id, "tool", tool, "tool_call_id", wire.Clip(id, MaxID), "error", problem)
 }
 
 func (c *Call) AskPermission(tool, prompt string, more ...string) {
-	c.AddRepeatable("confirm_required", append([]string{"tool", tool, "prompt", prompt, "detail", c.Subagent}, more...)...)
+	c.AddRepeatable(wire.ConfirmRequired, append([]string{"tool", tool, "prompt", prompt, "detail", c.Subagent}, more...)...)
 }
 
 func (c *Call) ChangeState(activity, detail string, more ...string) {
-	c.AddRepeatable("state_change", append([]string{"previous", string(c.LastSession().Activity), "new", activity, "detail", detail}, more...)...)
+	c.AddRepeatable(wire.StateChange, append([]string{"previous", string(c.LastSession().Activity), "new", activity, "detail", detail}, more...)...)
 }
 
 // StartSession adds a session_start; its source is the session's, as "resume", and not the event's.
 func (c *Call) StartSession(source string) {
 	c.BeginsSession = true
-	e := c.NewEvent("session_start", "")
+	e := c.NewEvent(wire.SessionStart, "")
 	e = e.With("source", wire.Clip(source, MaxID))
 	c.Events = append(c.Events, e)
 }
@@ -271,7 +271,7 @@ func (c *Call) EndSession(reason string) {
 	c.EndsSession = true
 	c.InterruptOpen("")
 	// Gemini CLI reports it three times within a tenth of a second.
-	e := c.event("session_end", cmp.Or(reason, "ended"), "reason", reason)
+	e := c.event(wire.SessionEnd, cmp.Or(reason, "ended"), "reason", reason)
 	e.EventID = c.numbered(e.EventID, c.isRecent)
 	c.Events = append(c.Events, e)
 }

@@ -107,8 +107,8 @@ func (q *Queue) MayHandOver(id wire.ID, now time.Time) bool {
 func (q *Queue) Apply(e *wire.Event, now time.Time) {
 	for i := range q.list {
 		m := &q.list[i]
-		m.isBeingTyped = m.isBeingTyped && e.Kind != "exited"
-		if e.Kind == "exited" || e.Kind == "session_end" && m.session == e.Session {
+		m.isBeingTyped = m.isBeingTyped && e.Kind != wire.Exited
+		if e.Kind == wire.Exited || e.Kind == wire.SessionEnd && m.session == e.Session {
 			m.endOffer()
 		}
 	}

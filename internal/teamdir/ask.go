@@ -232,7 +232,7 @@ func (q *asking) note(entry watcher.Entry) {
 	if q.observer.Event != nil {
 		q.observer.Event(e, q.turns.Delivery(q.ID).Turn)
 	}
-	if e.Kind == "exited" && !q.isPerson {
+	if e.Kind == wire.Exited && !q.isPerson {
 		q.exitedAt = time.Now()
 		q.exitCode, _ = e.Uint("code")
 	}

@@ -111,7 +111,7 @@ func (t *Team) Drafts(ctx context.Context) (out []ask.Question, err error) {
 	unreadable := t.Each(func(b *maildir.Box) error {
 		events, err := b.Log().Newest(draftEvents)
 		for i := range events {
-			if e, ok := session.ChannelEvent(&events[i]); ok && events[i].Kind == "draft_ready" {
+			if e, ok := session.ChannelEvent(&events[i]); ok && events[i].Kind == wire.DraftReady {
 				add(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}, true)
 			}
 		}

@@ -58,7 +58,7 @@ func processSpace() string {
 
 // sessionEnd is the event for the session of a program that has ended without saying so.
 func (p Program) sessionEnd(other string) wire.Event {
-	e := wire.Event{Source: "hook", Kind: "session_end", Session: p.Session}
+	e := wire.Event{Source: "hook", Kind: wire.SessionEnd, Session: p.Session}
 	if e = e.With("transport", "hook").With("reason", "its program has ended"); other != "" {
 		e = e.With(reducer.OtherSession, other)
 	}

@@ -219,7 +219,7 @@ func (t *Team) Retire(ctx context.Context, name wire.Name) (string, error) {
 var saysNoState = []string{
 	wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventWithdrawn, wire.EventInjecting, wire.EventInjected,
 	wire.EventInjectionFailed, wire.EventReturned, wire.EventUnread, wire.EventStage, wire.CommandFailed, wire.StreamError,
-	"message_delta", "thought_delta", "agent_output",
+	wire.MessageDelta, wire.ThoughtDelta, wire.AgentOutput,
 }
 
 // tellSubscribers tells those who have asked for it that events have brought a member into another state. The store calls

@@ -111,7 +111,7 @@ func (a *Agent) setActivity(now reducer.Activity, detail string) {
 	if a.activity == now || a.question != nil && now != a.question.activity() {
 		return
 	}
-	e := wire.Event{Kind: "state_change"}.With("previous", string(a.activity)).With("new", string(now))
+	e := wire.Event{Kind: wire.StateChange}.With("previous", string(a.activity)).With("new", string(now))
 	if detail != "" {
 		e = e.With("detail", detail)
 	}

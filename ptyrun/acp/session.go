@@ -46,7 +46,7 @@ func (a *Agent) connect() {
 		}
 		a.capabilities, a.session = hello.AgentCapabilities.PromptCapabilities, id
 		a.note(fmt.Sprintf("%s, session %s", cmp.Or(value(hello.AgentInfo).Name, a.Command[0]), id))
-		e := wire.Event{Kind: "session_start"}.With("source", how)
+		e := wire.Event{Kind: wire.SessionStart}.With("source", how)
 		e = e.With("run", a.Run)
 		for name, value := range a.Session {
 			e = e.With(name, value)

@@ -131,7 +131,7 @@ func (a *Agent) promptAnswered(reason acp.StopReason, err error) {
 		a.logError(code, why)
 		a.endTurn("failed", reason, fmt.Sprintf("%d: %s", code, why))
 		if end := agents.LimitEnd(why, time.Now(), time.Now()); !end.IsZero() {
-			e := wire.Event{Kind: "state_change"}.With("previous", string(reducer.Idle)).With("new", string(reducer.Limited))
+			e := wire.Event{Kind: wire.StateChange}.With("previous", string(reducer.Idle)).With("new", string(reducer.Limited))
 			a.log(e.With("detail", why).With("until", end.UTC().Format(time.RFC3339)))
 		}
 	default:
@@ -209,7 +209,7 @@ func (a *Agent) addText(text string) {
 func (a *Agent) logDelta() {
 	for t := a.turn; t != nil && len(t.delta) > 0; {
 		part := wire.Clip(string(t.delta[:min(len(t.delta), 2*maxDelta)]), maxDelta)
-		a.log(wire.Event{Kind: "message_delta"}.With("delta", part))
+		a.log(wire.Event{Kind: wire.MessageDelta}.With("delta", part))
 		t.delta = t.delta[len(part):]
 	}
 }

@@ -90,7 +90,7 @@ func (a *Agent) updateCall(u callUpdate) {
 	a.endText()
 	if !c.isStarted {
 		c.isStarted = true
-		e := wire.Event{Kind: "tool_call_start"}.With("tool_call_id", wire.Clip(string(u.ToolCallId), maxRaw)).With("tool", c.tool)
+		e := wire.Event{Kind: wire.ToolCallStart}.With("tool_call_id", wire.Clip(string(u.ToolCallId), maxRaw)).With("tool", c.tool)
 		a.log(e.With("title", wire.Clip(c.title, maxRaw)).With("arguments", capped(c.input)).With("timestamp", time.Now().UTC()))
 		a.setActivity(reducer.ToolRunning, c.tool)
 	}
@@ -104,7 +104,7 @@ func (a *Agent) updateCall(u callUpdate) {
 			u.RawOutput = wire.Quote(wire.Clip(textOf(part.Content.Content), maxRaw/2))
 		}
 	}
-	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", wire.Clip(string(u.ToolCallId), maxRaw)).With("tool", c.tool).With("result", capped(u.RawOutput))
+	e := wire.Event{Kind: wire.ToolCallEnd}.With("tool_call_id", wire.Clip(string(u.ToolCallId), maxRaw)).With("tool", c.tool).With("result", capped(u.RawOutput))
 	if hasFailed {
 		e = e.With("error", u.Status)
 	}

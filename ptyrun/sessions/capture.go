@@ -76,7 +76,7 @@ func (f *follower) emit(text string, of uint64) {
 	if len(alive) == 1 {
 		id = alive[0]
 	}
-	events, err := session.Events(id, foreign.SessionEvent{Kind: "agent_output", Stream: "std_out", Content: text})
+	events, err := session.Events(id, foreign.SessionEvent{Kind: wire.AgentOutput, Stream: "std_out", Content: text})
 	if err != nil {
 		f.run.Log.Error("appending output", "err", err)
 	}

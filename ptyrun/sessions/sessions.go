@@ -188,11 +188,11 @@ func (f *follower) HandleEvent(e *wire.Event) {
 	switch e.Kind {
 	case wire.EventRead, wire.EventInjected, wire.EventWithdrawn:
 		delete(f.input, e.MessageID())
-	case "spawned": // its lines have a budget of their own
+	case wire.Spawned: // its lines have a budget of their own
 		f.HandleTyped("")
-	case "goal_complete":
+	case wire.GoalComplete:
 		f.goalSeq = e.Seq
-	case "message_delta":
+	case wire.MessageDelta:
 		f.captureWords(e)
 	case wire.TurnCompleted:
 		f.captureAnswer(e)

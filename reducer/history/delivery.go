@@ -75,7 +75,7 @@ func (h *History) updateDeliveries(e *wire.Event) {
 			}
 		}
 	}
-	if e.Kind == "spawned" || e.Kind == "exited" {
+	if e.Kind == wire.Spawned || e.Kind == wire.Exited {
 		for _, d := range h.announced {
 			if d.isWaiting() && d.Announced.Exists() {
 				d.hasProgramEnded, d.IsHanded = true, false

@@ -112,7 +112,7 @@ func (h *History) Seq() uint64 { return h.state.Seq }
 func (h *History) Apply(e *wire.Event) {
 	h.state.Apply(e)
 	h.updateTurns(e)
-	if e.Kind == "session_start" {
+	if e.Kind == wire.SessionStart {
 		h.addLoaded(e)
 	}
 	if slices.Contains(contentKinds, e.Kind) { // to look for the turn of each event would take long
@@ -126,13 +126,13 @@ func (h *History) Apply(e *wire.Event) {
 }
 
 // contentKinds are the events that say what a turn has.
-var contentKinds = []string{wire.TurnStarted, wire.TurnCompleted, "message_delta", "tool_call_start", "tool_call_end"}
+var contentKinds = []string{wire.TurnStarted, wire.TurnCompleted, wire.MessageDelta, wire.ToolCallStart, wire.ToolCallEnd}
 
 // addSaid adds to the response of a turn, or sets it.
 func (h *History) addSaid(t *Turn, e *wire.Event) {
 	t.Response = cmp.Or(session.AnswerOf(e), t.Response)
 	switch e.Kind {
-	case "message_delta":
+	case wire.MessageDelta:
 		if h.said == nil {
 			h.said = map[*Turn]*strings.Builder{}
 		}
@@ -149,10 +149,10 @@ func (t *Turn) addContent(e *wire.Event, b wire.Body) {
 	switch e.Kind {
 	case wire.TurnStarted:
 		t.Prompt = cmp.Or(t.Prompt, b.Text("prompt"))
-	case "tool_call_start":
+	case wire.ToolCallStart:
 		at := timeOr(b.Text("timestamp"), e.At)
 		t.addCall(ToolCall{b.Text("tool_call_id"), b.Text("tool"), b.Text("title"), b.Raw("arguments"), nil, at})
-	case "tool_call_end":
+	case wire.ToolCallEnd:
 		t.setResult(b.Text("tool_call_id"), b.Raw("result"))
 	case wire.TurnCompleted:
 		if t.Status == "" {

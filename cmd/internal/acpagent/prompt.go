@@ -148,14 +148,14 @@ func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
 	title := cmp.Or(letter.OneLine(e.Text("title", "tool"), 200), "tool")
 	id, status := acp.ToolCallId(cmp.Or(e.Text("tool_call_id"), title)), acp.ToolCallStatusCompleted
 	switch e.Kind {
-	case "tool_call_start":
+	case wire.ToolCallStart:
 		return acp.StartToolCall(id, title, acp.WithStartStatus(acp.ToolCallStatusInProgress)), true
-	case "tool_call_end":
+	case wire.ToolCallEnd:
 		if e.Text("error") != "" {
 			status = acp.ToolCallStatusFailed
 		}
 		return acp.UpdateToolCall(id, acp.WithUpdateStatus(cmp.Or(acp.ToolCallStatus(e.Text("status")), status))), true
-	case "message_delta":
+	case wire.MessageDelta:
 		return words(e.Text("delta")), true
 	}
 	return u, false

@@ -191,7 +191,7 @@ func (s *Scope) WhenReached(kind string, m *wire.Message) *Condition {
 		c.watched = []wire.Address{s.Me.Address()}
 	}
 	c.events = []string{
-		wire.TurnCompleted, wire.TurnIdle, "exited", wire.EventStage, wire.EventRead, wire.EventInjected, wire.EventAcked,
+		wire.TurnCompleted, wire.TurnIdle, wire.Exited, wire.EventStage, wire.EventRead, wire.EventInjected, wire.EventAcked,
 	}
 	c.look = func(ctx context.Context, _ watcher.Entry) finding {
 		answers := s.Root.Answers(ctx, m)

@@ -31,7 +31,7 @@ import (
 func ACPSession(t *teamdir.Team, name wire.Name) (json.RawMessage, error) {
 	running, err := t.Running(name)
 	events, unreadable := t.Box(name).Log().Tail(func(e *wire.Event) bool {
-		return e.Kind == "session_start" && e.Source == "acp" && e.Text("source") == "startup"
+		return e.Kind == wire.SessionStart && e.Source == "acp" && e.Text("source") == "startup"
 	})
 	if err := cmp.Or(err, unreadable); err != nil {
 		return nil, err
@@ -69,12 +69,12 @@ func foldACPRecord(events []wire.Event, id string) (record map[string]any, seq, 
 		b := e.Body()
 		eventMetadata := string(b.Raw("metadata"))
 		switch {
-		case e.Kind == "session_new" && record["created_at"] == nil: // it names no session, and may precede this one
+		case e.Kind == wire.SessionNew && record["created_at"] == nil: // it names no session, and may precede this one
 			metadata = eventMetadata
 			continue
 		case e.Session != id && (e.Session != "" || e.Wire == nil || record["created_at"] == nil):
 			continue // an answer, which is a wire event, names no session
-		case e.Kind == "session_start":
+		case e.Kind == wire.SessionStart:
 			metadata = cmp.Or(eventMetadata, metadata)
 			if whole, isWhole := acpRecord(id, b); isWhole {
 				record, seq = whole, e.Seq
@@ -133,7 +133,7 @@ func Answer(ctx context.Context, t *teamdir.Team, q ask.Question, r ask.Answer) 
 	log := t.Box(q.Agent).Log()
 	isQuestion := func(e *wire.Event) bool {
 		b := e.Body()
-		return e.Kind == "confirm_required" && cmp.Or(b.Text("id"), string(b.Raw("id"))) == q.ID
+		return e.Kind == wire.ConfirmRequired && cmp.Or(b.Text("id"), string(b.Raw("id"))) == q.ID
 	}
 	events, err := log.Tail(func(e *wire.Event) bool { return isQuestion(e) || e.At.Before(q.Since) })
 	if err != nil {
@@ -216,6 +216,6 @@ func Cancel(ctx context.Context, t *teamdir.Team, name wire.Name) (o control.Out
 		params["turn_id"] = shown.Turn.ID
 	}
 	line, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/cancel", "params": params})
-	e := wire.Event{Kind: "session_cancel", Source: "cli", Session: shown.ID, TurnID: params["turn_id"], Wire: line}
+	e := wire.Event{Kind: wire.SessionCancel, Source: "cli", Session: shown.ID, TurnID: params["turn_id"], Wire: line}
 	return control.Outcome{Done: "asked to cancel", Detail: params["turn_id"]}, log.Append(ctx, e)
 }

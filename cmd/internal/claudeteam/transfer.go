@@ -138,7 +138,7 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 		}
 		done := context.WithoutCancel(ctx)
 		// It will start to work in a moment, and does not say so.
-		unknown := wire.Event{Kind: "state_change", Source: "bridge"}.With("new", "unknown")
+		unknown := wire.Event{Kind: wire.StateChange, Source: "bridge"}.With("new", "unknown")
 		if err = errors.Join(m.box.MarkRead(done, it.ID), m.box.Log().Append(done, unknown)); err != nil {
 			return err
 		}

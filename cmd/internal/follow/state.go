@@ -105,7 +105,7 @@ func (f *follower) endFailed(ctx context.Context, t appserver.Turn) error {
 	ended.TurnID, idle.TurnID = t.ID, t.ID
 	events := []wire.Event{event(wire.StreamError).With("error_summary", why), ended, idle}
 	if until := agents.LimitEnd(why, time.Now(), time.Now()); !until.IsZero() {
-		events = append(events, event("state_change").With("new", string(reducer.Limited)).With("detail", why).With("until", until.UTC().Format(time.RFC3339)))
+		events = append(events, event(wire.StateChange).With("new", string(reducer.Limited)).With("detail", why).With("until", until.UTC().Format(time.RFC3339)))
 	}
 	if err := f.box.Log().Append(ctx, events...); err != nil && ctx.Err() == nil {
 		f.log.Error("noting a turn that failed", "err", err)

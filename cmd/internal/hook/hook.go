@@ -211,7 +211,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 // Of other events a later one makes up.
 func (c *call) tellsAlone() bool {
 	return c.Permission != nil || len(c.EndEvents) > 0 || slices.ContainsFunc(c.Events, func(e wire.Event) bool {
-		return slices.Contains([]string{wire.TurnCompleted, wire.TurnIdle, "session_end", "confirm_required", "waiting_for_input"}, e.Kind)
+		return slices.Contains([]string{wire.TurnCompleted, wire.TurnIdle, wire.SessionEnd, wire.ConfirmRequired, wire.WaitingForInput}, e.Kind)
 	})
 }
 
@@ -223,7 +223,7 @@ func (c *call) refuseEdit() {
 	for _, path := range c.WillEdit {
 		if why := c.o.RefuseEdit(path); why != "" {
 			c.Refusal = agents.Prefix + " " + why
-			c.Events = slices.DeleteFunc(c.Events, func(e wire.Event) bool { return e.Kind == "tool_call_start" })
+			c.Events = slices.DeleteFunc(c.Events, func(e wire.Event) bool { return e.Kind == wire.ToolCallStart })
 			return
 		}
 	}

@@ -210,8 +210,8 @@ func (w *wait) serve(ctx context.Context, follow func(context.Context) error) er
 // record appends the event that opens the question.
 func (w *wait) record(ctx context.Context) error {
 	q, e := w.q, w.q.Event
-	if e.Kind = "confirm_required"; q.Kind == reducer.Question {
-		e.Kind = "waiting_for_input"
+	if e.Kind = wire.ConfirmRequired; q.Kind == reducer.Question {
+		e.Kind = wire.WaitingForInput
 	}
 	e = e.With("id", q.ID)
 	for _, pair := range [][2]string{{"prompt", q.Prompt}, {"tool", q.Tool}, {"input", q.Input}} {
@@ -365,7 +365,7 @@ func (w *wait) closing(now reducer.Activity) wire.Event {
 	if w.q.Kind == reducer.Question {
 		previous = reducer.AwaitingInput
 	}
-	e := wire.Event{Kind: "state_change", Source: w.q.Event.Source, Session: w.q.Event.Session, TurnID: w.q.Event.TurnID}
+	e := wire.Event{Kind: wire.StateChange, Source: w.q.Event.Source, Session: w.q.Event.Session, TurnID: w.q.Event.TurnID}
 	return e.With("previous", string(previous)).With("new", string(now)).With("id", w.q.ID)
 }
 

@@ -186,7 +186,7 @@ func (r *Room) Run(ctx context.Context) error {
 // isAboutDraft reports whether an entry may change which drafts wait for an answer.
 func isAboutDraft(e watcher.Entry) bool {
 	return e.Message != nil && e.Message.Type == wire.TypeHumanInput ||
-		e.Event != nil && (e.Event.Kind == "draft_ready" || strings.HasPrefix(e.Event.Kind, "session_"))
+		e.Event != nil && (e.Event.Kind == wire.DraftReady || strings.HasPrefix(e.Event.Kind, "session_"))
 }
 
 // readMail reads the ids of my mail. The error of an unreadable mailbox is that of my row.

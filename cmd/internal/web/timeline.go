@@ -85,7 +85,7 @@ func (p *page) timeline(ctx context.Context) (t *timeline, sent []*maildir.Item,
 // addBars folds a member's events into the bars of the newest lane.
 func (t *timeline) addBars(box *maildir.Box, m teamdir.Member) error {
 	events, err := box.Log().Tail(func(e *wire.Event) bool {
-		return e.At.Before(t.since) && slices.Contains([]string{wire.TurnStarted, wire.TurnCompleted, "spawned", "exited"}, e.Kind)
+		return e.At.Before(t.since) && slices.Contains([]string{wire.TurnStarted, wire.TurnCompleted, wire.Spawned, wire.Exited}, e.Kind)
 	})
 	state, word, began := reducer.State{}, reducer.WordUnknown, t.since
 	for i := range events {

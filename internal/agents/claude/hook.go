@@ -97,7 +97,7 @@ func HandleEvent(c *agents.Call) {
 	case "Notification":
 		handleNotification(c)
 	case "Elicitation":
-		c.AddRepeatable("waiting_for_input", "prompt", in.Text("message"))
+		c.AddRepeatable(wire.WaitingForInput, "prompt", in.Text("message"))
 	case "ElicitationResult":
 		c.ResumeThinking()
 	case "PreCompact":
@@ -172,7 +172,7 @@ func handleNotification(c *agents.Call) {
 	case "permission_prompt", "worker_permission_prompt":
 		c.AskPermission("", message)
 	case "elicitation_dialog", "elicitation_url_dialog", "agent_needs_input":
-		c.AddRepeatable("waiting_for_input", "prompt", message)
+		c.AddRepeatable(wire.WaitingForInput, "prompt", message)
 	case "elicitation_complete", "elicitation_response":
 		c.ResumeThinking()
 	case "idle_prompt":

@@ -112,7 +112,7 @@ func parse(c *agents.Call) {
 		for _, q := range p.Questions {
 			prompt += "\n" + q.Question
 		}
-		c.AddRepeatable("waiting_for_input", "prompt", strings.TrimSpace(prompt))
+		c.AddRepeatable(wire.WaitingForInput, "prompt", strings.TrimSpace(prompt))
 	case "question.replied", "question.rejected":
 		c.Turn = c.LastSession().Turn.ID
 		c.ResumeThinking("id", dialogID(c, p))

@@ -177,7 +177,7 @@ func (u *startup) start(ctx context.Context) error {
 		u.results.add(result{Name: n, State: "failed", Detail: app.JoinFilled("; ", why, e.Hint)})
 		failed = append(failed, n)
 		if !u.isRunning(n) { // for atm team, which shows it
-			event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
+			event := wire.Event{Source: "cli", Kind: wire.StateChange}.With("new", "error").With("detail", e.Message)
 			u.s.Team.Box(n).Log().Append(ctx, event)
 		}
 	}

@@ -243,11 +243,11 @@ func (l logLine) line(s *app.Scope, p *command.Printer) string {
 // phrases are what people read instead of the name of a kind.
 var phrases = map[string]string{
 	wire.TurnCompleted: "turn ended:", wire.TurnIdle: "is idle", wire.StreamError: "error:", wire.DroppedCounters: "lost events:",
-	"state_change": "is now", "confirm_required": "asks:", "waiting_for_input": "asks:", "draft_ready": "has a draft:",
-	"status_update": "says:", "message_delta": "says:", "agent_output": "says:",
-	"thought_delta": "thinks:", "tool_call_start": "uses", "tool_call_end": "used",
-	"session_start": "session began:", "session_end": "session ended:", "spawned": "program started", "exited": "program ended:",
-	"restarting": "program restarts:", wire.EventAnnounced: "was notified of", wire.EventWithdrawn: "mail withdrawn:",
+	wire.StateChange: "is now", wire.ConfirmRequired: "asks:", wire.WaitingForInput: "asks:", wire.DraftReady: "has a draft:",
+	wire.StatusUpdate: "says:", wire.MessageDelta: "says:", wire.AgentOutput: "says:",
+	wire.ThoughtDelta: "thinks:", wire.ToolCallStart: "uses", wire.ToolCallEnd: "used",
+	wire.SessionStart: "session began:", wire.SessionEnd: "session ended:", wire.Spawned: "program started", wire.Exited: "program ended:",
+	wire.Restarting: "program restarts:", wire.EventAnnounced: "was notified of", wire.EventWithdrawn: "mail withdrawn:",
 	wire.CommandFailed:  "command failed:",
 	wire.EventInjecting: "is being handed", wire.EventInjected: "was handed", wire.EventInjectionFailed: "could not be handed",
 }
@@ -256,12 +256,12 @@ func describeEvent(e *wire.Event, r *letter.Renderer) (phrase, about string) {
 	phrase = cmp.Or(phrases[e.Kind], strings.ReplaceAll(strings.TrimPrefix(e.Kind, "message_"), "_", " "))
 	id := e.MessageID()
 	switch {
-	case e.Kind == "state_change":
+	case e.Kind == wire.StateChange:
 		about = app.JoinFilled(", ", strings.ReplaceAll(e.Text("new"), "_", " "), e.Text("detail"))
 		if answer := e.Text("answer"); answer != "" {
 			about += "; answered: " + app.JoinFilled(" by ", answer, e.Text("by"))
 		}
-	case e.Kind == "confirm_required":
+	case e.Kind == wire.ConfirmRequired:
 		about = app.JoinFilled(": ", e.Text("tool"), strings.Join(strings.Fields(e.Text("input", "prompt")), " "))
 	case phrase == "asks:":
 		about = e.Text("prompt")
@@ -269,13 +269,13 @@ func describeEvent(e *wire.Event, r *letter.Renderer) (phrase, about string) {
 		about = app.JoinFilled(": ", e.Text("event"), e.Text("command"), e.Text("reason"))
 	case wire.IsID(string(id)):
 		about = app.JoinFilled(": ", r.Short(id), e.Text("reason", "stage"))
-	case e.Kind == wire.TurnStarted || e.Kind == wire.TurnIdle || e.Kind == "spawned":
+	case e.Kind == wire.TurnStarted || e.Kind == wire.TurnIdle || e.Kind == wire.Spawned:
 	case e.Kind == wire.TurnCompleted:
 		about = strings.TrimPrefix(e.Text("status"), "completed")
 	case e.Kind == wire.DroppedCounters:
 		n, _ := e.Uint("dropped")
 		about = fmt.Sprint(n)
-	case e.Kind == "exited" && e.Text("reason") != "": // somebody stopped it: the exit code says nothing
+	case e.Kind == wire.Exited && e.Text("reason") != "": // somebody stopped it: the exit code says nothing
 		phrase = "program stopped"
 	default:
 		about = cmp.Or(e.Text("error_summary", "prompt", "summary", "message", "content"), foreign.Line(e))
