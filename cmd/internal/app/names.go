@@ -61,7 +61,7 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 }
 
 func (s *Scope) badAddress(word string, err error) error {
-	return failure.Usage("%w", &WordError{word, err}).WithHint("%s", listed(s.Names())).WithNearest(word, Strings(s.Names()))
+	return failure.Usage("%w", &WordError{err}).WithHint("%s", listed(s.Names())).WithNearest(word, Strings(s.Names()))
 }
 
 // Correspondents is Correspondent, and Members where the word is a group.
@@ -234,7 +234,7 @@ func (s *Scope) Find(fragment string) (*maildir.Item, *maildir.Box, error) {
 	if s.IsMember(fragment) {
 		return nil, nil, failure.Usage("%q is a member, not the id of a message", fragment).WithHint(aboutMember, fragment)
 	}
-	return nil, nil, failure.Usage("%w", &WordError{fragment, err}).WithHint("atm read --last and atm ls --all show the ids")
+	return nil, nil, failure.Usage("%w", &WordError{err}).WithHint("atm read --last and atm ls --all show the ids")
 }
 
 // HeldIDs are the short ids of my unread messages, and of those that I owe an ack, for hints.
@@ -253,10 +253,7 @@ func (s *Scope) HeldIDs() (short []string) {
 const listsMessages = "atm ls --all lists your messages, atm search WORDS the team's"
 
 // WordError is the error for a word that is neither a name nor an id.
-type WordError struct {
-	Word string
-	Err  error
-}
+type WordError struct{ Err error }
 
 func (e *WordError) Error() string { return e.Err.Error() }
 
