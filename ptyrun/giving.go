@@ -219,7 +219,7 @@ func (r *runner) compose(g *giving) (why string) {
 	switch {
 	case gate != control.GateOpen:
 		return string(gate)
-	case why == "" && r.inject() == Execute && slices.Contains(notices, g.items()[0].Type):
+	case why == "" && r.inject() == Execute && slices.Contains(noticeTypes, g.items()[0].Type):
 		r.giveUp(g)
 		return noNotices
 	case why != "":

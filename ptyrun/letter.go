@@ -101,7 +101,7 @@ func pointerText(items []*maildir.Item, isPlain bool) string {
 }
 
 // notices are messages that atm itself wrote, partly from what others wrote (a dialog's prompt, a message's fate).
-var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
+var noticeTypes = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
 
 // noNotices is the one reason for not typing that nobody needs to do anything about.
 const noNotices = "atm types no notices where mail is run"

@@ -37,7 +37,7 @@ func (m *Mail) Hold(ctx context.Context) (err error) {
 		return err
 	}
 	team, agent := filepath.Dir(dir), wire.Name(filepath.Base(dir))
-	root, err := teamdir.Open(filepath.Dir(team))
+	root, err := teamdir.Open(filepath.Dir(team), teamdir.Tell)
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func open(dir string, get func(*teamdir.Root, wire.Name) (*teamdir.Team, error))
 	if err != nil {
 		return nil, err
 	}
-	root, err := teamdir.Open(filepath.Dir(dir))
+	root, err := teamdir.Open(filepath.Dir(dir), teamdir.Tell)
 	if err != nil {
 		return nil, err
 	}

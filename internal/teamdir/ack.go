@@ -44,7 +44,7 @@ func (r *Root) Ack(ctx context.Context, me, box *maildir.Box, m, ack *wire.Messa
 	ack.InReplyTo, ack.Thread, ack.Hop = m.ID, m.ThreadID(), m.NextHop()
 	ack.ReplyWanted, ack.SentAt, ack.Origin = "no", time.Now().UTC(), orCommand(ack.Origin)
 	outcome := ack.Outcome()
-	if why := doubt(ack, r.IsPerson); why != "" {
+	if why := doubt(ack, persons(r)); why != "" {
 		return a, fmt.Errorf("an ack in the name of %s %w: %s", who(m, by), ErrNotCounted, why)
 	}
 	sender, err := r.Mailbox(m.From)
@@ -57,7 +57,7 @@ func (r *Root) Ack(ctx context.Context, me, box *maildir.Box, m, ack *wire.Messa
 	if err != nil {
 		return a, err
 	}
-	isAck := r.isAckFor(box.Address(), m, r.IsPerson)
+	isAck := r.isAckFor(box.Address(), m, persons(r))
 	acks, err := acksBy(m, box.Address(), func(id wire.ID) (*maildir.Item, error) {
 		if m.From.Host == "" {
 			return sender.GetDerived(id, isAck)
@@ -146,7 +146,7 @@ func acksBy(m *wire.Message, recipient wire.Address, get func(wire.ID) (*maildir
 // AcksOf returns the acks of a message for a recipient from its sender's mailbox, oldest first, but for withdrawn ones: each
 // has another outcome than the one before. ErrNotFound if there is none.
 func (r *Root) AcksOf(m *wire.Message, recipient wire.Address) ([]*maildir.Item, error) {
-	return r.acksOf(m, recipient, r.IsPerson)
+	return r.acksOf(m, recipient, persons(r))
 }
 
 func (r *Root) acksOf(m *wire.Message, recipient wire.Address, isPerson func(wire.Address) bool) ([]*maildir.Item, error) {

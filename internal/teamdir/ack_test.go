@@ -17,7 +17,7 @@ func TestWithdrawDuringAck(t *testing.T) {
 	ctx := context.Background()
 	for _, requiresAck := range []bool{true, false} {
 		var ack func()
-		r := newFaultyRoot(t, func(op, name string) error {
+		r := newFaultyRoot(t, nil, func(op, name string) error {
 			if op == "rename" && ack != nil && strings.Contains(name, "bob/inbox/tmp/") {
 				ack()
 			}
@@ -53,7 +53,7 @@ func TestWithdrawDuringAck(t *testing.T) {
 func TestAckDuringWithdraw(t *testing.T) {
 	ctx := context.Background()
 	var withdraw func()
-	r := newFaultyRoot(t, func(op, name string) error {
+	r := newFaultyRoot(t, nil, func(op, name string) error {
 		if op == "rename" && withdraw != nil && strings.Contains(name, "alice/inbox/tmp/") {
 			withdraw()
 		}
@@ -61,7 +61,7 @@ func TestAckDuringWithdraw(t *testing.T) {
 	})
 	team := newTeam(t, r, "alice", "bob")
 	alice, bob := team.Box("alice"), team.Box("bob")
-	id := post(t, team, "alice", "bob", "work")
+	id := postMail(t, team, "alice", "bob", "work")
 	it, err := bob.Get(id)
 	must(t, err)
 	withdraw = func() {
@@ -82,7 +82,7 @@ func TestAckDuringWithdraw(t *testing.T) {
 
 // Of acks that one member gives at the same time, each with another text, none is lost, and the last one counts.
 func TestOutcomesAtOnce(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob")
+	team := newTeam(t, newRoot(t, nil), "alice", "bob")
 	bob := team.Box("bob")
 	m := &wire.Message{Body: "work", RequiresAck: true}
 	err := sendTo(team, team.Box("alice"), "bob", m)
@@ -115,7 +115,7 @@ func TestOutcomesAtOnce(t *testing.T) {
 
 // Nobody makes others look through any number of acks.
 func TestTooManyAcks(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob")
+	team := newTeam(t, newRoot(t, nil), "alice", "bob")
 	bob := team.Box("bob")
 	m := &wire.Message{Body: "work"}
 	err := sendTo(team, team.Box("alice"), "bob", m)
@@ -135,7 +135,7 @@ func TestTooManyAcks(t *testing.T) {
 // A message that is put back while its owner looks for it is found in the owner's mailbox, not in the sender's.
 func TestFindDuringUnread(t *testing.T) {
 	var putBack func()
-	r := newFaultyRoot(t, func(op, name string) error {
+	r := newFaultyRoot(t, nil, func(op, name string) error {
 		if op == "list" && putBack != nil && strings.HasSuffix(name, "bob/inbox/cur") {
 			now := putBack
 			putBack = nil
@@ -153,4 +153,11 @@ func TestFindDuringUnread(t *testing.T) {
 	if it, box, err := team.Find(bob, m.ID.Short(6)); err != nil || box.Agent() != "bob" || it.State != maildir.Unread {
 		t.Error(it, box, err)
 	}
+}
+
+// sendTo sends a message as a command does.
+func sendTo(team *Team, from *maildir.Box, to wire.Name, m *wire.Message) error {
+	o := &Outgoing{From: from, To: []wire.Address{team.Box(to).Address()}, Message: m}
+	_, err := team.root.Send(context.Background(), o)
+	return err
 }

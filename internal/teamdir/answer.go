@@ -24,7 +24,7 @@ var ErrNotCounted = errors.New("does not count")
 // whoever has taken m from a shared inbox and so speaks for that, and its origin must not speak against its sender: see
 // doubt.
 func (r *Root) CheckAnswer(m, answer *wire.Message) error {
-	return r.checkAnswer(m, answer, r.IsPerson)
+	return r.checkAnswer(m, answer, persons(r))
 }
 
 func (r *Root) checkAnswer(m, answer *wire.Message, isPerson func(wire.Address) bool) error {
@@ -71,6 +71,10 @@ func doubt(m *wire.Message, isPerson func(wire.Address) bool) string {
 		return "sent from an agent's environment"
 	}
 	return "not sent with a command of atm" // but by an MCP client, or put there by another program
+}
+
+func persons(r *Root) func(wire.Address) bool {
+	return func(a wire.Address) bool { return r.IsPerson(a) }
 }
 
 // IsPerson reports whether an address may be a person's, as far as team.toml or another host says. The member called me
@@ -236,3 +240,5 @@ func (r *Root) markAnswered(ctx context.Context, me *maildir.Box, parent *wire.M
 	}
 	return nil
 }
+
+func hasRead(it *maildir.Item) bool { return it.State == maildir.Owed || it.State == maildir.Done }

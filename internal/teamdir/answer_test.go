@@ -9,7 +9,7 @@ import (
 
 // What the origin of an answer says against its sender: a person's answer needs more than an agent's.
 func TestCheckAnswer(t *testing.T) {
-	r := newRoot(t)
+	r := newRoot(t, nil)
 	team := newTeam(t, r, "alice", "bob", "carol", "me")
 	must(t, team.Dir().Replace("team.toml", []byte("[members.me]\nperson = true\n"), false))
 	address := func(name wire.Name) wire.Address { return team.Box(name).Address() }
@@ -58,7 +58,7 @@ func TestCheckAnswer(t *testing.T) {
 
 // Three who answer each other in a ring are stopped, too, although each has only two of three messages.
 func TestHotRing(t *testing.T) {
-	r := newRoot(t)
+	r := newRoot(t, nil)
 	ring := []wire.Name{"alice", "bob", "carol"}
 	team := newTeam(t, r, ring...)
 	var last *wire.Message

@@ -45,7 +45,7 @@ type Observer struct {
 // over again whose turn was cut short; if that was another question, it is an *OtherTextError. If ctx ends the wait, the
 // Response has what is known so far.
 func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Response, error) {
-	post, unknown, err := r.prepare(o)
+	posted, unknown, err := r.prepare(o)
 	if err == nil && len(unknown) > 0 {
 		err = unknown[0].Err
 	}
@@ -53,10 +53,10 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 		return &Response{}, err
 	}
 	a := &Response{ID: o.Message.ID}
-	if len(post.To) != 1 || post.To[0].Address() == o.From.Address() {
+	if len(posted.To) != 1 || posted.To[0].Address() == o.From.Address() {
 		return a, errors.New("ask exactly one other member")
 	}
-	box := post.To[0]
+	box := posted.To[0]
 	q := &asking{
 		Response: a, observer: observer, message: o.Message, me: o.From, box: box, sentAt: o.Message.SentAt,
 		root: r, isPerson: r.IsPerson(box.Address()), others: map[wire.ID]bool{},
@@ -75,7 +75,7 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 	watched := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{box.Address(): q.turns.Seq()}}
 	return a, watcher.Until(ctx, []watcher.Mailbox{q.me, box}, watched, func(e watcher.Entry) (done bool, err error) {
 		if e == (watcher.Entry{}) {
-			err = q.send(ctx, post)
+			err = q.send(ctx, posted)
 		}
 		if err != nil {
 			return false, err
@@ -111,8 +111,8 @@ type asking struct {
 	exitCode uint64
 }
 
-func (q *asking) send(ctx context.Context, post *maildir.Post) error {
-	q.To = q.root.deliver(ctx, post)
+func (q *asking) send(ctx context.Context, posted *maildir.Post) error {
+	q.To = q.root.deliver(ctx, posted)
 	err := q.To.Err
 	if err == nil && q.To.AlreadyStored {
 		err = q.handOverAgain(ctx)

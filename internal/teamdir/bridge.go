@@ -54,10 +54,6 @@ func (t *Team) HeldReason(host wire.Name) string {
 	return letter.Escape(strings.TrimSpace(string(reason))) // other machines have a say in it
 }
 
-// BadEnvelopes is the directory of the envelopes that a team's bridge has rejected: each under its SHA-256, with the
-// reason in a second file. The bridge tries an envelope without a reason again.
-const BadEnvelopes = maildir.BridgeDir + "/bad"
-
 // ReasonSuffix ends the name of a reason file.
 const ReasonSuffix = ".reason"
 
@@ -86,9 +82,6 @@ func (t *Team) RetryRejected() (n int, errs error) {
 	return len(reasons), errs
 }
 
-// ReceivedDir is the directory in which the bridge keeps what it knows of received mail.
-const ReceivedDir = maildir.BridgeDir + "/received"
-
 // TakenSuffix ends the name of a file in ReceivedDir that says which envelopes signed on a day were taken.
 const TakenSuffix = ".taken"
 
@@ -107,9 +100,6 @@ func (t *Team) PruneTaken() error {
 	}
 	return errs
 }
-
-// RowsDir is the directory in which the bridge stores other hosts' rows, as <host>.json.
-const RowsDir = maildir.BridgeDir + "/rows"
 
 const (
 	rowsMaxAge   = time.Minute      // a member is unknown after that

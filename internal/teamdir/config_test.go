@@ -15,7 +15,7 @@ import (
 // A runner keeps the rules that it was started with: a change of team.toml is noticed.
 func TestHasOtherRules(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t), "bob")
+	team := newTeam(t, newRoot(t, nil), "bob")
 	path := filepath.Join(team.Dir().Path(), "team.toml")
 	must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"coder\"\n"), 0o600))
 	if team.HasOtherRules("bob") {
@@ -42,7 +42,7 @@ func TestHasOtherRules(t *testing.T) {
 // unknown a rule that denies. team.toml, which may allow more, does not take its place.
 func TestDamagedPolicy(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t), "bob", "carol")
+	team := newTeam(t, newRoot(t, nil), "bob", "carol")
 	must(t, os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte("[[rules]]\ntool = \"*\"\ndecision = \"allow\"\n"), 0o600))
 	saved := policy.Policy{Lead: "carol", Rules: policy.Rules{{Tool: "Bash(git <*)", Decision: policy.Deny}}}
 	must(t, team.SavePolicy("bob", saved))
@@ -85,7 +85,7 @@ func TestDamagedPolicy(t *testing.T) {
 // Of a policy that a newer version has saved, the known part counts, as far as it denies and names who may answer.
 func TestPolicyOfNewerVersion(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t), "bob", "carol")
+	team := newTeam(t, newRoot(t, nil), "bob", "carol")
 	must(t, team.SavePolicy("bob", policy.Policy{}))
 	const rules = `"approvers":null,"people":["me"],"rules":[{"tool":"Bash","decision":"deny"},{"tool":"*","decision":"allow"}]`
 	for content, unknown := range map[string]string{
@@ -122,7 +122,7 @@ func TestPolicyOfNewerVersion(t *testing.T) {
 // Each stop has an identity of its own, and asking for it creates no directory.
 func TestLastStop(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t), "bob")
+	team := newTeam(t, newRoot(t, nil), "bob")
 	first := team.LastStop("bob")
 	must(t, team.MarkStopped("bob"))
 	second := team.LastStop("bob")
@@ -144,7 +144,7 @@ func TestLastStop(t *testing.T) {
 // WriteConfig replaces nothing, not even a dangling link.
 func TestWriteConfig(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t))
+	team := newTeam(t, newRoot(t, nil))
 	path, made, err := team.WriteConfig("# one\n")
 	if err != nil || !made || path != team.Dir().Path()+"/team.toml" {
 		t.Fatal(path, made, err)

@@ -28,11 +28,8 @@ func (t *Team) Follow(name wire.Name, p Program) error {
 	if t.root.StartFollower == nil || slices.Contains(p.Opens, agents.ServerQueue) && t.IsFollowed(name) {
 		return nil
 	}
-	return t.root.StartFollower(t, name, p)
+	return t.root.StartFollower(t, name, p.Session, p.PID)
 }
-
-// notFollowed is why there is no way to a conversation whose follower was killed.
-const notFollowed = "the process that gave it the mail has ended; the next message or turn starts one"
 
 // followAgain is Follow, for a sender, if the process was killed that gave a program its mail. It returns the program with
 // the way that is open then. A sender in a sandbox does not reach the server, and starts nothing that would not either.
@@ -46,7 +43,7 @@ func (t *Team) followAgain(ctx context.Context, name wire.Name, p Program) Progr
 		lockfile.Waits("dial " + socket)
 		if conn, err = (&net.Dialer{}).DialContext(ctx, "unix", socket); err == nil {
 			conn.Close()
-			err = t.root.StartFollower(t, name, p)
+			err = t.root.StartFollower(t, name, p.Session, p.PID)
 		}
 	}
 	if err == nil && p.Shut == notFollowed { // else it had no way before it ended
@@ -78,3 +75,24 @@ func (t *Team) Conversation(name wire.Name, session string) (p Program, ok bool)
 	}
 	return all[i], true
 }
+
+// Bound returns the program that a member's mail is given to: of those that people sit before the one that was used last.
+// A member that atm runs has none, since its runner gives it the mail.
+func (t *Team) Bound(name wire.Name) (p Program, ok bool) {
+	programs := slices.DeleteFunc(t.Programs(name), func(p Program) bool { return !p.IsAttended() || p.Session == "" })
+	if len(programs) == 0 {
+		return p, false
+	}
+	if running, err := t.Running(name); running || err != nil {
+		return p, false
+	}
+	p = slices.MaxFunc(programs, func(a, b Program) int { return a.At.Compare(b.At) })
+	if slices.Contains(p.Opens, agents.ServerQueue) && !t.IsFollowed(name) { // who gave the mail to it is gone
+		p.Opens = slices.DeleteFunc(p.Opens, func(by string) bool { return by == agents.ServerQueue })
+		p.Shut = notFollowed
+	}
+	return p, true
+}
+
+// notFollowed is why there is no way to a conversation whose follower was killed.
+const notFollowed = "the process that gave it the mail has ended; the next message or turn starts one"

@@ -43,8 +43,6 @@ func (t *Team) overdue(ctx context.Context, boxes ...*maildir.Box) (all []overdu
 	return all, unreadable(boxes, errs)
 }
 
-func hasRead(it *maildir.Item) bool { return it.State == maildir.Owed || it.State == maildir.Done }
-
 // Remind sends the notices about a member's overdue answers to the lead and to subscribers and, between two turns, reminders of those that
 // it has read to the member itself. Runners call it.
 func (t *Team) Remind(ctx context.Context, box *maildir.Box, betweenTurns bool, origin *wire.Origin) error {

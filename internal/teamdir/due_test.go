@@ -16,13 +16,7 @@ import (
 func postDue(t *testing.T, team *Team, from, to wire.Name, body string, with ...func(*wire.Message)) wire.ID {
 	t.Helper()
 	isDue := func(m *wire.Message) { m.SentAt, m.DueAt = time.Now().UTC(), time.Now().Add(-time.Minute).UTC() }
-	return post(t, team, from, to, body, append([]func(*wire.Message){isDue}, with...)...)
-}
-
-func readAll(t *testing.T, team *Team, name wire.Name) {
-	t.Helper()
-	_, err := team.Box(name).Read(context.Background(), maildir.ReadOptions{}, func(b maildir.Batch) (int, error) { return len(b.Items), nil })
-	must(t, err)
+	return postMail(t, team, from, to, body, append([]func(*wire.Message){isDue}, with...)...)
 }
 
 // take takes a message from an inbox for a member; "" if there is none.
@@ -54,7 +48,7 @@ func overdueAt(t *testing.T, team *Team, name wire.Name) int {
 // However often and concurrently Remind is called, the lead gets one notice and the agent one reminder: only of what it
 // has read, and only between two turns. Somebody else's messages under their ids keep none away.
 func TestRemindOnce(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob", "lead", "mallory")
+	team := newTeam(t, newRoot(t, Tell), "alice", "bob", "lead", "mallory")
 	remind := func(betweenTurns bool) {
 		t.Helper()
 		var all sync.WaitGroup
@@ -85,9 +79,9 @@ func TestRemindOnce(t *testing.T) {
 	for i := range many {
 		id := postDue(t, team, "alice", "bob", fmt.Sprint(i))
 		notice, reminder := wire.Derive("due-lead", id, team.Box("bob").Address()), wire.Derive("due", id, team.Box("bob").Address())
-		post(t, team, "mallory", "lead", "newsletter", func(m *wire.Message) { m.ID = notice })
-		post(t, team, "mallory", "lead", "newsletter", func(m *wire.Message) { m.ID = notice.Next() })
-		post(t, team, "mallory", "bob", "newsletter", func(m *wire.Message) { m.ID = reminder })
+		postMail(t, team, "mallory", "lead", "newsletter", func(m *wire.Message) { m.ID = notice })
+		postMail(t, team, "mallory", "lead", "newsletter", func(m *wire.Message) { m.ID = notice.Next() })
+		postMail(t, team, "mallory", "bob", "newsletter", func(m *wire.Message) { m.ID = reminder })
 	}
 	remind(true)
 	count("lead", many)
@@ -158,7 +152,7 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			team := newTeam(t, newRoot(t), "alice", "bob", "carol", "lead")
+			team := newTeam(t, newRoot(t, Tell), "alice", "bob", "carol", "lead")
 			with := c.with
 			if with == nil {
 				with = func(*wire.Message) {}
@@ -187,7 +181,7 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 // If there is no lead, or the lead itself owes the answer, nobody else gets a notice.
 func TestOverdueWithoutALead(t *testing.T) {
 	ctx := context.Background()
-	team := newTeam(t, newRoot(t), "alice", "bob", "lead")
+	team := newTeam(t, newRoot(t, Tell), "alice", "bob", "lead")
 	postDue(t, team, "bob", "lead", "?")
 	readAll(t, team, "lead")
 	for range 2 {
@@ -207,7 +201,7 @@ func TestOverdueWithoutALead(t *testing.T) {
 func TestOverdueCost(t *testing.T) {
 	ctx, opened, counts := context.Background(), map[string]int{}, false
 	var mu sync.Mutex
-	r := newFaultyRoot(t, func(op, name string) error {
+	r := newFaultyRoot(t, Tell, func(op, name string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if counts && op == "open" {
@@ -220,7 +214,7 @@ func TestOverdueCost(t *testing.T) {
 	for range 10 {
 		postDue(t, team, "alice", "bob", "do it")
 		answered := postDue(t, team, "alice", "bob", "do it, too")
-		id := post(t, team, "bob", "alice", "done", func(m *wire.Message) { m.InReplyTo = answered })
+		id := postMail(t, team, "bob", "alice", "done", func(m *wire.Message) { m.InReplyTo = answered })
 		once = append(once, "main/alice/inbox/new/"+string(id)+".json")
 	}
 	counts = true

@@ -191,7 +191,7 @@ func (f *fileEdits) expire(now time.Time) {
 
 // lockEdits calls f under the lock of what is noted of files.
 func (t *Team) lockEdits(ctx context.Context, f func() error) error {
-	l, err := t.Locks().Lock(ctx, "edits", lockfile.Exclusive, t.lockTimeout(), nil)
+	l, err := t.Locks().Lock(ctx, "edits", lockfile.Exclusive, t.LockWait(), nil)
 	if err != nil {
 		return err
 	}

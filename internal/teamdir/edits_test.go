@@ -18,7 +18,7 @@ func init() { askGit = time.Minute }
 
 // Two members at one file are told once, both of them; a claim is told as one, and what was committed is no matter.
 func TestEdits(t *testing.T) {
-	team, repo := repositoryTeam(t)
+	team, repo := repositoryTeam(t, nil)
 	must(t, team.Create(t.Context(), "alice"))
 	file := filepath.Join(repo, "sub", "b.txt")
 	edit := func(by wire.Name, path string) {
@@ -97,7 +97,7 @@ func TestEdits(t *testing.T) {
 
 // What others may do to the files of .edits keeps nobody from editing, and does not get out of the directory.
 func TestHostileEdits(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob")
+	team := newTeam(t, newRoot(t, nil), "alice", "bob")
 	dir := t.TempDir()
 	for _, path := range []string{"relative", dir + "/nul\x00", "/" + strings.Repeat("x", 5000)} {
 		if err := team.NoteEdit(t.Context(), team.Box("bob"), path, nil); err == nil {
@@ -151,7 +151,7 @@ func TestHostileEdits(t *testing.T) {
 // Members that edit at the same time are all told of all others, once.
 func TestEditsAtOnce(t *testing.T) {
 	names := []wire.Name{"a", "b", "c", "d"}
-	team, file := newTeam(t, newRoot(t), names...), filepath.Join(t.TempDir(), "x")
+	team, file := newTeam(t, newRoot(t, nil), names...), filepath.Join(t.TempDir(), "x")
 	var all sync.WaitGroup
 	for _, n := range names {
 		all.Go(func() {
@@ -172,7 +172,7 @@ func TestEditsAtOnce(t *testing.T) {
 
 // Of two claims that exclude each other one is granted, and of the other's paths none is claimed.
 func TestClaimsAtOnce(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob")
+	team := newTeam(t, newRoot(t, nil), "alice", "bob")
 	for range 50 {
 		dir := t.TempDir()
 		var both sync.WaitGroup

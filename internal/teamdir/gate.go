@@ -2,6 +2,7 @@ package teamdir
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/wire"
 )
 
 // This file says what keeps mail from a member, from evidence only.
@@ -101,4 +103,46 @@ func InWords(state reducer.Word, detail string) string {
 		return "killed by " + detail
 	}
 	return detail
+}
+
+// declaredState returns a member's state with what a program that its person started says in its file, if that counts
+// against what its hooks said: they do not tell of an interrupt. nil: it does not.
+func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
+	i := slices.IndexFunc(m.Programs, func(p Program) bool { return p.Session != "" && p.Session == s.Session().ID })
+	if i < 0 || m.Running {
+		return nil
+	}
+	session, err := m.Programs[i].says()
+	if err != nil || session.ID != s.Session().ID || session.Activity == reducer.Unknown {
+		return nil
+	}
+	says := reducer.Session{Activity: session.Activity}
+	if says.Word() == s.Word() {
+		return nil
+	}
+	claim := reducer.Claim{
+		Activity: session.Activity, Source: reducer.FromFile, Since: session.Since, QuietFrom: session.Since, IsPrompt: session.IsIdle(),
+	}
+	if counts, _ := s.Weigh(claim, now, reducer.StaleAfter); !counts {
+		return nil
+	}
+	e := wire.Event{Source: "pty", Kind: wire.StateChange, Session: session.ID, Team: s.Team, Agent: s.Agent, At: session.Since}
+	e = e.With("new", string(claim.Activity)).With("evidence", string(reducer.FromFile)).With("detail", wire.Clip(session.WaitingFor, 40))
+	return applyTo(s, e)
+}
+
+// Sharing says which programs have a member's name at the same time; "": at most one has it.
+func (m *Member) Sharing() string {
+	var names []string
+	for _, p := range m.Programs {
+		names = append(names, p.String())
+	}
+	all := strings.Join(names, " and ")
+	switch {
+	case m.Running && all != "":
+		return all + " beside the runner: gets no mail"
+	case len(names) > 1:
+		return all + " share the name and its mail"
+	}
+	return ""
 }

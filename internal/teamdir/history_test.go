@@ -9,7 +9,7 @@ import (
 
 func TestTurnsLimit(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t), "bob")
+	team := newTeam(t, newRoot(t, nil), "bob")
 	for i := range 60 {
 		happen(t, team, "bob", fmt.Sprintf("turn_started turn=t%d prompt=%s", i, strings.Repeat("x", 500)))
 		happen(t, team, "bob", fmt.Sprintf("turn_completed turn=t%d status=completed", i))
@@ -23,7 +23,7 @@ func TestTurnsLimit(t *testing.T) {
 // Of several members whose events cannot be read, each is named.
 func TestUnreadableQuestions(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t), "alice", "bob", "carol")
+	team := newTeam(t, newRoot(t, nil), "alice", "bob", "carol")
 	happen(t, team, "alice", "waiting_for_input prompt=Which?")
 	for _, name := range []string{"bob", "carol"} {
 		must(t, team.Dir().MkdirAll(name+"/events/00000000000000000001.ndjson"))

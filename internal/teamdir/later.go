@@ -19,14 +19,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// LaterDir has the messages of a team's members that are to be sent later. When one is due, whatever runs in the team
-// delivers it (DeliverLater) under the id that it has, so a process that is killed then makes no second message.
-//
-//	.later/<time>.<sender>.<id>.json    due at that time: names alone say whether anything is
-//	.later/withdrawn/                   taken back before it was sent
-//	.later/bad/                         could not be delivered; <name>.reason says why
-const LaterDir = ".later"
-
 // The states of a message that its sender wanted to be sent later. A third is maildir.Withdrawn.
 const (
 	ToBeSent    maildir.State = "later"
@@ -157,8 +149,6 @@ func (t *Team) lockLater(ctx context.Context, timeout time.Duration) (*lockfile.
 	return t.Locks().Lock(ctx, "later", lockfile.Exclusive, timeout, nil)
 }
 
-func (t *Team) lockTimeout() time.Duration { return cmp.Or(t.LockTimeout, lockfile.DefaultTimeout) }
-
 // SendLater is Send for a message that nobody gets before a time. It is complete then and durable, and its files are
 // stored. If a recipient is unknown, nothing is done. A message with the same id that is to be sent later, or was, stays
 // as it is.
@@ -210,7 +200,7 @@ func (t *Team) putLater(ctx context.Context, m *wire.Message, post *maildir.Post
 	if err != nil {
 		return nil, err
 	}
-	lock, err := t.lockLater(ctx, t.lockTimeout())
+	lock, err := t.lockLater(ctx, t.LockWait())
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +271,7 @@ func (r *Root) WithdrawLater(ctx context.Context, from wire.Address, id wire.ID)
 	if was, err = find(); was == nil {
 		return nil, err
 	}
-	lock, err := t.lockLater(ctx, t.lockTimeout())
+	lock, err := t.lockLater(ctx, t.LockWait())
 	if err != nil {
 		return nil, err
 	}

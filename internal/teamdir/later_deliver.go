@@ -18,25 +18,7 @@ const (
 	atOnce      = 100             // how many messages are delivered at once
 	atOnceSize  = 16 << 20        // their bytes, but for the last one
 	deliverTime = 2 * time.Second // for which a call of DeliverLater goes on
-	laterEvery  = 3 * time.Second // how often KeepDelivering looks at least, since clocks jump
 )
-
-// KeepDelivering delivers what is due to be sent, and tells of killed runners (TellKilled), until the context ends. While
-// nothing is due, it costs a look into two directories every three seconds.
-func (t *Team) KeepDelivering(ctx context.Context) {
-	for ctx.Err() == nil {
-		t.TellKilled(ctx)
-		next, err := t.DeliverLater(ctx)
-		pause := laterEvery
-		if until := time.Until(next); err == nil && !next.IsZero() && until < pause {
-			pause = max(until, time.Millisecond)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-	}
-}
 
 // DeliverLater delivers the messages that are due, unless another process does that now, or nothing in the store may act.
 // While nothing is due, it costs one look into a directory. next is when the next one is due; zero: none is known.

@@ -52,7 +52,7 @@ func in(t *testing.T, team *Team, state maildir.State) int {
 
 // What cannot spend long on others' mail delivers some of much, the first.
 func TestDeliverSome(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob")
+	team := newTeam(t, newRoot(t, nil), "alice", "bob")
 	var want []string
 	for i := range atOnce + 20 {
 		body := fmt.Sprintf("%03d", i)
@@ -73,7 +73,7 @@ func TestDeliverSome(t *testing.T) {
 func TestLaterCost(t *testing.T) {
 	var mu sync.Mutex
 	var ops []string
-	r := newFaultyRoot(t, func(op, name string) error {
+	r := newFaultyRoot(t, nil, func(op, name string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		ops = append(ops, op+" "+name)
@@ -139,7 +139,7 @@ func TestLaterKilled(t *testing.T) {
 	} {
 		points := 0
 		for isOver := false; !isOver; points += 3 {
-			r := newRoot(t)
+			r := newRoot(t, nil)
 			team := newTeam(t, r, "alice", "bob", "carol")
 			if step.before != nil {
 				must(t, step.before(team))
@@ -154,7 +154,7 @@ func TestLaterKilled(t *testing.T) {
 				}
 				return nil
 			})
-			dying, err := OpenFound(rootdir.Found{Path: r.Path, Source: rootdir.FromFlag})
+			dying, err := OpenFound(rootdir.Found{Path: r.Path, Source: rootdir.FromFlag}, nil)
 			must(t, err)
 			if dead, err := dying.Team("main"); err == nil {
 				if err = step.do(dead); err != nil && !errors.Is(err, killed) {
@@ -193,7 +193,7 @@ func TestLaterKilled(t *testing.T) {
 // On a full disk what is due stays, and goes out once there is room.
 func TestLaterFullDisk(t *testing.T) {
 	isFull := false
-	r := newFaultyRoot(t, func(op, name string) error {
+	r := newFaultyRoot(t, nil, func(op, name string) error {
 		if isFull && (op == "write" || op == "mkdir") {
 			return syscall.ENOSPC
 		}
@@ -218,7 +218,7 @@ func TestLaterFullDisk(t *testing.T) {
 
 // What is no message is set aside, also what says that it is from somebody else, and the others go out.
 func TestLaterHostile(t *testing.T) {
-	r := newRoot(t)
+	r := newRoot(t, nil)
 	team := newTeam(t, r, "alice", "bob")
 	sendLater(t, team, -time.Minute, "good", "bob")
 	dir := team.Dir().Join(LaterDir)
@@ -263,7 +263,7 @@ func TestLaterHostile(t *testing.T) {
 // Who was retired by then does not get it, the others do, and the sender is told once. When it is tried again nobody gets
 // it twice.
 func TestLaterRetired(t *testing.T) {
-	r := newRoot(t)
+	r := newRoot(t, nil)
 	team := newTeam(t, r, "alice", "bob", "carol")
 	_, l := sendLater(t, team, -time.Minute, "due", "bob", "carol")
 	_, err := team.Retire(t.Context(), "carol")
@@ -298,7 +298,7 @@ func TestLaterRetired(t *testing.T) {
 
 // Of several processes that look at once, and of some that withdraw at that moment, each message has one outcome.
 func TestLaterAtOnce(t *testing.T) {
-	r := newRoot(t)
+	r := newRoot(t, nil)
 	team := newTeam(t, r, "alice", "bob")
 	var all []Later
 	for i := range 30 {
@@ -307,7 +307,7 @@ func TestLaterAtOnce(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for range 4 {
-		other, err := Open(r.Path)
+		other, err := Open(r.Path, nil)
 		must(t, err)
 		t.Cleanup(func() { other.Close() })
 		again, err := other.Team("main")

@@ -21,7 +21,7 @@ import (
 // Members reads team.toml once, and asks all runners at the same time: suspended ones take no longer than one.
 func TestMembersAsksAllAtOnce(t *testing.T) {
 	var reads atomic.Int64
-	r := newFaultyRoot(t, func(op, name string) error {
+	r := newFaultyRoot(t, nil, func(op, name string) error {
 		if strings.HasSuffix(name, "team.toml") {
 			reads.Add(1)
 		}
@@ -94,7 +94,7 @@ func TestMembersAsksAllAtOnce(t *testing.T) {
 
 // So do Summaries, for which a sender to many waits.
 func TestSummariesAskAllAtOnce(t *testing.T) {
-	r := newRoot(t)
+	r := newRoot(t, nil)
 	var names []wire.Name
 	var addresses []wire.Address
 	for i := range 2*runtime.NumCPU() + 3 {

@@ -16,7 +16,7 @@ import (
 
 // What does not fit into the queue is dropped, and an event says so. A second process that watches runs nothing twice.
 func TestCommandsDropAndClaim(t *testing.T) {
-	team := newTeam(t, newRoot(t), "bob")
+	team := newTeam(t, newRoot(t, Tell), "bob")
 	dir := t.TempDir()
 	on := config.On{Event: config.Words{"mail"}, Command: []string{"sh", "-c", "echo >>" + dir + "/runs; until test -e " + dir + "/go; do sleep 0.01; done"}}
 	of := func(wire.Name) []config.On { return []config.On{on} }
@@ -66,7 +66,7 @@ func TestCommandsDropAndClaim(t *testing.T) {
 
 // What is noted of occurrences is removed after a day, of each member.
 func TestCommandsPruneForEachMember(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob")
+	team := newTeam(t, newRoot(t, Tell), "alice", "bob")
 	old := time.Now().Add(-2 * forgetOccurred)
 	members := []wire.Name{"alice", "bob"}
 	for _, name := range members {

@@ -248,19 +248,3 @@ func (r *Root) ProgramOf(pids []int) (members []wire.Address) {
 	}
 	return members
 }
-
-// Sharing says which programs have a member's name at the same time; "": at most one has it.
-func (m *Member) Sharing() string {
-	var names []string
-	for _, p := range m.Programs {
-		names = append(names, p.String())
-	}
-	all := strings.Join(names, " and ")
-	switch {
-	case m.Running && all != "":
-		return all + " beside the runner: gets no mail"
-	case len(names) > 1:
-		return all + " share the name and its mail"
-	}
-	return ""
-}

@@ -21,7 +21,7 @@ func TestNotedProgramIsUntrusted(t *testing.T) {
 	if !ok {
 		t.Skip("the system does not tell of processes")
 	}
-	r := newRoot(t)
+	r := newRoot(t, nil)
 	team := newTeam(t, r, "bob")
 	must(t, team.Dir().Mkdir("bob/run"))
 	must(t, team.Dir().Mkdir("bob/run/programs"))
@@ -63,7 +63,7 @@ func TestNotedProgramOpens(t *testing.T) {
 	if !ok {
 		t.Skip("the system does not tell of processes")
 	}
-	team := newTeam(t, newRoot(t), "bob")
+	team := newTeam(t, newRoot(t, nil), "bob")
 	note := func(session string, isNew bool, opens ...string) Program {
 		t.Helper()
 		p := Program{Tool: "codex", PID: own.PID, Start: own.Start, Session: session, Opens: opens}
@@ -100,7 +100,7 @@ func TestProgramWasKilled(t *testing.T) {
 		space string
 		want  reducer.Word
 	}{{"killed", 2, processSpace(), reducer.WordOff}, {"noted once", 1, processSpace(), reducer.WordBusy}, {"elsewhere", 2, "box pid:[1]", reducer.WordBusy}} {
-		team := newTeam(t, newRoot(t), "bob")
+		team := newTeam(t, newRoot(t, nil), "bob")
 		child := exec.Command("sleep", "600")
 		must(t, child.Start())
 		info, ok := process.Find(child.Process.Pid)

@@ -32,24 +32,6 @@ type PushOutcome struct {
 // senderTime limits how long a sender tries.
 const senderTime = 3 * time.Second
 
-// Bound returns the program that a member's mail is given to: of those that people sit before the one that was used last.
-// A member that atm runs has none, since its runner gives it the mail.
-func (t *Team) Bound(name wire.Name) (p Program, ok bool) {
-	programs := slices.DeleteFunc(t.Programs(name), func(p Program) bool { return !p.IsAttended() || p.Session == "" })
-	if len(programs) == 0 {
-		return p, false
-	}
-	if running, err := t.Running(name); running || err != nil {
-		return p, false
-	}
-	p = slices.MaxFunc(programs, func(a, b Program) int { return a.At.Compare(b.At) })
-	if slices.Contains(p.Opens, agents.ServerQueue) && !t.IsFollowed(name) { // who gave the mail to it is gone
-		p.Opens = slices.DeleteFunc(p.Opens, func(by string) bool { return by == agents.ServerQueue })
-		p.Shut = notFollowed
-	}
-	return p, true
-}
-
 // A RunWays is a ptyrun.Beside: the ways into the program of a run.
 type RunWays struct {
 	Team *Team

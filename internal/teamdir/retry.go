@@ -139,7 +139,7 @@ func (t *Team) RetryLater(ctx context.Context, l Later) error {
 	if err == nil {
 		l.State = ToBeSent
 		var posts []*maildir.Post
-		_, posts, err = t.deliverSome(ctx, []Later{l}, t.lockTimeout())
+		_, posts, err = t.deliverSome(ctx, []Later{l}, t.LockWait())
 		t.root.pushAll(ctx, posts)
 	}
 	if now, _ := t.FindLater(l.ID); err == nil && now != nil && now.State == Undelivered {
@@ -153,7 +153,7 @@ func (t *Team) sendAgain(ctx context.Context, l Later) error {
 	if err := t.MayAct(ctx); err != nil {
 		return err
 	}
-	lock, err := t.lockLater(ctx, t.lockTimeout())
+	lock, err := t.lockLater(ctx, t.LockWait())
 	if err != nil {
 		return err
 	}

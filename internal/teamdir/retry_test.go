@@ -10,10 +10,10 @@ import (
 
 // Mail that a runner has typed and that was not accepted can be tried again, until it is read.
 func TestRetryUntyped(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob")
+	team := newTeam(t, newRoot(t, nil), "alice", "bob")
 	box := team.Box("bob")
-	id := post(t, team, "alice", "bob", "hello")
-	post(t, team, "alice", "bob", "another")
+	id := postMail(t, team, "alice", "bob", "hello")
+	postMail(t, team, "alice", "bob", "another")
 	list := func(n int) []SetAside {
 		t.Helper()
 		all, err := team.SetAside(t.Context())

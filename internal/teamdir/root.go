@@ -2,6 +2,7 @@ package teamdir
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,27 +27,32 @@ type Root struct {
 	LockTimeout time.Duration // see maildir.Store; set it before a team is opened
 	KeysDir     string        // where the keys of the hosts are that this user trusts; "": none are
 
-	// StartFollower starts a process that gives a program's conversation its mail, for Team.Follow; nil: there is none.
-	StartFollower func(t *Team, name wire.Name, p Program) error
+	// StartFollower starts a process that gives a conversation of a program, which is a process, its mail; nil: there is none.
+	StartFollower func(t *Team, name wire.Name, session string, pid int) error
 
 	dir   *durable.Root
+	told  Told
 	mu    sync.Mutex
 	teams map[wire.Name]*Team
 }
 
+// Told is told of events that were appended to a member's log.
+type Told func(ctx context.Context, t *Team, name wire.Name, events []wire.Event)
+
 // Open opens the root at a path, which needs nobody's yes: see rootdir.Own. ErrNotRoot of package rootdir if there is none.
-func Open(path string) (*Root, error) {
+// told is notices.Tell, which is built on teams; nil: nobody is told.
+func Open(path string, told Told) (*Root, error) {
 	f, err := rootdir.Own(path)
 	if err != nil {
 		return nil, err
 	}
-	return OpenFound(f)
+	return OpenFound(f, told)
 }
 
 // OpenFound opens a root that rootdir.Find has found.
-func OpenFound(f rootdir.Found) (*Root, error) {
+func OpenFound(f rootdir.Found, told Told) (*Root, error) {
 	dir, err := durable.Open(f.Path)
-	return &Root{Found: f, dir: dir, teams: map[wire.Name]*Team{}}, err
+	return &Root{Found: f, dir: dir, told: told, teams: map[wire.Name]*Team{}}, err
 }
 
 // Close closes the root and its teams.
@@ -119,7 +125,10 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 			err = &LocksError{d.Join(".locks")}
 		}
 	}
-	t.LockTimeout, t.BeforeLook, t.Appended = r.LockTimeout, r.BeforeLook, t.tellSubscribers
+	t.LockTimeout, t.BeforeLook = r.LockTimeout, r.BeforeLook
+	if r.told != nil {
+		t.Appended = func(ctx context.Context, name wire.Name, events []wire.Event) { r.told(ctx, t, name, events) }
+	}
 	if err == nil {
 		o := session.OpenOptions{CheckInput: t.CheckInput, LockTimeout: t.LockTimeout, BeforeLook: t.BeforeLook, Appended: t.Appended}
 		t.sessions, err = session.Open(d.Path(), o)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
@@ -55,58 +54,6 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 			return nil, &control.NotAnsweringError{PID: pid}
 		}
 	}
-}
-
-// How long runners may take to say how they are. It is at once, unless one is drawing a flood, or the machine is busy.
-const (
-	askWithin    = 2 * time.Second        // those that the caller has named
-	askAllWithin = 200 * time.Millisecond // all of a team
-)
-
-// runnerAnswer is what a runner has said of itself, or why it has not.
-type runnerAnswer struct {
-	status control.Status
-	err    error
-}
-
-func (t *Team) askRunner(ctx context.Context, name wire.Name) (a runnerAnswer) {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	c, err := t.DialRunner(ctx, name)
-	if err != nil {
-		return runnerAnswer{err: err}
-	}
-	defer c.Close()
-	a.status, err = c.Status(ctx)
-	if errors.Is(err, control.ErrNotAnswering) { // else it is just ending
-		a.err = err
-	}
-	return a
-}
-
-// askRunners asks those of some members' runners that run, all at the same time: of those that do not answer, each takes
-// as long as all.
-func (t *Team) askRunners(ctx context.Context, names []wire.Name, limit time.Duration) map[wire.Name]runnerAnswer {
-	var (
-		asked   sync.WaitGroup
-		mu      sync.Mutex // guards answers
-		answers = map[wire.Name]runnerAnswer{}
-	)
-	within, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for _, name := range names {
-		if running, err := t.Running(name); err != nil || !running {
-			continue
-		}
-		asked.Go(func() {
-			a := t.askRunner(within, name)
-			mu.Lock()
-			defer mu.Unlock()
-			answers[name] = a
-		})
-	}
-	asked.Wait()
-	return answers
 }
 
 const stoppedFile = "stopped" // in <agent>/run: changes whenever the member is stopped

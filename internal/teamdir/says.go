@@ -2,13 +2,10 @@ package teamdir
 
 import (
 	"errors"
-	"slices"
-	"time"
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -36,30 +33,4 @@ func (p Program) says() (*agents.Session, error) {
 func (p Program) TakesContextAtStop() bool {
 	s, err := p.says()
 	return err == nil && s.TakesContextAtStop
-}
-
-// declaredState returns a member's state with what a program that its person started says in its file, if that counts
-// against what its hooks said: they do not tell of an interrupt. nil: it does not.
-func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
-	i := slices.IndexFunc(m.Programs, func(p Program) bool { return p.Session != "" && p.Session == s.Session().ID })
-	if i < 0 || m.Running {
-		return nil
-	}
-	session, err := m.Programs[i].says()
-	if err != nil || session.ID != s.Session().ID || session.Activity == reducer.Unknown {
-		return nil
-	}
-	says := reducer.Session{Activity: session.Activity}
-	if says.Word() == s.Word() {
-		return nil
-	}
-	claim := reducer.Claim{
-		Activity: session.Activity, Source: reducer.FromFile, Since: session.Since, QuietFrom: session.Since, IsPrompt: session.IsIdle(),
-	}
-	if counts, _ := s.Weigh(claim, now, reducer.StaleAfter); !counts {
-		return nil
-	}
-	e := wire.Event{Source: "pty", Kind: wire.StateChange, Session: session.ID, Team: s.Team, Agent: s.Agent, At: session.Since}
-	e = e.With("new", string(claim.Activity)).With("evidence", string(reducer.FromFile)).With("detail", wire.Clip(session.WaitingFor, 40))
-	return applyTo(s, e)
 }

@@ -20,14 +20,14 @@ func TestClockAhead(t *testing.T) {
 	for _, daysLater := range []int{0, 7} {
 		t.Run(fmt.Sprint(daysLater, " days later"), func(t *testing.T) {
 			ctx := t.Context()
-			r := newRoot(t)
+			r := newRoot(t, nil)
 			team := newTeam(t, r, "alice", "bob")
 			now := wire.NewID()
 			hex := fmt.Sprintf("%012x", now.Time().AddDate(0, 0, 3-daysLater).UnixMilli())
 			ahead := wire.ID(hex[:8]+"-"+hex[8:]) + now[13:]
-			post(t, team, "alice", "bob", "ahead", func(m *wire.Message) { m.ID, m.SentAt = ahead, ahead.Time() })
+			postMail(t, team, "alice", "bob", "ahead", func(m *wire.Message) { m.ID, m.SentAt = ahead, ahead.Time() })
 			must(t, team.Box("bob").MarkRead(ctx, ahead))
-			answer := post(t, team, "bob", "alice", "answer", func(m *wire.Message) { m.InReplyTo, m.Thread = ahead, ahead })
+			answer := postMail(t, team, "bob", "alice", "answer", func(m *wire.Message) { m.InReplyTo, m.Thread = ahead, ahead })
 			must(t, team.Box("alice").MarkRead(ctx, answer))
 			for _, b := range []wire.Name{"alice", "bob"} {
 				_, err := team.Box(b).GC(ctx, maildir.GCOptions{Before: time.Now().AddDate(0, 0, 5)})
@@ -62,8 +62,8 @@ func TestClockAhead(t *testing.T) {
 
 // A thread is found however its id is written in a file that another program has stored.
 func TestThreadWrittenByOthers(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob")
-	thread := post(t, team, "alice", "bob", "first", func(*wire.Message) {})
+	team := newTeam(t, newRoot(t, nil), "alice", "bob")
+	thread := postMail(t, team, "alice", "bob", "first", func(*wire.Message) {})
 	upper := strings.ToUpper(string(thread))
 	for _, written := range []string{
 		string(thread), upper, "{" + upper[:30] + string(thread[30:]) + "}", thread.Hex(), "urn:uuid:" + string(thread),

@@ -80,9 +80,9 @@ func (r *Root) SendAll(ctx context.Context, all []*Outgoing) []SentOrErr {
 	return sent
 }
 
-// store is SendAll without giving the messages to anybody's program: push does that, once no lock is held, and completes
+// store is SendAll without giving the messages to anybody's program: the function does that, once no lock is held, and completes
 // the Recipients.
-func (r *Root) store(ctx context.Context, all ...*Outgoing) (_ []SentOrErr, push func()) {
+func (r *Root) store(ctx context.Context, all ...*Outgoing) ([]SentOrErr, func()) {
 	sent := make([]SentOrErr, len(all))
 	posts, unknown := make([]*maildir.Post, len(all)), make([][]Recipient, len(all))
 	var ready []*maildir.Post
@@ -97,7 +97,7 @@ func (r *Root) store(ctx context.Context, all ...*Outgoing) (_ []SentOrErr, push
 	}
 	maildir.Deliver(ctx, ready...)
 	reached := recipients(ready)
-	for i, post := range posts {
+	for i, p := range posts {
 		if sent[i].Sent != nil || sent[i].Err != nil {
 			continue
 		}
@@ -107,9 +107,9 @@ func (r *Root) store(ctx context.Context, all ...*Outgoing) (_ []SentOrErr, push
 			sent[i].Err = errors.New("send a message: it has no recipient")
 			continue
 		}
-		s.Unmarked, s.Unlisted = r.markParent(ctx, all[i], s), post.SentIndexErr
+		s.Unmarked, s.Unlisted = r.markParent(ctx, all[i], s), p.SentIndexErr
 		if slices.ContainsFunc(s.To, func(to Recipient) bool { return to.Stored }) {
-			r.replaceLater(ctx, post.Message)
+			r.replaceLater(ctx, p.Message)
 		}
 		errs := []error{s.Unmarked}
 		for _, to := range s.To {
@@ -277,7 +277,7 @@ func (r *Root) markParent(ctx context.Context, o *Outgoing, sent *Sent) error {
 	isReached := func(to Recipient) bool {
 		return to.Err == nil && (o.Parent.From == to.Address || o.Parent.From == o.From.Address())
 	}
-	if o.Parent == nil || !slices.ContainsFunc(sent.To, isReached) || doubt(o.Message, r.IsPerson) != "" {
+	if o.Parent == nil || !slices.ContainsFunc(sent.To, isReached) || doubt(o.Message, persons(r)) != "" {
 		return nil // what the member itself has not answered waits for it
 	}
 	err := r.markAnswered(ctx, o.From, o.Parent)

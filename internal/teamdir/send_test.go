@@ -11,7 +11,7 @@ import (
 
 // Send is all that an answer needs: it stores its files, marks what it answers, and under one name it is one message.
 func TestSend(t *testing.T) {
-	r := newRoot(t)
+	r := newRoot(t, nil)
 	team := newTeam(t, r, "alice", "bob")
 	other, err := r.CreateTeam("other")
 	must(t, err)
@@ -48,7 +48,7 @@ func TestSend(t *testing.T) {
 
 // A recipient that nobody knows keeps the message from nobody else, and an answer that did not arrive marks nothing.
 func TestSendToNobody(t *testing.T) {
-	r := newRoot(t)
+	r := newRoot(t, nil)
 	team := newTeam(t, r, "alice", "bob", "carol")
 	question := &wire.Message{Body: "?"}
 	err := sendTo(team, team.Box("alice"), "bob", question)

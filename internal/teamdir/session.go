@@ -2,18 +2,13 @@ package teamdir
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
-	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // ErrForbidden says that team.toml forbids sessions, or human input in them.
@@ -97,109 +92,4 @@ func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
 		return true, fmt.Sprintf("atm cannot tell whether team.toml allows it: %v", err)
 	}
 	return p.Mute, "team.toml: allow_human_input = false"
-}
-
-// RefreshSession updates a session from its agent's events, ends it if its rules say so, and pauses it if the agent's
-// runner is gone. Every command that shows a session calls it, so that no daemon is needed; a running runner does the
-// same and also stops the agent.
-func (t *Team) RefreshSession(ctx context.Context, s *session.Session) (*session.Session, error) {
-	if !s.State.Alive() {
-		return s, nil
-	}
-	agent := wire.Name(s.AgentID)
-	c, _ := t.Config() // doctor reports its mistakes
-	m, err := t.Summary(agent)
-	busy := err == nil && slices.Contains([]reducer.Word{reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting}, m.State)
-	return t.Sessions().Change(ctx, s.SessionID, func(s *session.Session) error {
-		now := time.Now()
-		// Under the team lock: a starting runner resumes the session under it while it holds the runner lock.
-		running, err := t.Running(agent)
-		isKnownOff, hadRunner := err == nil && !running, s.Notes.Runner.Owned || m.RunnerGone
-		if isKnownOff && hadRunner && s.State == session.Active {
-			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
-		}
-		rules := c.SessionOf(agent).Rules()
-		if busy || running { // only the runner knows whether somebody types in the agent's terminal
-			rules.WhenIdle = 0
-		}
-		return s.ApplyRules(rules, now)
-	})
-}
-
-// SessionInput is human input to a session.
-type SessionInput struct {
-	From   *maildir.Box
-	Input  foreign.HumanInput
-	Origin *wire.Origin // nil: a command's
-
-	check func() error // called under the team lock; nil: no check
-}
-
-// SessionResult is the result of human input.
-type SessionResult struct {
-	Message *wire.Message
-	To      Recipient        // what became of the message
-	Session *session.Session // after the input; nil: there is none, or it is unknown
-}
-
-// SendInput delivers human input to a session's agent durably and adds it to the session. An abort also ends the
-// session, in the same step. Other input to a session that has ended is refused with a *session.Error.
-func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (out SessionResult, err error) {
-	isAbort := in.Input.Kind == "abort"
-	to, push := &Recipient{}, func() {}
-	out.Session, err = t.Sessions().Change(ctx, id, func(s *session.Session) error {
-		agent := wire.Name(s.AgentID)
-		var err error
-		if isAbort {
-			trial := s.InteractiveSession
-			err = trial.Transition(session.Aborted, time.Now())
-		} else if err = t.checkHumanInput(agent); err == nil && !s.State.Alive() {
-			short := wire.ID(s.SessionID).Short(6)
-			err = &session.Error{Reason: fmt.Sprintf("session %s is %s and accepts no more input", short, s.State)}
-		}
-		if err == nil && in.check != nil {
-			err = in.check()
-		}
-		if err != nil {
-			return err
-		}
-		out.Message, to, push, err = t.storeInput(ctx, id, agent, in)
-		if err != nil && !(isAbort && errors.Is(err, maildir.ErrNoAgent)) { // the session of a retired agent can be aborted
-			return err
-		}
-		if out.Message != nil {
-			input, _ := session.InputOf(out.Message)
-			s.AddInput(input)
-		}
-		if isAbort {
-			return s.Move(session.Aborted, "by "+string(in.From.Agent()), time.Now())
-		}
-		return nil
-	})
-	push()
-	out.To = *to
-	if err != nil && out.Message != nil { // it was delivered: the next refresh adds it to the session
-		out.Session, err = nil, nil
-	}
-	return out, err
-}
-
-// storeInput delivers human input under the lock that its caller holds. push is for later, as in Root.store, and never nil.
-func (t *Team) storeInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (m *wire.Message, to *Recipient, push func(), err error) {
-	to, push = &Recipient{}, func() {}
-	m, err = session.Message(id, in.Input)
-	if err == nil {
-		m.Origin, m.From = orCommand(in.Origin), in.From.Address()
-		err = t.CheckInput(agent, m) // else it would be sent, and not count
-		if _, counts := t.Sessions().InputOf(agent, m); err == nil && !counts {
-			err = &session.Error{Reason: fmt.Sprintf("%s speaks in its own session with events, not as a person", agent)}
-		}
-	}
-	if err == nil {
-		to, push, err = t.storeFor(ctx, in.From, agent, m)
-	}
-	if err != nil {
-		m = nil
-	}
-	return m, to, push, err
 }

@@ -94,7 +94,7 @@ func aTeam(members ...wire.Name) (*teamdir.Team, func()) {
 	must(err)
 	_, err = rootdir.Make(path)
 	must(err)
-	root, err := teamdir.Open(path)
+	root, err := teamdir.Open(path, nil)
 	must(err)
 	team, err := root.CreateTeam("main")
 	must(err)

@@ -20,7 +20,7 @@ func TestOneAnswerToADraft(t *testing.T) {
 	ctx := context.Background()
 	for _, in := range []string{"a session", "no session"} {
 		t.Run(in, func(t *testing.T) {
-			team := newTeam(t, newRoot(t), "bob", "alice", "me")
+			team := newTeam(t, newRoot(t, nil), "bob", "alice", "me")
 			if in == "a session" {
 				if _, err := team.Sessions().New(ctx, session.Options{Agent: "bob"}); err != nil {
 					t.Fatal(err)
@@ -71,7 +71,7 @@ func TestOneAnswerToADraft(t *testing.T) {
 
 // Whoever writes into a session learns what became of the message.
 func TestSendInput(t *testing.T) {
-	team := newTeam(t, newRoot(t), "bob", "me")
+	team := newTeam(t, newRoot(t, nil), "bob", "me")
 	s, err := team.Sessions().New(t.Context(), session.Options{Agent: "bob"})
 	must(t, err)
 	in := SessionInput{From: team.Box("me"), Input: foreign.HumanInput{Kind: "message", Text: "hello"}}
@@ -85,7 +85,7 @@ func TestSendInput(t *testing.T) {
 // Of two concurrent aborts one ends the session, and the agent gets one message.
 func TestOneAbort(t *testing.T) {
 	ctx := context.Background()
-	team := newTeam(t, newRoot(t), "bob", "me")
+	team := newTeam(t, newRoot(t, nil), "bob", "me")
 	s, err := team.Sessions().New(ctx, session.Options{Agent: "bob"})
 	must(t, err)
 	say := SessionInput{From: team.Box("me"), Input: foreign.HumanInput{Kind: "abort"}}
@@ -126,7 +126,7 @@ func TestHumanInputWithheld(t *testing.T) {
 		{mute, mute, "allow_human_input = false"}, {mute, torn, "allow_human_input = false"}, {mute, loud, "allow_human_input = false"},
 		{loud, loud, ""}, {loud, torn, ""},
 	} {
-		team := newTeam(t, newRoot(t), "bob")
+		team := newTeam(t, newRoot(t, nil), "bob")
 		says := func(toml string) {
 			t.Helper()
 			must(t, os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte(toml), 0o600))
@@ -151,7 +151,7 @@ func TestHumanInputWithheld(t *testing.T) {
 
 // RefreshSession ends no idle session of an agent with a runner, since only the runner knows whether somebody types.
 func TestRefreshLeavesIdleSessionToRunner(t *testing.T) {
-	team := newTeam(t, newRoot(t), "bob")
+	team := newTeam(t, newRoot(t, nil), "bob")
 	_, _, err := team.WriteConfig("[session]\nauto_exit_on = \"idle_timeout: 1ns\"\n")
 	must(t, err)
 	s, err := team.Sessions().New(t.Context(), session.Options{Agent: "bob"})

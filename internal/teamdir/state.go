@@ -1,13 +1,10 @@
 package teamdir
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
-	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -80,19 +77,4 @@ func (t *Team) loadSnapshot(name wire.Name) (s snapshot, events *eventlog.Reader
 		}
 	}
 	return snapshot{}, log.Follow(0)
-}
-
-// ArchiveEvents moves a member's old events to the archive. Sessions are updated before that, so that they need not read
-// the archive.
-func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (moved maildir.Moved, err error) {
-	sessions, _, err := t.Sessions().List()
-	for _, s := range sessions {
-		if err == nil && !dry && s.AgentID == string(name) {
-			_, err = t.RefreshSession(ctx, s)
-		}
-	}
-	if err == nil {
-		moved.Events, moved.Bytes, err = t.Box(name).Log().Archive(ctx, before, dry)
-	}
-	return moved, err
 }

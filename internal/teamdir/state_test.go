@@ -17,33 +17,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// happen appends events: kind, then key=value words.
-func happen(t testing.TB, team *Team, agent wire.Name, events ...string) {
-	t.Helper()
-	var list []wire.Event
-	for _, s := range events {
-		words := strings.Fields(s)
-		e := wire.Event{Source: "cli"}
-		if words[0] == "pty" || words[0] == "hook" {
-			e.Source, words = words[0], words[1:]
-		}
-		e.Kind = words[0]
-		for _, w := range words[1:] {
-			k, v, _ := strings.Cut(w, "=")
-			switch k {
-			case "turn":
-				e.TurnID = v
-			case "session":
-				e.Session = v
-			default:
-				e = e.With(k, v)
-			}
-		}
-		list = append(list, e)
-	}
-	must(t, team.Box(agent).Log().Append(context.Background(), list...))
-}
-
 func stateOf(t testing.TB, team *Team, agent wire.Name) string {
 	t.Helper()
 	s, err := team.State(agent)
@@ -64,7 +37,7 @@ func turns(n int) []string {
 }
 
 func TestSnapshotIsACache(t *testing.T) {
-	team := newTeam(t, newRoot(t), "bob")
+	team := newTeam(t, newRoot(t, nil), "bob")
 	cache := filepath.Join(team.Box("bob").Path(), "state.json")
 	happen(t, team, "bob", turns(5)...)
 	stateOf(t, team, "bob")
@@ -114,7 +87,7 @@ func TestSnapshotIsACache(t *testing.T) {
 }
 
 func TestArchivedEventsAreFolded(t *testing.T) {
-	r := newRoot(t)
+	r := newRoot(t, nil)
 	team := newTeam(t, r, "bob")
 	box := team.Box("bob")
 	for i := range 17 {
@@ -172,7 +145,7 @@ func TestArchivedEventsAreFolded(t *testing.T) {
 
 // A fold over a gap ends.
 func TestGap(t *testing.T) {
-	team := newTeam(t, newRoot(t), "bob")
+	team := newTeam(t, newRoot(t, nil), "bob")
 	happen(t, team, "bob", "turn_idle", "turn_idle")
 	events := filepath.Join(team.Box("bob").Path(), "events")
 	old := filepath.Join(events, "00000000000000000001.ndjson")

@@ -26,9 +26,6 @@ import (
 // between, the notice comes twice. A notice replaces the one before about the same member if that is unread, so that
 // they do not pile up.
 
-// SubscriptionsDir is in a team's directory. Usually it is not there.
-const SubscriptionsDir = ".subscriptions"
-
 const maxSubscriptions = 1 << 20 // bytes of a member's file
 
 // Subscription asks for mail when a member comes into a state.
@@ -81,8 +78,6 @@ func (s *subscriber) isNews(now reducer.Word, agent wire.Name) bool {
 	last := s.Told[agent].State
 	return now != last && (s.wants(string(now), agent) || s.wants(string(last), agent))
 }
-
-func subscriberFile(name wire.Name) string { return SubscriptionsDir + "/" + string(name) + ".json" }
 
 // readSubscriber returns a member's file; an empty one if there is none.
 func (t *Team) readSubscriber(name wire.Name) (*subscriber, error) {
@@ -140,7 +135,7 @@ func (e *RingError) Error() string {
 // Subscribe replaces what a member has asked for. What is so already brings no mail.
 func (t *Team) Subscribe(ctx context.Context, me wire.Name, wants []Subscription) error {
 	lock := func(name string) (*lockfile.Lock, error) {
-		return t.Locks().Lock(ctx, name, lockfile.Exclusive, t.lockTimeout(), nil)
+		return t.Locks().Lock(ctx, name, lockfile.Exclusive, t.LockWait(), nil)
 	}
 	all, err := lock("team") // of two that would make a ring, one comes later
 	if err != nil {
@@ -206,15 +201,6 @@ func (t *Team) ring(me wire.Name, wants []Subscription) []wire.Name {
 	return from(me, &subscriber{Wants: wants})
 }
 
-// Retire is Store.Retire; what the member has asked for ends.
-func (t *Team) Retire(ctx context.Context, name wire.Name) (string, error) {
-	where, err := t.Store.Retire(ctx, name)
-	if err == nil {
-		t.Dir().Remove(subscriberFile(name))
-	}
-	return where, err
-}
-
 // saysNoState are the kinds of events that change no state, or come many times a second within one.
 var saysNoState = []string{
 	wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventWithdrawn, wire.EventInjecting, wire.EventInjected,
@@ -222,9 +208,9 @@ var saysNoState = []string{
 	wire.MessageDelta, wire.ThoughtDelta, wire.AgentOutput,
 }
 
-// tellSubscribers tells those who have asked for it that events have brought a member into another state. The store calls
-// it after each append. What fails here is done by the next one.
-func (t *Team) tellSubscribers(ctx context.Context, name wire.Name, events []wire.Event) {
+// Tell is a teamdir.Told: it tells those who have asked for it that events have brought a member into another state. What
+// fails here is done by the next one.
+func Tell(ctx context.Context, t *Team, name wire.Name, events []wire.Event) {
 	if !slices.ContainsFunc(events, func(e wire.Event) bool { return !slices.Contains(saysNoState, e.Kind) }) {
 		return // also what is appended under the locks of a mailbox
 	}
@@ -311,7 +297,7 @@ func (t *Team) tellSubscriber(ctx context.Context, sub, name wire.Name) error {
 // noteTold notes a member's state as told, if it is news, and stores the notice of it. push is as in Root.store.
 func (t *Team) noteTold(ctx context.Context, sub, name wire.Name) (push func(), err error) {
 	push = func() {}
-	lock, err := t.Locks().Lock(ctx, string(sub)+".subscriptions", lockfile.Exclusive, t.lockTimeout(), t.Box(sub).CheckPresent)
+	lock, err := t.Locks().Lock(ctx, string(sub)+".subscriptions", lockfile.Exclusive, t.LockWait(), t.Box(sub).CheckPresent)
 	if err != nil {
 		return push, err
 	}

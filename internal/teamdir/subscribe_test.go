@@ -25,7 +25,7 @@ func wanting(t *testing.T, team *Team, who wire.Name, wants string) error {
 
 // Many append at once: the last notice is the state that holds, and is the only one that is unread.
 func TestSubscribersAreToldOfTheStateThatHolds(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob")
+	team := newTeam(t, newRoot(t, Tell), "alice", "bob")
 	must(t, wanting(t, team, "alice", "idle bob,busy bob"))
 	for round := range 5 {
 		var all sync.WaitGroup
@@ -55,11 +55,11 @@ func TestSubscribersAreToldOfTheStateThatHolds(t *testing.T) {
 
 // Where the next appender finds that an earlier one was killed before it sent a notice, it sends that.
 func TestMissedNoticeIsSentByTheNextAppender(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob")
+	team := newTeam(t, newRoot(t, Tell), "alice", "bob")
 	must(t, wanting(t, team, "alice", "idle *"))
 	team.Appended = nil // as if it were killed there
 	happen(t, team, "bob", "turn_started", "turn_idle")
-	team.Appended = team.tellSubscribers
+	team.Appended = func(ctx context.Context, name wire.Name, events []wire.Event) { Tell(ctx, team, name, events) }
 	if got := unreadOf(t, team, "alice"); len(got) > 0 {
 		t.Fatal(got)
 	}
@@ -71,7 +71,7 @@ func TestMissedNoticeIsSentByTheNextAppender(t *testing.T) {
 }
 
 func TestRings(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob", "carol", "me")
+	team := newTeam(t, newRoot(t, Tell), "alice", "bob", "carol", "me")
 	for _, c := range []struct {
 		who   wire.Name
 		wants string

@@ -1,13 +1,17 @@
 package teamdir
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/watcher"
@@ -33,7 +37,7 @@ type UnknownError struct {
 	Members    []wire.Name
 	Retired    bool // a retired member has the name, and can be restored
 	Planned    bool // team.toml names it, but it has no mailbox yet
-	Groups     map[wire.Name][]wire.Name
+	In         *Team
 }
 
 func (e *UnknownError) Error() string        { return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team) }
@@ -52,8 +56,7 @@ func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
 	}
 	c, _ := t.Config() // doctor reports its mistakes
 	_, isPlanned := c.Members[name]
-	groups, _ := t.Groups()
-	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name), Planned: isPlanned, Groups: groups}
+	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name), Planned: isPlanned, In: t}
 }
 
 // Boxes returns the mailboxes of all members, by name, and also of those that run although git has removed a part of
@@ -136,3 +139,15 @@ func AtOnce(n int, f func(i int)) {
 	}
 	workers.Wait()
 }
+
+// Retire is Store.Retire; what the member has asked for ends.
+func (t *Team) Retire(ctx context.Context, name wire.Name) (string, error) {
+	where, err := t.Store.Retire(ctx, name)
+	if err == nil {
+		t.Dir().Remove(subscriberFile(name))
+	}
+	return where, err
+}
+
+// LockWait is for how long a command waits for a lock.
+func (t *Team) LockWait() time.Duration { return cmp.Or(t.LockTimeout, lockfile.DefaultTimeout) }

@@ -10,7 +10,7 @@ import (
 
 // The answer of a retired member is still found.
 func TestTraceToMissing(t *testing.T) {
-	r := newRoot(t)
+	r := newRoot(t, nil)
 	team := newTeam(t, r, "alice", "bob", "carol")
 	send := func(from, to wire.Name, parent *wire.Message) *wire.Message {
 		o := &Outgoing{From: team.Box(from), To: []wire.Address{team.Box(to).Address()}, Message: &wire.Message{Body: string(from)}, Parent: parent}

@@ -22,7 +22,7 @@ import (
 // at all that wait.
 func TestNoLockIsHeldOver(t *testing.T) {
 	ctx := t.Context()
-	r := newRoot(t)
+	r := newRoot(t, Tell)
 	team := newTeam(t, r, "alice", "bob")
 	asked := map[string]int{}
 	checkFree := func(what string) {
@@ -40,7 +40,7 @@ func TestNoLockIsHeldOver(t *testing.T) {
 		return func(context.Context) error { checkFree("git during " + during); return nil }
 	}
 	bindCodex(t, team, "bob")
-	r.StartFollower = func(*Team, wire.Name, Program) error { checkFree("a program during " + during); return nil }
+	r.StartFollower = func(*Team, wire.Name, string, int) error { checkFree("a program during " + during); return nil }
 
 	during = "a dropped file"
 	must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note"), []byte("hello"), 0o600))
@@ -48,8 +48,10 @@ func TestNoLockIsHeldOver(t *testing.T) {
 		t.Errorf("dropped: %q", got)
 	}
 	during = "what is due"
-	sendLater(t, team, -time.Second, "due", "bob")
-	_, err := team.DeliverLater(ctx)
+	due := &Outgoing{From: team.Box("alice"), To: []wire.Address{team.Box("bob").Address()}, Message: &wire.Message{Body: "due"}}
+	_, err := r.SendLater(ctx, due, time.Now().Add(-time.Second))
+	must(t, err)
+	_, err = team.DeliverLater(ctx)
 	must(t, err)
 	during = "a notice"
 	must(t, wanting(t, team, "bob", "busy alice"))

@@ -20,7 +20,7 @@ import (
 // another conversation.
 func TestDeclaredState(t *testing.T) {
 	t.Parallel()
-	team, _ := repositoryTeam(t)
+	team, _ := repositoryTeam(t, nil)
 	config := t.TempDir()
 	cmd := exec.Command("sleep", "60")
 	cmd.Env = []string{"CLAUDE_CONFIG_DIR=" + config}

@@ -13,7 +13,7 @@ import (
 // Whoever has last run in a directory, or would by team.toml, works there; not the agent itself, nor one with a worktree.
 func TestSharesDir(t *testing.T) {
 	t.Parallel()
-	team, repo := repositoryTeam(t)
+	team, repo := repositoryTeam(t, nil)
 	sub := filepath.Join(repo, "sub")
 	check := func(about string, name wire.Name, dir, want string) {
 		t.Helper()

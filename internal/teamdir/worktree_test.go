@@ -2,60 +2,18 @@ package teamdir
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/teamdir/git"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 )
-
-// gitIn runs git in dir without the configuration of the user who runs the test.
-func gitIn(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
-	cmd.Env = gitEnviron(t)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-func gitEnviron(t *testing.T) []string {
-	return append(git.CleanEnviron(os.Environ()), "HOME="+t.TempDir(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
-}
-
-// repositoryTeam makes a team whose root is in a new repository and excluded from git.
-func repositoryTeam(t *testing.T) (team *Team, repo string) {
-	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("needs git")
-	}
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	repo = filepath.Join(top, "repo")
-	must(t, os.MkdirAll(filepath.Join(repo, "sub"), 0o700))
-	must(t, os.WriteFile(filepath.Join(repo, "sub", "b.txt"), []byte("two"), 0o600))
-	gitIn(t, repo, "init", "-q", "-b", "main")
-	path := filepath.Join(repo, ".atm")
-	_, err = rootdir.Make(path)
-	must(t, err)
-	err = git.Exclude(path)
-	must(t, err)
-	root, err := OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag})
-	must(t, err)
-	t.Cleanup(func() { root.Close() })
-	return newTeam(t, root, "bob"), repo
-}
 
 // Concurrent starts make a member's worktree once, and later starts leave it alone, whatever is in it.
 func TestWorktree(t *testing.T) {
 	t.Parallel()
-	team, repo := repositoryTeam(t)
+	team, repo := repositoryTeam(t, nil)
 	if _, _, err := team.Worktree(t.Context(), gitEnviron(t), "bob", "."); err == nil {
 		t.Errorf("there is no commit yet: %v", err)
 	}
@@ -100,7 +58,7 @@ func TestWorktree(t *testing.T) {
 // git refuses a path in use, and an existing branch is reused.
 func TestWorktreeRefused(t *testing.T) {
 	t.Parallel()
-	team, repo := repositoryTeam(t)
+	team, repo := repositoryTeam(t, nil)
 	gitIn(t, repo, "add", ".")
 	gitIn(t, repo, "commit", "-q", "-m", "first")
 	gitIn(t, repo, "branch", "atm/bob")

@@ -29,16 +29,16 @@ func Companion(name string) (string, error) {
 // starts it, which may be another agent.
 var followerVariables = []string{"HOME", "PATH", "TMPDIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"}
 
-// startFollower starts the program that gives mail to a thread. It outlives this one.
-func startFollower(t *teamdir.Team, name wire.Name, p teamdir.Program) error {
+// startFollower starts the program that gives mail to a thread, which a process shows. It outlives this one.
+func startFollower(t *teamdir.Team, name wire.Name, session string, pid int) error {
 	program, err := Companion(all.Follower())
 	if err != nil {
 		return err
 	}
 	root := t.Root().Path
-	cmd := exec.Command(program, "follow", string(name), p.Session, "--root", root, "--team", string(t.Name))
+	cmd := exec.Command(program, "follow", string(name), session, "--root", root, "--team", string(t.Name))
 	cmd.Dir = root
-	cmd.Env = slices.DeleteFunc(process.Environment(p.PID), func(pair string) bool {
+	cmd.Env = slices.DeleteFunc(process.Environment(pid), func(pair string) bool {
 		variable, _, _ := strings.Cut(pair, "=")
 		return !slices.Contains(followerVariables, variable)
 	})

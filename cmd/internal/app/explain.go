@@ -178,11 +178,15 @@ func unknownAgent(err error, u *teamdir.UnknownError) *failure.Error {
 	if u.Planned {
 		return e.WithHint("atm team add %s --team %s makes its mailbox, as atm up does for all in team.toml", u.Name, u.Team)
 	}
-	if members, isGroup := u.Groups[u.Name]; isGroup {
+	var byName map[wire.Name][]wire.Name
+	if u.In != nil {
+		byName, _ = u.In.Groups()
+	}
+	if members, isGroup := byName[u.Name]; isGroup {
 		return e.WithHint("@%s is a group: %s; name one of them; mail to all: atm send @%[1]s \"…\"", u.Name, Join(members)).WithCandidates(Strings(members)...)
 	}
 	var groups []string
-	for name := range u.Groups {
+	for name := range byName {
 		groups = append(groups, "@"+string(name))
 	}
 	slices.Sort(groups)

@@ -36,7 +36,7 @@ func (g *Given) Identity() (name, source string) {
 	}
 	if thread, variable := teamdir.ThreadOf(os.Getenv); thread != "" && os.Getenv("ATM_RUN") == "" {
 		if found, _, err := rootdir.Find(g.Place()); err == nil {
-			if root, err := teamdir.OpenFound(found); err == nil {
+			if root, err := teamdir.OpenFound(found, teamdir.Tell); err == nil {
 				if of, _, ok := root.MemberOfThread(thread); ok {
 					return of.String(), variable
 				}

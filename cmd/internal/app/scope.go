@@ -86,12 +86,12 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 
 // openFound opens a root that needs no note of this user if a runner of it has started this process.
 func openFound(found rootdir.Found) (*teamdir.Root, error) {
-	root, err := teamdir.OpenFound(found)
+	root, err := teamdir.OpenFound(found, teamdir.Tell)
 	if err != nil || root.CheckNoted() == nil || root.RunnerOf(process.Ancestors(process.Parent())).Team == "" {
 		return root, err
 	}
 	root.Close() // its teams ask it as it was
-	return teamdir.OpenFound(found.OfRunner())
+	return teamdir.OpenFound(found.OfRunner(), teamdir.Tell)
 }
 
 // Of returns the scope of a program that has opened a team and was given no identity.

@@ -21,7 +21,7 @@ func newTeam(t *testing.T, members ...wire.Name) (*teamdir.Root, *teamdir.Team) 
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	must(t, err)
-	r, err := teamdir.Open(path)
+	r, err := teamdir.Open(path, teamdir.Tell)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	team, err := r.CreateTeam("main")
@@ -43,7 +43,7 @@ func restore(root *teamdir.Root, data []byte) (Restored, error) {
 	return Restore(context.Background(), root, bytes.NewReader(data), func(int) {})
 }
 
-func post(t *testing.T, team *teamdir.Team, from, to wire.Name, body string, attachments ...wire.Attachment) wire.ID {
+func postMail(t *testing.T, team *teamdir.Team, from, to wire.Name, body string, attachments ...wire.Attachment) wire.ID {
 	t.Helper()
 	m := &wire.Message{ID: wire.NewID(), From: team.Box(from).Address(), To: []wire.Address{team.Box(to).Address()}, Body: body, Attachments: attachments}
 	p := &maildir.Post{Message: m, To: []*maildir.Box{team.Box(to)}, Sender: team.Box(from)}
@@ -60,14 +60,14 @@ func (f onWrite) Write(p []byte) (int, error) { return f(p) }
 func TestAttachmentsOfArrivingMail(t *testing.T) {
 	ctx := t.Context()
 	r, team := newTeam(t, "alice", "bob")
-	post(t, team, "alice", "bob", "the first")
+	postMail(t, team, "alice", "bob", "the first")
 	var file bytes.Buffer
 	sent := 0
 	_, _, err := Write(ctx, r, onWrite(func(p []byte) (int, error) {
 		if sent++; sent < 60 {
 			a, err := team.Attach("a.txt", strings.NewReader(time.Now().String()))
 			must(t, err)
-			post(t, team, "alice", "bob", "one more", a)
+			postMail(t, team, "alice", "bob", "one more", a)
 		}
 		return file.Write(p)
 	}), func(int) {})
@@ -93,8 +93,8 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 func TestBackupRestore(t *testing.T) {
 	ctx := context.Background()
 	r, team := newTeam(t, "alice", "bob", "empty", "gone", "bare")
-	unread := post(t, team, "alice", "bob", "unread")
-	read := post(t, team, "alice", "gone", "read")
+	unread := postMail(t, team, "alice", "bob", "unread")
+	read := postMail(t, team, "alice", "gone", "read")
 	must(t, team.Box("gone").MarkRead(ctx, read))
 	for _, n := range []wire.Name{"gone", "bare"} {
 		if _, err := team.Retire(ctx, n); err != nil {
@@ -151,7 +151,7 @@ func TestBackupOfTaken(t *testing.T) {
 	ctx := context.Background()
 	r, team := newTeam(t, "alice", "bob", "jobs")
 	must(t, team.Box("jobs").Share())
-	id := post(t, team, "alice", "jobs", "held")
+	id := postMail(t, team, "alice", "jobs", "held")
 	_, err := team.Box("jobs").Lease(ctx, team.Box("bob").Address(), time.Minute, maildir.ReadOptions{},
 		func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
 	must(t, err)

@@ -54,7 +54,7 @@ func restoreUntil(t *testing.T, path string, data []byte, n int) (isOver bool) {
 		}
 		return nil
 	})
-	root, err := teamdir.OpenFound(rootdir.Found{Path: path})
+	root, err := teamdir.OpenFound(rootdir.Found{Path: path}, teamdir.Tell)
 	must(t, err)
 	defer root.Close()
 	content, err := Check(bytes.NewReader(data))
@@ -79,13 +79,13 @@ func TestRestoreKilled(t *testing.T) {
 	r, team := newTeam(t, "alice", "bob", "gone")
 	attached, err := team.Attach("a.txt", strings.NewReader("content"))
 	must(t, err)
-	must(t, team.Box("gone").MarkRead(ctx, post(t, team, "alice", "gone", "to one who is retired")))
+	must(t, team.Box("gone").MarkRead(ctx, postMail(t, team, "alice", "gone", "to one who is retired")))
 	if _, err := team.Retire(ctx, "gone"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		post(t, team, "alice", "bob", fmt.Sprint("unread ", i), attached)
-		must(t, team.Box("bob").MarkRead(ctx, post(t, team, "alice", "bob", fmt.Sprint("read ", i))))
+		postMail(t, team, "alice", "bob", fmt.Sprint("unread ", i), attached)
+		must(t, team.Box("bob").MarkRead(ctx, postMail(t, team, "alice", "bob", fmt.Sprint("read ", i))))
 	}
 	must(t, team.Box("alice").Log().Append(ctx, wire.Event{Source: "cli", Kind: "turn_started"}))
 	must(t, os.WriteFile(team.Dir().Join("team.toml"), []byte("# nothing\n"), 0o600))
@@ -135,7 +135,7 @@ func TestRestoreKilled(t *testing.T) {
 
 func openRoot(t *testing.T, path string) *teamdir.Root {
 	t.Helper()
-	r, err := teamdir.Open(path)
+	r, err := teamdir.Open(path, teamdir.Tell)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r

@@ -29,7 +29,7 @@ func newTeam(b *testing.B, agents ...wire.Name) *teamdir.Team {
 	dir := b.TempDir()
 	_, err := rootdir.Make(dir)
 	must(b, err)
-	root, err := teamdir.Open(dir)
+	root, err := teamdir.Open(dir, teamdir.Tell)
 	must(b, err)
 	b.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")

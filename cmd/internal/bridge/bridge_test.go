@@ -72,7 +72,7 @@ func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) 
 		}
 		return nil
 	})
-	root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag})
+	root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag}, teamdir.Tell)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	root.KeysDir = t.TempDir()

@@ -77,7 +77,7 @@ func newScene(t *testing.T, ours ...wire.Name) *scene {
 func openTeam(t testing.TB, path string, members ...wire.Name) *teamdir.Team {
 	_, err := rootdir.Make(path)
 	must(t, err)
-	root, err := teamdir.Open(path)
+	root, err := teamdir.Open(path, teamdir.Tell)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")

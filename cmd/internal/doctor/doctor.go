@@ -69,7 +69,7 @@ type doctor struct {
 func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, version string, fix bool) []Check {
 	d := &doctor{ctx: ctx, root: r, place: p, version: version, fix: fix, disk: fileSystemAt(r.Path)}
 	for _, found := range rootdir.Nearby(p, r.Path) {
-		if other, err := teamdir.OpenFound(found); err == nil {
+		if other, err := teamdir.OpenFound(found, teamdir.Tell); err == nil {
 			d.nearbyRoots = append(d.nearbyRoots, other)
 			defer other.Close()
 		}

@@ -19,7 +19,7 @@ func TestRetiredMeanwhile(t *testing.T) {
 	if _, err := rootdir.Make(path); err != nil {
 		t.Fatal(err)
 	}
-	root, err := teamdir.Open(path)
+	root, err := teamdir.Open(path, teamdir.Tell)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestCostOfMembers(t *testing.T) {
 			}
 			return nil
 		})
-		root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag})
+		root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag}, teamdir.Tell)
 		if err != nil {
 			t.Fatal(err)
 		}

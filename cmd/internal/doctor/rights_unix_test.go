@@ -19,7 +19,7 @@ func newTeam(t *testing.T) (*teamdir.Root, *teamdir.Team) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := teamdir.Open(path)
+	r, err := teamdir.Open(path, teamdir.Tell)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func newScene(t *testing.T) *scene {
 		}
 		return nil
 	})
-	opened, err := teamdir.OpenFound(found)
+	opened, err := teamdir.OpenFound(found, teamdir.Tell)
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	team, err := opened.Team("main")
@@ -545,7 +545,7 @@ func TestASenderWithoutTheServer(t *testing.T) {
 	s.kill()
 	s.stop()
 	started := false
-	s.team.Root().StartFollower = func(*teamdir.Team, wire.Name, teamdir.Program) error { started = true; return nil }
+	s.team.Root().StartFollower = func(*teamdir.Team, wire.Name, string, int) error { started = true; return nil }
 	o := &teamdir.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: "Later."}}
 	sent, err := s.team.Root().Send(t.Context(), o)
 	must(t, err)

@@ -47,7 +47,7 @@ func newTeam(t *testing.T, toml string) *asking {
 	found, _, err := rootdir.Find(place)
 	must(t, err)
 	must(t, rootdir.Accept(place, found.Path, ""))
-	opened, err := teamdir.OpenFound(found)
+	opened, err := teamdir.OpenFound(found, teamdir.Tell)
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	team, err := opened.Team("main")

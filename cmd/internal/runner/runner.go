@@ -99,7 +99,7 @@ func openTeam(spec runspec.Spec) (*teamdir.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := teamdir.OpenFound(found)
+	root, err := teamdir.OpenFound(found, teamdir.Tell)
 	if err != nil {
 		return nil, err
 	}

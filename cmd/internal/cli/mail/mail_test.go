@@ -35,7 +35,7 @@ func newScope(t *testing.T) *app.Scope {
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	must(t, err)
-	root, err := teamdir.Open(path)
+	root, err := teamdir.Open(path, teamdir.Tell)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")

@@ -29,7 +29,7 @@ func findCaller(g *app.Given, v *agents.Vendor, word string, read func() ([]byte
 	found, _, err := rootdir.Find(g.Place())
 	var root *teamdir.Root
 	if err == nil {
-		root, err = teamdir.OpenFound(found)
+		root, err = teamdir.OpenFound(found, teamdir.Tell)
 	}
 	if err != nil || !root.InSharedServer() { // whoever opens the root for the member tells of the error
 		return p, "", nil

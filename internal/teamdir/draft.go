@@ -1,0 +1,45 @@
+package teamdir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/wire"
+)
+
+// ErrAnswered says that a draft was already approved or rejected.
+var ErrAnswered = errors.New("already")
+
+// AnswerDraft approves or rejects a draft, or one of its artifacts. Of several answers to the whole draft, also
+// concurrent ones, the first counts, and the others get ErrAnswered.
+func (t *Team) AnswerDraft(ctx context.Context, q ask.Question, in SessionInput) (out SessionResult, err error) {
+	in.Input.DraftID = wire.UUID(q.ID)
+	in.check = func() error {
+		answers, err := t.draftAnswers(ctx, q.Agent, q)
+		if a, isAnswered := answers[q.ID]; err == nil && isAnswered {
+			verdict := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
+			err = fmt.Errorf("draft %s was %w %s by %s", q.ID, ErrAnswered, verdict, cmp.Or(string(a.From.Agent), "somebody"))
+		}
+		return err
+	}
+	if q.Session != "" {
+		return t.SendInput(ctx, q.Session, in)
+	}
+	if err := t.checkHumanInput(q.Agent); err != nil {
+		return out, err
+	}
+	to, push := &Recipient{}, func() {}
+	err = t.Sessions().Exclusive(ctx, func() error {
+		if err := in.check(); err != nil {
+			return err
+		}
+		out.Message, to, push, err = t.storeInput(ctx, "", q.Agent, in)
+		return err
+	})
+	push()
+	out.To = *to
+	return out, err
+}
