@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -37,7 +38,7 @@ func (m *Mail) Hold(ctx context.Context) (err error) {
 		return err
 	}
 	team, agent := filepath.Dir(dir), wire.Name(filepath.Base(dir))
-	root, err := teamdir.Open(filepath.Dir(team), teamdir.Tell)
+	root, err := teamdir.Open(filepath.Dir(team), notices.Tell)
 	if err != nil {
 		return err
 	}
@@ -51,9 +52,9 @@ func (m *Mail) Hold(ctx context.Context) (err error) {
 		return err
 	}
 	if m.BeforeLook != nil {
-		t.BeforeLook = m.BeforeLook
+		t.Store.BeforeLook = m.BeforeLook
 	}
-	hold, err := t.HoldRunner(ctx, agent)
+	hold, err := t.Store.HoldRunner(ctx, agent)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/reply"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -56,7 +58,7 @@ func (t *Team) Send(ctx context.Context, m Message) (id wire.ID, to []Recipient,
 	if err != nil {
 		return "", nil, err
 	}
-	sent, err := t.in.Root().Send(ctx, out)
+	sent, err := post.Send(ctx, t.in.Root(), out)
 	if sent == nil {
 		return "", nil, translate(err)
 	}
@@ -92,7 +94,7 @@ func (t *Team) Ask(ctx context.Context, m Message) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	r, err := t.in.Root().Ask(ctx, out, teamdir.Observer{})
+	r, err := reply.Ask(ctx, t.in.Root(), out, reply.Observer{})
 	a := Answer{ID: r.ID, Status: r.Status, From: r.From, Text: r.Text}
 	if r.Reply != nil {
 		a.Message = r.Reply.Message
@@ -100,7 +102,7 @@ func (t *Team) Ask(ctx context.Context, m Message) (Answer, error) {
 	return a, translate(err)
 }
 
-func (t *Team) outgoing(ctx context.Context, m Message) (*teamdir.Outgoing, error) {
+func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) {
 	from, err := t.in.Member(m.From)
 	if err != nil {
 		return nil, translate(err)
@@ -114,7 +116,7 @@ func (t *Team) outgoing(ctx context.Context, m Message) (*teamdir.Outgoing, erro
 	if m.WantsReply {
 		w.ReplyWanted = "yes"
 	}
-	out := &teamdir.Outgoing{From: from, Message: w, Parent: m.Answers, Once: m.Once}
+	out := &post.Outgoing{From: from, Message: w, Parent: m.Answers, Once: m.Once}
 	for _, name := range m.To {
 		a, err := wire.ParseAddress(name, t.in.Name)
 		if err != nil {
@@ -123,10 +125,10 @@ func (t *Team) outgoing(ctx context.Context, m Message) (*teamdir.Outgoing, erro
 		out.To = append(out.To, a)
 	}
 	if m.Answers != nil && len(m.To) == 0 {
-		out.To = t.in.Root().ReplyTo(ctx, m.Answers, from, false)
+		out.To = post.ReplyTo(ctx, t.in.Root(), m.Answers, from, false)
 	}
 	for _, f := range m.Files {
-		out.Files = append(out.Files, teamdir.File(f))
+		out.Files = append(out.Files, post.File(f))
 	}
 	return out, nil
 }
@@ -146,7 +148,7 @@ func (t *Team) Ack(ctx context.Context, member wire.Name, id wire.ID, text strin
 		err = maildir.ErrWithdrawn
 	}
 	if err == nil {
-		_, err = t.in.Root().Ack(ctx, box, box, it.Message, &wire.Message{Body: text, Origin: origin()})
+		_, err = post.Ack(ctx, t.in.Root(), box, box, it.Message, &wire.Message{Body: text, Origin: origin()})
 	}
 	if err != nil {
 		return fmt.Errorf("ack %s: %w", id.Short(6), translate(err))
@@ -178,11 +180,11 @@ func (t *Team) Trace(ctx context.Context, member wire.Name, id wire.ID) (all []D
 	if err != nil {
 		return nil, translate(err)
 	}
-	m := teamdir.OwnMessage(box, id)
+	m := search.OwnMessage(box, id)
 	if m == nil {
 		return nil, fmt.Errorf("trace %s: %w", id, mailbox.ErrNotFound)
 	}
-	answers := t.in.Root().Answers(ctx, m)
+	answers := post.AnswersTo(ctx, t.in.Root(), m)
 	for _, a := range m.To {
 		found := answers.Trace(m, a)
 		d := Delivery{To: a, State: mailbox.State(found.State), Err: translate(found.Err)}

@@ -30,6 +30,10 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
@@ -84,7 +88,7 @@ func create(ctx context.Context, dir string, members []wire.Name) (*Team, error)
 		return nil, err
 	}
 	for _, name := range members {
-		if err := t.in.Create(ctx, name); err != nil && !errors.Is(err, maildir.ErrExists) {
+		if err := t.in.Store.Create(ctx, name); err != nil && !errors.Is(err, maildir.ErrExists) {
 			t.Close()
 			return nil, err
 		}
@@ -119,7 +123,7 @@ func open(dir string, get func(*teamdir.Root, wire.Name) (*teamdir.Team, error))
 	if err != nil {
 		return nil, err
 	}
-	root, err := teamdir.Open(filepath.Dir(dir), teamdir.Tell)
+	root, err := teamdir.Open(filepath.Dir(dir), notices.Tell)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +151,7 @@ func (t *Team) Mailbox(name wire.Name) (*mailbox.Mailbox, error) {
 }
 
 // OpenFile opens the content of a file that came with a message to a member of the team.
-func (t *Team) OpenFile(a wire.Attachment) (*os.File, error) { return t.in.Attachment(a) }
+func (t *Team) OpenFile(a wire.Attachment) (*os.File, error) { return t.in.Store.Attachment(a) }
 
 // Sessions returns the sessions of the team's members with people.
 func (t *Team) Sessions() *session.Store { return t.in.Sessions() }
@@ -165,7 +169,7 @@ type Member struct {
 
 // Members lists the members by name, those on other hosts last. With an error it lists whom it could read.
 func (t *Team) Members(ctx context.Context) (members []Member, err error) {
-	all, err := t.in.Members(ctx)
+	all, err := presence.Members(ctx, t.in)
 	for _, m := range all {
 		members = append(members, memberOf(m))
 	}
@@ -178,11 +182,11 @@ func (t *Team) Member(ctx context.Context, name wire.Name) (Member, error) {
 	if err != nil {
 		return Member{}, translate(err)
 	}
-	m, err := t.in.Status(ctx, name)
+	m, err := presence.Status(ctx, t.in, name)
 	return memberOf(m), translate(err)
 }
 
-func memberOf(m teamdir.Member) Member {
+func memberOf(m presence.Member) Member {
 	out := Member{Name: m.Name, Role: m.Role, State: m.State, Detail: m.Detail, Unread: m.Unread, Owed: m.Owed}
 	if m.Since != nil {
 		out.Since = *m.Since
@@ -192,7 +196,7 @@ func memberOf(m teamdir.Member) Member {
 
 // Pending lists what waits for a person's answer, the oldest first. With an error it lists what it could read.
 func (t *Team) Pending(ctx context.Context) ([]ask.Question, error) {
-	questions, err := t.in.PendingQuestions(ctx)
+	questions, err := presence.PendingQuestions(ctx, t.in)
 	return questions, translate(err)
 }
 
@@ -202,7 +206,7 @@ func translate(err error) error {
 		return nil
 	}
 	_, isUnsynced := errors.AsType[*maildir.NotDurableError](err)
-	_, isOther := errors.AsType[*teamdir.OtherTextError](err)
+	_, isOther := errors.AsType[*reply.OtherTextError](err)
 	for _, c := range []struct {
 		is bool
 		as error
@@ -210,8 +214,8 @@ func translate(err error) error {
 		{errors.Is(err, teamdir.ErrNoTeam) || errors.Is(err, rootdir.ErrNotRoot), ErrNoTeam},
 		{errors.Is(err, maildir.ErrNoAgent), ErrNoMember},
 		{isOther, ErrOtherText},
-		{errors.Is(err, teamdir.ErrNotCounted), ErrNotCounted},
-		{errors.Is(err, teamdir.ErrTooManyHops), ErrTooManyHops},
+		{errors.Is(err, post.ErrNotCounted), ErrNotCounted},
+		{errors.Is(err, post.ErrTooManyHops), ErrTooManyHops},
 		{errors.Is(err, maildir.ErrNotFound), mailbox.ErrNotFound},
 		{isUnsynced, mailbox.ErrNotDurable},
 	} {

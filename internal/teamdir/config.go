@@ -23,7 +23,7 @@ func (t *Team) Config() (*config.Config, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return config.Default(), err
 	}
-	c, mistakes := config.Parse(data, t.IsAgent)
+	c, mistakes := config.Parse(data, t.Store.IsAgent)
 	if len(mistakes) > 0 {
 		return c, &config.Error{Path: t.Dir().Join(config.File), Mistakes: mistakes}
 	}
@@ -93,7 +93,7 @@ type partialError struct {
 // readPolicy reads what SavePolicy saved. With a *partialError there is more in it. Where it differs in any other way, what
 // is missing may be a rule that denies, or a name.
 func (t *Team) readPolicy(name wire.Name) (p policy.Policy, err error) {
-	data, err := t.readRunFile(name, policyFile)
+	data, err := t.ReadRunFile(name, policyFile)
 	if err != nil {
 		return p, err
 	}

@@ -1,4 +1,4 @@
-package teamdir
+package teamdir_test
 
 import (
 	"errors"
@@ -9,30 +9,31 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/teams/policy"
 )
 
 // A runner keeps the rules that it was started with: a change of team.toml is noticed.
 func TestHasOtherRules(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t, nil), "bob")
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob")
 	path := filepath.Join(team.Dir().Path(), "team.toml")
-	must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"coder\"\n"), 0o600))
+	teamtest.Must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"coder\"\n"), 0o600))
 	if team.HasOtherRules("bob") {
 		t.Error("nothing was started")
 	}
 	p, err := team.PolicyNow("bob")
-	must(t, err)
-	must(t, team.SavePolicy("bob", p))
+	teamtest.Must(t, err)
+	teamtest.Must(t, team.SavePolicy("bob", p))
 	if team.HasOtherRules("bob") {
 		t.Error("the same rules are others")
 	}
 	smith := "[members.smith]\nrole = \"smith\"\n[[rules]]\nagent = \"smith\"\ntool = \"*\"\ndecision = \"deny\"\n"
-	must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"coder\"\n"+smith), 0o600))
+	teamtest.Must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"coder\"\n"+smith), 0o600))
 	if team.HasOtherRules("bob") {
 		t.Error("the rules of another count")
 	}
-	must(t, os.WriteFile(path, []byte("[[rules]]\ntool = \"Edit\"\ndecision = \"deny\"\n"), 0o600))
+	teamtest.Must(t, os.WriteFile(path, []byte("[[rules]]\ntool = \"Edit\"\ndecision = \"deny\"\n"), 0o600))
 	if !team.HasOtherRules("bob") {
 		t.Error("other rules are the same")
 	}
@@ -42,10 +43,10 @@ func TestHasOtherRules(t *testing.T) {
 // unknown a rule that denies. team.toml, which may allow more, does not take its place.
 func TestDamagedPolicy(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t, nil), "bob", "carol")
-	must(t, os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte("[[rules]]\ntool = \"*\"\ndecision = \"allow\"\n"), 0o600))
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob", "carol")
+	teamtest.Must(t, os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte("[[rules]]\ntool = \"*\"\ndecision = \"allow\"\n"), 0o600))
 	saved := policy.Policy{Lead: "carol", Rules: policy.Rules{{Tool: "Bash(git <*)", Decision: policy.Deny}}}
-	must(t, team.SavePolicy("bob", saved))
+	teamtest.Must(t, team.SavePolicy("bob", saved))
 	if p, isSaved, err := team.PolicyFor("bob"); err != nil || !isSaved || !p.Equal(saved) || team.CheckPolicy("bob") != nil {
 		t.Fatal(p, isSaved, err)
 	}
@@ -63,7 +64,7 @@ func TestDamagedPolicy(t *testing.T) {
 		`{"approvers":null,"rules":[{"tool":"*"}]}`:                                  "it is not as atm writes it",
 		`{"approvers":null,"rules":[{"tool":"*","decision":"allow","Tool":"Bash"}]}`: "it is not as atm writes it",
 	} {
-		must(t, os.WriteFile(team.Dir().Join("bob/run/policy.json"), []byte(content), 0o600))
+		teamtest.Must(t, os.WriteFile(team.Dir().Join("bob/run/policy.json"), []byte(content), 0o600))
 		p, _, err := team.PolicyFor("bob")
 		var e *durable.FormatError
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), team.Dir().Join("bob/run/policy.json")) {
@@ -76,7 +77,7 @@ func TestDamagedPolicy(t *testing.T) {
 			t.Errorf("%s: doctor does not name it, or takes it for another policy", content)
 		}
 	}
-	must(t, team.SavePolicy("bob", saved)) // the next start
+	teamtest.Must(t, team.SavePolicy("bob", saved)) // the next start
 	if _, _, err := team.PolicyFor("bob"); err != nil {
 		t.Error(err)
 	}
@@ -85,15 +86,15 @@ func TestDamagedPolicy(t *testing.T) {
 // Of a policy that a newer version has saved, the known part counts, as far as it denies and names who may answer.
 func TestPolicyOfNewerVersion(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t, nil), "bob", "carol")
-	must(t, team.SavePolicy("bob", policy.Policy{}))
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob", "carol")
+	teamtest.Must(t, team.SavePolicy("bob", policy.Policy{}))
 	const rules = `"approvers":null,"people":["me"],"rules":[{"tool":"Bash","decision":"deny"},{"tool":"*","decision":"allow"}]`
 	for content, unknown := range map[string]string{
 		`{"version":2,"lead":"carol",` + rules + `}`: `"version"`,
 		`{"lead":"carol","approvers":null,"people":["me"],"rules":[{"tool":"Bash","decision":"deny","unless":"x"},{"tool":"*","decision":"allow"}]}`: `"rules.unless"`,
 		`{"lead":"carol","approvers":null,"people":["me"],"rules":[{"tool":"Bash","decision":"deny"},{"tool":"*","decision":"twice"}]}`:              `decision "twice"`,
 	} {
-		must(t, os.WriteFile(team.Dir().Join("bob/run/policy.json"), []byte(content), 0o600))
+		teamtest.Must(t, os.WriteFile(team.Dir().Join("bob/run/policy.json"), []byte(content), 0o600))
 		p, isSaved, err := team.PolicyFor("bob")
 		if err != nil || !isSaved || !p.IsPartial || p.Mute {
 			t.Errorf("%s: %+v, %v", content, p, err)
@@ -122,11 +123,11 @@ func TestPolicyOfNewerVersion(t *testing.T) {
 // Each stop has an identity of its own, and asking for it creates no directory.
 func TestLastStop(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t, nil), "bob")
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob")
 	first := team.LastStop("bob")
-	must(t, team.MarkStopped("bob"))
+	teamtest.Must(t, team.MarkStopped("bob"))
 	second := team.LastStop("bob")
-	must(t, team.MarkStopped("bob"))
+	teamtest.Must(t, team.MarkStopped("bob"))
 	if third := team.LastStop("bob"); first != "" || second == first || third == second || third == first {
 		t.Error(first, second, third)
 	}
@@ -144,7 +145,7 @@ func TestLastStop(t *testing.T) {
 // WriteConfig replaces nothing, not even a dangling link.
 func TestWriteConfig(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t, nil))
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil))
 	path, made, err := team.WriteConfig("# one\n")
 	if err != nil || !made || path != team.Dir().Path()+"/team.toml" {
 		t.Fatal(path, made, err)
@@ -158,13 +159,13 @@ func TestWriteConfig(t *testing.T) {
 	if data, _ := os.ReadFile(path); string(data) != "# one\n" {
 		t.Errorf("%q", data)
 	}
-	must(t, os.Remove(path))
-	must(t, os.Symlink("/nowhere", path))
+	teamtest.Must(t, os.Remove(path))
+	teamtest.Must(t, os.Symlink("/nowhere", path))
 	if _, made, err = team.WriteConfig("# two\n"); made || err != nil {
 		t.Error(made, err)
 	}
 	names, err := os.ReadDir(team.Dir().Path())
-	must(t, err)
+	teamtest.Must(t, err)
 	if len(names) != 2 {
 		t.Errorf("left behind: %v", names)
 	}

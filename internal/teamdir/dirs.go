@@ -26,4 +26,4 @@ const ReceivedDir = maildir.BridgeDir + "/received"
 // RowsDir is the directory in which the bridge stores other hosts' rows, as <host>.json.
 const RowsDir = maildir.BridgeDir + "/rows"
 
-func subscriberFile(name wire.Name) string { return SubscriptionsDir + "/" + string(name) + ".json" }
+func SubscriberFile(name wire.Name) string { return SubscriptionsDir + "/" + string(name) + ".json" }

@@ -111,7 +111,7 @@ func (t *Team) FilesThatAct() (all []string) {
 		inbox := string(b.Agent()) + "/inbox"
 		dirs = append(dirs, string(b.Agent()), inbox, inbox+"/new")
 	}
-	outboxes, _ := t.Outboxes()
+	outboxes, _ := t.Store.Outboxes()
 	for _, b := range outboxes {
 		outbox := maildir.BridgeDir + "/" + string(b.Address().Host)
 		dirs = append(dirs, outbox+"/new", outbox+"/cur")

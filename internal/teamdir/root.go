@@ -125,12 +125,12 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 			err = &LocksError{d.Join(".locks")}
 		}
 	}
-	t.LockTimeout, t.BeforeLook = r.LockTimeout, r.BeforeLook
+	t.Store.LockTimeout, t.Store.BeforeLook = r.LockTimeout, r.BeforeLook
 	if r.told != nil {
-		t.Appended = func(ctx context.Context, name wire.Name, events []wire.Event) { r.told(ctx, t, name, events) }
+		t.Store.Appended = func(ctx context.Context, name wire.Name, events []wire.Event) { r.told(ctx, t, name, events) }
 	}
 	if err == nil {
-		o := session.OpenOptions{CheckInput: t.CheckInput, LockTimeout: t.LockTimeout, BeforeLook: t.BeforeLook, Appended: t.Appended}
+		o := session.OpenOptions{CheckInput: t.CheckInput, LockTimeout: t.Store.LockTimeout, BeforeLook: t.Store.BeforeLook, Appended: t.Store.Appended}
 		t.sessions, err = session.Open(d.Path(), o)
 	}
 	if err != nil {
@@ -208,7 +208,7 @@ func (r *Root) Mailbox(a wire.Address) (*maildir.Box, error) {
 	if err == nil && !slices.Contains(hosts, a.Host) {
 		err = &UnknownHostError{a.Host, hosts}
 	}
-	return t.Outbox(a), err
+	return t.Store.Outbox(a), err
 }
 
 // UnknownHostError is a maildir.ErrNoAgent for a host whose key is not trusted here.

@@ -47,7 +47,7 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 			return nil, ctx.Err()
 		}
 		if time.Since(began) > control.DialTimeout || ctx.Err() != nil {
-			pid := t.runInfo(name).Runner
+			pid := t.RunInfo(name).Runner
 			if !slices.Contains(t.Locks().HeldBy(pid), string(name)+".runner") { // agents can write run.json
 				pid = 0
 			}
@@ -66,7 +66,7 @@ func (t *Team) MarkStopped(name wire.Name) error {
 // LastStop identifies the last stop of a member, "" if there was none. A start gives up if it has changed since the
 // start was requested.
 func (t *Team) LastStop(name wire.Name) string {
-	data, _ := t.readRunFile(name, stoppedFile)
+	data, _ := t.ReadRunFile(name, stoppedFile)
 	return strings.TrimSpace(string(data))
 }
 
@@ -80,17 +80,17 @@ func (t *Team) writeRunFile(name wire.Name, file string, data []byte) error {
 // runFile is the path of a file in a member's run directory.
 func runFile(name wire.Name, file string) string { return path.Join(string(name), "run", file) }
 
-func (t *Team) readRunFile(name wire.Name, file string) ([]byte, error) {
+func (t *Team) ReadRunFile(name wire.Name, file string) ([]byte, error) {
 	return t.Dir().ReadFile(runFile(name, file), config.MaxSize)
 }
 
-func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
+func (t *Team) RunInfo(name wire.Name) (info runinfo.Info) {
 	info, _ = runinfo.Read(t.Dir(), name)
 	return info
 }
 
 // RunOf returns the ATM_RUN of a member's current or last run; "": none is known.
-func (t *Team) RunOf(name wire.Name) string { return t.runInfo(name).Run }
+func (t *Team) RunOf(name wire.Name) string { return t.RunInfo(name).Run }
 
 // RunnerOf returns the member, of any team, whose runner is the first of these processes that is one. It asks who holds
 // the runner locks, since agents can write run.json.

@@ -47,8 +47,8 @@ func (t *Team) CheckSessionsAllowed(agent wire.Name) error {
 	return err
 }
 
-// checkHumanInput returns an error if team.toml forbids human input in sessions with a member, or has mistakes.
-func (t *Team) checkHumanInput(agent wire.Name) error {
+// CheckHumanInput returns an error if team.toml forbids human input in sessions with a member, or has mistakes.
+func (t *Team) CheckHumanInput(agent wire.Name) error {
 	c, err := t.Config()
 	if err == nil && !c.SessionOf(agent).AllowHumanInput {
 		err = fmt.Errorf("%s accepts no input in sessions: %w %s allow_human_input = false", agent, ErrForbidden, c.SessionSection(agent))

@@ -1,4 +1,4 @@
-package teamdir
+package teamdir_test
 
 import (
 	"bytes"
@@ -12,17 +12,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
+	"github.com/google/go-cmp/cmp"
 )
 
-func stateOf(t testing.TB, team *Team, agent wire.Name) string {
+func stateOf(t testing.TB, team *teamdir.Team, agent wire.Name) string {
 	t.Helper()
 	s, err := team.State(agent)
-	must(t, err)
+	teamtest.Must(t, err)
 	b, err := json.Marshal(s)
-	must(t, err)
+	teamtest.Must(t, err)
 	return string(b)
 }
 
@@ -37,26 +39,26 @@ func turns(n int) []string {
 }
 
 func TestSnapshotIsACache(t *testing.T) {
-	team := newTeam(t, newRoot(t, nil), "bob")
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob")
 	cache := filepath.Join(team.Box("bob").Path(), "state.json")
-	happen(t, team, "bob", turns(5)...)
+	teamtest.Happen(t, team, "bob", turns(5)...)
 	stateOf(t, team, "bob")
 	if _, err := os.Stat(cache); err == nil {
 		t.Error("a snapshot of so few events costs more than it saves")
 	}
-	happen(t, team, "bob", turns(100)...)
+	teamtest.Happen(t, team, "bob", turns(100)...)
 	stateOf(t, team, "bob")
 	whole, err := os.ReadFile(cache)
-	must(t, err)
+	teamtest.Must(t, err)
 	// To fold on from the snapshot gives the same state as to fold everything.
-	happen(t, team, "bob", "turn_idle turn=open", "confirm_required tool=Bash")
+	teamtest.Happen(t, team, "bob", "turn_idle turn=open", "confirm_required tool=Bash")
 	want := stateOf(t, team, "bob")
 	if !strings.Contains(want, `"confirming"`) {
 		t.Fatal(want)
 	}
 	spoil := func(name string, f func(string) string) {
 		t.Helper()
-		must(t, os.WriteFile(cache, []byte(f(string(whole))), 0o600))
+		teamtest.Must(t, os.WriteFile(cache, []byte(f(string(whole))), 0o600))
 		if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -80,39 +82,39 @@ func TestSnapshotIsACache(t *testing.T) {
 		return strings.Replace(lie(s), `"agent":"bob"`, `"agent":"eve"`, 1)
 	})
 	os.Remove(cache)
-	must(t, os.Mkdir(cache, 0o700))
+	teamtest.Must(t, os.Mkdir(cache, 0o700))
 	if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
 		t.Error("a directory in its place: ", diff)
 	}
 }
 
 func TestArchivedEventsAreFolded(t *testing.T) {
-	r := newRoot(t, nil)
-	team := newTeam(t, r, "bob")
+	r := teamtest.NewRoot(t, nil)
+	team := teamtest.NewTeam(t, r, "bob")
 	box := team.Box("bob")
 	for i := range 17 {
-		happen(t, team, "bob", fmt.Sprintf("turn_started turn=t%d", i), fmt.Sprintf("turn_completed turn=t%d", i), fmt.Sprintf("stream_error error_summary=e%d", i))
+		teamtest.Happen(t, team, "bob", fmt.Sprintf("turn_started turn=t%d", i), fmt.Sprintf("turn_completed turn=t%d", i), fmt.Sprintf("stream_error error_summary=e%d", i))
 	}
-	happen(t, team, "bob", "turn_started turn=last")
+	teamtest.Happen(t, team, "bob", "turn_started turn=last")
 	// Two segments, as if the first were full.
 	segment := filepath.Join(box.Path(), "events", "00000000000000000001.ndjson")
 	data, err := os.ReadFile(segment)
-	must(t, err)
+	teamtest.Must(t, err)
 	last := bytes.LastIndexByte(data[:len(data)-1], '\n') + 1
-	must(t, os.WriteFile(filepath.Join(filepath.Dir(segment), "00000000000000000052.ndjson"), data[last:], 0o600))
-	must(t, os.Truncate(segment, int64(last)))
+	teamtest.Must(t, os.WriteFile(filepath.Join(filepath.Dir(segment), "00000000000000000052.ndjson"), data[last:], 0o600))
+	teamtest.Must(t, os.Truncate(segment, int64(last)))
 	want := stateOf(t, team, "bob")
 	os.Remove(filepath.Join(box.Path(), "state.json"))
 
 	ctx := context.Background()
-	if m, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(-time.Hour), false); err != nil || m.Bytes != 0 {
+	if m, err := presence.ArchiveEvents(ctx, team, "bob", time.Now().Add(-time.Hour), false); err != nil || m.Bytes != 0 {
 		t.Fatalf("young events: %+v, %v", m, err)
 	}
-	dry, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(time.Hour), true)
+	dry, err := presence.ArchiveEvents(ctx, team, "bob", time.Now().Add(time.Hour), true)
 	if err != nil || dry.Bytes != int64(last) {
 		t.Fatalf("%+v, %v", dry, err)
 	}
-	m, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(time.Hour), false)
+	m, err := presence.ArchiveEvents(ctx, team, "bob", time.Now().Add(time.Hour), false)
 	if err != nil || m != dry {
 		t.Fatalf("%+v, and %+v in a dry run; %v", m, dry, err)
 	}
@@ -131,10 +133,10 @@ func TestArchivedEventsAreFolded(t *testing.T) {
 		t.Errorf("gaps %v, %v", gaps, err)
 	}
 	// A second time moves nothing, and the numbers continue.
-	if m, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(time.Hour), false); err != nil || m.Bytes != 0 {
+	if m, err := presence.ArchiveEvents(ctx, team, "bob", time.Now().Add(time.Hour), false); err != nil || m.Bytes != 0 {
 		t.Fatalf("again: %+v, %v", m, err)
 	}
-	happen(t, team, "bob", "turn_idle turn=last")
+	teamtest.Happen(t, team, "bob", "turn_idle turn=last")
 	if seq, _ := box.Log().LastSeq(); seq != 17*3+2 {
 		t.Errorf("the last number is %d", seq)
 	}
@@ -145,11 +147,11 @@ func TestArchivedEventsAreFolded(t *testing.T) {
 
 // A fold over a gap ends.
 func TestGap(t *testing.T) {
-	team := newTeam(t, newRoot(t, nil), "bob")
-	happen(t, team, "bob", "turn_idle", "turn_idle")
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob")
+	teamtest.Happen(t, team, "bob", "turn_idle", "turn_idle")
 	events := filepath.Join(team.Box("bob").Path(), "events")
 	old := filepath.Join(events, "00000000000000000001.ndjson")
-	must(t, os.Rename(old, filepath.Join(events, "00000000000000000009.ndjson")))
+	teamtest.Must(t, os.Rename(old, filepath.Join(events, "00000000000000000009.ndjson")))
 	if _, err := team.State("bob"); err != nil {
 		t.Fatal(err)
 	}

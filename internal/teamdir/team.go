@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/session"
@@ -20,7 +21,7 @@ import (
 
 // Team is a team, with the mailboxes of its members.
 type Team struct {
-	*maildir.Store
+	Store    *maildir.Store // the team's directory, with all mailboxes
 	Name     wire.Name
 	Progress func(messages int) // called by Search and Thread with how many they have looked at; nil: nobody asks
 
@@ -30,6 +31,21 @@ type Team struct {
 
 // Root is the team's root.
 func (t *Team) Root() *Root { return t.root }
+
+// Dir is the team's directory.
+func (t *Team) Dir() *durable.Root { return t.Store.Dir() }
+
+// Locks are the team's locks.
+func (t *Team) Locks() lockfile.Dir { return t.Store.Locks() }
+
+// Agents lists the members that have a mailbox, by name.
+func (t *Team) Agents() ([]wire.Name, error) { return t.Store.Agents() }
+
+// Box is the mailbox of a name, which may have none: see Member.
+func (t *Team) Box(name wire.Name) *maildir.Box { return t.Store.Box(name) }
+
+// Running reports whether a runner runs a member.
+func (t *Team) Running(name wire.Name) (bool, error) { return t.Store.Running(name) }
 
 // UnknownError is a maildir.ErrNoAgent for a name that is no member of a team.
 type UnknownError struct {
@@ -56,7 +72,7 @@ func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
 	}
 	c, _ := t.Config() // doctor reports its mistakes
 	_, isPlanned := c.Members[name]
-	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name), Planned: isPlanned, In: t}
+	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.Store.WasRetired(name), Planned: isPlanned, In: t}
 }
 
 // Boxes returns the mailboxes of all members, by name, and also of those that run although git has removed a part of
@@ -86,17 +102,17 @@ func (t *Team) Mailboxes() (out []watcher.Mailbox, err error) {
 
 // UnreadableError names the mailboxes that could not be read, or not completely. The result that comes with it covers
 // everything else.
-type UnreadableError struct{ error }
+type UnreadableError struct{ Err error }
 
-func (e *UnreadableError) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
-func (e *UnreadableError) Unwrap() error { return e.error }
+func (e *UnreadableError) Error() string { return strings.ReplaceAll(e.Err.Error(), "\n", "; ") }
+func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // Unreadable makes an error of a mailbox an *UnreadableError that names it, except a maildir.ErrNoAgent.
 func Unreadable(b *maildir.Box, err error) error {
 	if _, isNamed := errors.AsType[*UnreadableError](err); err == nil || isNamed || errors.Is(err, maildir.ErrNoAgent) {
 		return err
 	}
-	return &UnreadableError{fmt.Errorf("the mailbox of %s: %w", b.Agent(), err)}
+	return &UnreadableError{Err: fmt.Errorf("the mailbox of %s: %w", b.Agent(), err)}
 }
 
 // Each calls f for the mailbox of every member, by name. It goes on after an error and returns all as one
@@ -110,17 +126,17 @@ func (t *Team) Each(f func(*maildir.Box) error) error {
 	for i, b := range boxes {
 		errs[i] = f(b)
 	}
-	return unreadable(boxes, errs)
+	return JoinUnreadable(boxes, errs)
 }
 
-func unreadable(boxes []*maildir.Box, errs []error) error {
+func JoinUnreadable(boxes []*maildir.Box, errs []error) error {
 	for i, err := range errs {
 		if errs[i] = Unreadable(boxes[i], err); errors.Is(err, maildir.ErrNoAgent) {
 			errs[i] = nil
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return &UnreadableError{err}
+		return &UnreadableError{Err: err}
 	}
 	return nil
 }
@@ -144,10 +160,10 @@ func AtOnce(n int, f func(i int)) {
 func (t *Team) Retire(ctx context.Context, name wire.Name) (string, error) {
 	where, err := t.Store.Retire(ctx, name)
 	if err == nil {
-		t.Dir().Remove(subscriberFile(name))
+		t.Dir().Remove(SubscriberFile(name))
 	}
 	return where, err
 }
 
 // LockWait is for how long a command waits for a lock.
-func (t *Team) LockWait() time.Duration { return cmp.Or(t.LockTimeout, lockfile.DefaultTimeout) }
+func (t *Team) LockWait() time.Duration { return cmp.Or(t.Store.LockTimeout, lockfile.DefaultTimeout) }

@@ -46,12 +46,12 @@ func (t *Team) memberIn(dir string, isSelf func(wire.Name) bool) (string, error)
 		if err != nil {
 			return "", err
 		}
-		if isSameDir(info.Cwd, dir) && !isSelf(box.Agent()) {
+		if IsSameDir(info.Cwd, dir) && !isSelf(box.Agent()) {
 			return box.Address().String(), nil
 		}
 	}
 	for name, m := range plan.Members {
-		if !isSelf(name) && mayStartIn(m) && isSameDir(t.WorkDir(m.Cwd), dir) {
+		if !isSelf(name) && mayStartIn(m) && IsSameDir(t.WorkDir(m.Cwd), dir) {
 			return wire.Address{Team: t.Name, Agent: name}.String(), nil
 		}
 	}
@@ -61,7 +61,7 @@ func (t *Team) memberIn(dir string, isSelf func(wire.Name) bool) (string, error)
 // mayStartIn reports whether atm starts a member in the directory that its team.toml names.
 func mayStartIn(m config.Member) bool { return len(m.Command) > 0 && !m.Worktree }
 
-func isSameDir(a, b string) bool {
+func IsSameDir(a, b string) bool {
 	if a == "" || b == "" {
 		return false
 	}

@@ -1,4 +1,4 @@
-package teamdir
+package teamdir_test
 
 import (
 	"os"
@@ -7,13 +7,14 @@ import (
 
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Whoever has last run in a directory, or would by team.toml, works there; not the agent itself, nor one with a worktree.
 func TestSharesDir(t *testing.T) {
 	t.Parallel()
-	team, repo := repositoryTeam(t, nil)
+	team, repo := teamtest.RepositoryTeam(t, nil)
 	sub := filepath.Join(repo, "sub")
 	check := func(about string, name wire.Name, dir, want string) {
 		t.Helper()
@@ -23,7 +24,7 @@ func TestSharesDir(t *testing.T) {
 	}
 	write := func(text string) {
 		t.Helper()
-		must(t, os.WriteFile(team.Dir().Join(config.File), []byte(text), 0o600))
+		teamtest.Must(t, os.WriteFile(team.Dir().Join(config.File), []byte(text), 0o600))
 	}
 	check("no team.toml", "bob", sub, "")
 	write("[members.carol]\ncommand = [\"x\"]\ncwd = \"sub\"\n")
@@ -32,12 +33,12 @@ func TestSharesDir(t *testing.T) {
 	check("elsewhere", "bob", repo, "")
 	write("[members.carol]\ncommand = [\"x\"]\ncwd = \"sub\"\nworktree = true\n")
 	check("a worktree", "bob", sub, "")
-	must(t, team.Dir().Mkdir("bob/run"))
+	teamtest.Must(t, team.Dir().Mkdir("bob/run"))
 	run, err := team.Dir().Sub("bob/run")
-	must(t, err)
+	teamtest.Must(t, err)
 	defer run.Close()
-	must(t, runinfo.Info{Cwd: sub}.Write(run))
-	must(t, os.Symlink(sub, filepath.Join(repo, "link")))
+	teamtest.Must(t, runinfo.Info{Cwd: sub}.Write(run))
+	teamtest.Must(t, os.Symlink(sub, filepath.Join(repo, "link")))
 	check("it has run there", "carol", filepath.Join(repo, "link"), "bob@main")
 	check("itself", "bob", sub, "")
 	write("[members.carol")

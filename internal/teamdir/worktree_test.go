@@ -1,4 +1,4 @@
-package teamdir
+package teamdir_test
 
 import (
 	"os"
@@ -8,18 +8,19 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 )
 
 // Concurrent starts make a member's worktree once, and later starts leave it alone, whatever is in it.
 func TestWorktree(t *testing.T) {
 	t.Parallel()
-	team, repo := repositoryTeam(t, nil)
-	if _, _, err := team.Worktree(t.Context(), gitEnviron(t), "bob", "."); err == nil {
+	team, repo := teamtest.RepositoryTeam(t, nil)
+	if _, _, err := team.Worktree(t.Context(), teamtest.GitEnviron(t), "bob", "."); err == nil {
 		t.Errorf("there is no commit yet: %v", err)
 	}
-	gitIn(t, repo, "add", ".")
-	gitIn(t, repo, "commit", "-q", "-m", "first")
-	environ := append(gitEnviron(t), "GIT_DIR=/nowhere", "GIT_INDEX_FILE=/nowhere") // as in a git hook
+	teamtest.GitIn(t, repo, "add", ".")
+	teamtest.GitIn(t, repo, "commit", "-q", "-m", "first")
+	environ := append(teamtest.GitEnviron(t), "GIT_DIR=/nowhere", "GIT_INDEX_FILE=/nowhere") // as in a git hook
 	made := make([]string, 4)
 	var wg sync.WaitGroup
 	for i := range made {
@@ -36,10 +37,10 @@ func TestWorktree(t *testing.T) {
 		t.Errorf("%q", made)
 	}
 	top := filepath.Join(repo, ".atm", "main", ".worktrees", "bob")
-	if got := gitIn(t, top, "status", "--porcelain", "--branch"); got != "## atm/bob" {
+	if got := teamtest.GitIn(t, top, "status", "--porcelain", "--branch"); got != "## atm/bob" {
 		t.Error(got)
 	}
-	if got := gitIn(t, repo, "status", "--porcelain"); got != "" {
+	if got := teamtest.GitIn(t, repo, "status", "--porcelain"); got != "" {
 		t.Errorf("the repository sees %q", got)
 	}
 	// Processes in it find the same root without ATM_ROOT.
@@ -47,8 +48,8 @@ func TestWorktree(t *testing.T) {
 	if err != nil || found.Path != filepath.Join(repo, ".atm") || len(skipped) > 0 {
 		t.Error(found, skipped, err)
 	}
-	must(t, os.WriteFile(filepath.Join(top, "sub", "b.txt"), []byte("mine"), 0o600))
-	gitIn(t, top, "switch", "-q", "-c", "elsewhere")
+	teamtest.Must(t, os.WriteFile(filepath.Join(top, "sub", "b.txt"), []byte("mine"), 0o600))
+	teamtest.GitIn(t, top, "switch", "-q", "-c", "elsewhere")
 	_, done, err := team.Worktree(t.Context(), nil, "bob", "")
 	if data, _ := os.ReadFile(filepath.Join(top, "sub", "b.txt")); err != nil || done != "" || string(data) != "mine" {
 		t.Errorf("%s, %v: %q", done, err, data)
@@ -58,20 +59,20 @@ func TestWorktree(t *testing.T) {
 // git refuses a path in use, and an existing branch is reused.
 func TestWorktreeRefused(t *testing.T) {
 	t.Parallel()
-	team, repo := repositoryTeam(t, nil)
-	gitIn(t, repo, "add", ".")
-	gitIn(t, repo, "commit", "-q", "-m", "first")
-	gitIn(t, repo, "branch", "atm/bob")
+	team, repo := teamtest.RepositoryTeam(t, nil)
+	teamtest.GitIn(t, repo, "add", ".")
+	teamtest.GitIn(t, repo, "commit", "-q", "-m", "first")
+	teamtest.GitIn(t, repo, "branch", "atm/bob")
 	top := filepath.Join(repo, ".atm", "main", ".worktrees", "bob")
-	must(t, os.MkdirAll(top, 0o700))
-	must(t, os.WriteFile(filepath.Join(top, "a"), nil, 0o600))
+	teamtest.Must(t, os.MkdirAll(top, 0o700))
+	teamtest.Must(t, os.WriteFile(filepath.Join(top, "a"), nil, 0o600))
 	for cwd, why := range map[string]string{".": "already exists", "gone": "there is no directory", "/": "is not in a git repository"} {
-		if _, _, err := team.Worktree(t.Context(), gitEnviron(t), "bob", cwd); err == nil || !strings.Contains(err.Error(), why) {
+		if _, _, err := team.Worktree(t.Context(), teamtest.GitEnviron(t), "bob", cwd); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", cwd, err)
 		}
 	}
-	must(t, os.Remove(filepath.Join(top, "a")))
-	_, done, err := team.Worktree(t.Context(), gitEnviron(t), "bob", ".")
+	teamtest.Must(t, os.Remove(filepath.Join(top, "a")))
+	_, done, err := team.Worktree(t.Context(), teamtest.GitEnviron(t), "bob", ".")
 	if err != nil || !strings.Contains(done, "on branch atm/bob, which already existed") {
 		t.Error(done, err)
 	}

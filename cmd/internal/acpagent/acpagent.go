@@ -22,16 +22,16 @@ import (
 	"sync"
 	"time"
 
-	acp "github.com/coder/acp-go-sdk"
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/wire"
+	acp "github.com/coder/acp-go-sdk"
+	"github.com/urfave/cli/v2"
 )
 
 // Main runs the program and returns its exit code.
@@ -178,7 +178,7 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 	if err := a.enter(r.Cwd); err != nil {
 		return out, a.rpcError(err)
 	}
-	items, err := a.Team.Thread(ctx, wire.ID(r.SessionId))
+	items, err := search.Thread(ctx, a.Team, wire.ID(r.SessionId))
 	if len(items) == 0 {
 		return out, a.rpcError(cmp.Or(err, noSession(r.SessionId)))
 	}
@@ -195,7 +195,7 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 			a.update(r.SessionId, acp.UpdateUserMessage(block))
 		}
 		isReplied := slices.ContainsFunc(items, func(other *maildir.Item) bool {
-			return other.InReplyTo == it.ID && teamdir.IsReply(other.Message) && a.Root.CheckAnswer(it.Message, other.Message) == nil
+			return other.InReplyTo == it.ID && post.IsReply(other.Message) && post.CheckAnswer(a.Root, it.Message, other.Message) == nil
 		})
 		if turn := turns.Delivery(it.ID).Turn; turn.HasEnded() && turn.Response != "" && !isReplied {
 			a.update(r.SessionId, words(turn.Response))
@@ -217,7 +217,7 @@ const leaveTimeout = 1800 * time.Millisecond
 
 // show shows a message to the client, and marks it as read once the client has received it.
 func (a *agent) show(ctx context.Context, session acp.SessionId, it *maildir.Item) {
-	if !teamdir.IsReply(it.Message) {
+	if !post.IsReply(it.Message) {
 		return
 	}
 	for _, block := range a.blocks(it.Message) {

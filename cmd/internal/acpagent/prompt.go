@@ -10,16 +10,17 @@ import (
 	"sync"
 	"time"
 
-	acp "github.com/coder/acp-go-sdk"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
+	acp "github.com/coder/acp-go-sdk"
 )
 
 // prompt is an open session/prompt. The client sees it as a tool call, whose title says what the member does.
@@ -61,7 +62,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	for _, it := range unread.Items {
 		p.showMessage(it)
 	}
-	response, err := a.Root.Ask(p.ctx, o, teamdir.Observer{Sent: p.showSent, Event: p.showEvent, Message: p.showMessage})
+	response, err := reply.Ask(p.ctx, a.Root, o, reply.Observer{Sent: p.showSent, Event: p.showEvent, Message: p.showMessage})
 	if err != nil && p.title == "" && ctx.Err() == nil {
 		return out, a.rpcError(err)
 	}
@@ -76,7 +77,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 }
 
 // outgoing makes the message of a prompt: the first of the thread, if there is none yet.
-func (p *prompt) outgoing(r acp.PromptRequest) (o *teamdir.Outgoing, err error) {
+func (p *prompt) outgoing(r acp.PromptRequest) (o *post.Outgoing, err error) {
 	if !wire.IsID(string(p.session)) {
 		return nil, noSession(p.session)
 	}
@@ -86,8 +87,8 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teamdir.Outgoing, err error) 
 	if r.Meta != nil {
 		p.message.Meta, _ = json.Marshal(map[string]any{"acp": r.Meta})
 	}
-	o = &teamdir.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
-	_, _, err = p.Team.Find(p.Me, string(p.session))
+	o = &post.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
+	_, _, err = post.Find(p.Team, p.Me, string(p.session))
 	switch {
 	case errors.Is(err, maildir.ErrNotFound):
 		p.message.ID = wire.ID(p.session)
@@ -99,7 +100,7 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teamdir.Outgoing, err error) 
 	return o, nil
 }
 
-func (p *prompt) showSent(r *teamdir.Response) {
+func (p *prompt) showSent(r *reply.Response) {
 	_, forecast := app.Forecast(p.Root, r.To, p.message)
 	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), forecast)
 	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
@@ -136,7 +137,7 @@ func (p *prompt) showEvent(e *wire.Event, turn *history.Turn) {
 		}
 		return
 	}
-	if m, err := p.Team.Summary(p.name()); err == nil {
+	if m, err := presence.Summary(p.Team, p.name()); err == nil {
 		title := fmt.Sprintf("%s is %s: %s", p.name(), m.State, m.StateDetail())
 		p.showProgress(strings.TrimSuffix(title, ": "), acp.ToolCallStatusInProgress)
 	}
@@ -162,7 +163,7 @@ func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
 }
 
 // finish shows the reply, or what the turn said, and returns how the prompt ended.
-func (p *prompt) finish(r *teamdir.Response, err error) (out acp.PromptResponse, _ error) {
+func (p *prompt) finish(r *reply.Response, err error) (out acp.PromptResponse, _ error) {
 	if r.Reply != nil {
 		p.showMessage(r.Reply)
 	} else if r.Text != "" && !p.hasStreamed {
@@ -195,7 +196,7 @@ func (p *prompt) withdraw() string {
 	if state == maildir.Unread && err == nil {
 		return "withdrawn before it was read"
 	}
-	questions, _ := p.Team.Questions(p.name())
+	questions, _ := presence.Questions(p.Team, p.name())
 	for _, q := range questions {
 		if p.questions[key(q)] != nil && q.Kind != reducer.ClientTool && p.MayAnswer(q) == nil {
 			p.Answer(ctx, q, ask.Answer{Deny: true})

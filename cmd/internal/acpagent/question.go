@@ -7,18 +7,18 @@ import (
 	"slices"
 	"strconv"
 
-	acp "github.com/coder/acp-go-sdk"
-
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
+	acp "github.com/coder/acp-go-sdk"
 )
 
 // showQuestions asks the client each new question of the member that I may answer, and shows the others as text. It
 // cancels the requests for questions that are gone.
 func (p *prompt) showQuestions() {
-	questions, err := p.Team.Questions(p.name())
+	questions, err := presence.Questions(p.Team, p.name())
 	for known, cancel := range p.questions {
 		if err == nil && !slices.ContainsFunc(questions, func(q ask.Question) bool { return key(q) == known }) {
 			cancel()

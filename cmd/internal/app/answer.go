@@ -10,7 +10,10 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/input"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
@@ -78,7 +81,7 @@ func (s *Scope) Decide(ctx context.Context, q ask.Question, a ask.Answer) (o con
 // sendAnswer sends the answer as a message: the reason of a rejection, or the whole answer to another host.
 func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q ask.Question, a ask.Answer) (wire.ID, error) {
 	did := did(a)
-	payload, _ := json.Marshal(teamdir.PermissionReply{Decision: a.Decision(), Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason})
+	payload, _ := json.Marshal(notices.PermissionReply{Decision: a.Decision(), Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason})
 	m := &wire.Message{
 		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
 		Subject: did + ": " + letter.OneLine(cmp.Or(q.Tool, q.Prompt), 80), Payload: payload,
@@ -86,7 +89,7 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q ask.Question,
 	if wire.IsID(q.ID) { // the id of the message that asked the lead
 		m.InReplyTo = wire.ID(q.ID)
 	}
-	_, err := s.Root.Send(ctx, &teamdir.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m})
+	_, err := post.Send(ctx, s.Root, &post.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m})
 	return m.ID, err
 }
 
@@ -98,7 +101,7 @@ func (s *Scope) answerDraft(ctx context.Context, q ask.Question, a ask.Answer) (
 		o.Done = did + " " + a.Artifact + " in draft " + q.ID
 		in.ArtifactURI = &a.Artifact
 	}
-	out, err := s.Team.AnswerDraft(ctx, q, teamdir.SessionInput{From: s.Me, Input: in, Origin: s.Origin()})
+	out, err := input.AnswerDraft(ctx, s.Team, q, input.SessionInput{From: s.Me, Input: in, Origin: s.Origin()})
 	if err == nil {
 		o.Detail = "sent " + out.Message.ID.Short(6)
 	}
@@ -130,7 +133,7 @@ func (s *Scope) Answer(ctx context.Context, q ask.Question, a ask.Answer) (o con
 func (s *Scope) answerServed(ctx context.Context, q ask.Question, a ask.Answer) (o control.Outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, AnswerWithin)
 	defer cancel()
-	c, err := s.Team.DialQuestion(ctx, q.Agent, q.ID)
+	c, err := programs.DialQuestion(ctx, s.Team, q.Agent, q.ID)
 	if err == nil {
 		defer c.Close()
 		o, err = c.Answer(ctx, a)

@@ -10,18 +10,20 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Ask sends a question and waits for its answer, at most for a timeout (0: for ever) that begins when it is sent. sent is
 // called then, with the forecast of when it will be seen. An error says whether it was sent, and how to go on.
-func (s *Scope) Ask(ctx context.Context, o *teamdir.Outgoing, timeout time.Duration, sent func(forecast string)) (*teamdir.Response, error) {
+func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration, sent func(forecast string)) (*reply.Response, error) {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	to, isSent := o.To[0], false
-	r, err := s.Root.Ask(limited, o, teamdir.Observer{Other: s.warnNoAnswer, Sent: func(r *teamdir.Response) {
+	r, err := reply.Ask(limited, s.Root, o, reply.Observer{Other: s.warnNoAnswer, Sent: func(r *reply.Response) {
 		isSent = true
 		_, forecast := Forecast(s.Root, r.To, o.Message)
 		sent(forecast)
@@ -56,7 +58,7 @@ func (s *Scope) runsNoMail(a wire.Address) bool {
 	if err != nil || a.Host != "" {
 		return false
 	}
-	m, err := t.Summary(a.Agent)
+	m, err := presence.Summary(t, a.Agent)
 	return err == nil && m.RunsNoMail()
 }
 
@@ -75,6 +77,6 @@ func (s *Scope) InterruptedWait(id wire.ID, kinds ...string) *failure.Error {
 }
 
 // warnNoAnswer shows a reply that does not count as the answer that is awaited.
-func (s *Scope) warnNoAnswer(other teamdir.NoAnswer) {
+func (s *Scope) warnNoAnswer(other post.NoAnswer) {
 	s.Given.Warn("%s from %s does not count: %s: %s", other.ID.Short(6), s.Who(other.From), other.Reason, letter.Clip(letter.Escape(other.Title()), 80))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 )
 
 // Two kinds of functions wait. These call something that waits, and end it: at an interrupt, and when the team is removed.
@@ -84,7 +85,7 @@ func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
 		}
 	}()
 	if s.Team != nil {
-		go s.Team.KeepDelivering(ctx)
+		go notices.KeepDelivering(ctx, s.Team)
 	}
 	err := f(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {

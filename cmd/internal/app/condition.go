@@ -11,7 +11,8 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -42,22 +43,22 @@ type Condition struct {
 
 // A finding is what a look has shown.
 type finding struct {
-	met    *Match           // nil: it is not met
-	unmet  string           // what a timeout says of that: "no answer"
-	late   []wire.Address   // the agents that could still meet it
-	off    []teamdir.Member // those of them that are off, after a tick
-	inVain error            // why it cannot be met any more, after a tick; nil: it can
-	err    error            // why nobody can tell
+	met    *Match            // nil: it is not met
+	unmet  string            // what a timeout says of that: "no answer"
+	late   []wire.Address    // the agents that could still meet it
+	off    []presence.Member // those of them that are off, after a tick
+	inVain error             // why it cannot be met any more, after a tick; nil: it can
+	err    error             // why nobody can tell
 }
 
 // A Match is the evidence that a condition is met.
 type Match struct {
 	Kind    string
-	Agent   wire.Name       // "": several recipients
-	Item    *maildir.Item   // the mail, the reply or the last ack; nil: something else is the evidence
-	Acks    []AckOutcome    // what each recipient's ack said of the work, if one did; of several in the message's order
-	Member  *teamdir.Member // the agent in its state; nil: it is about a message
-	Message wire.ID         // of mine that has come so far; "": it is about none
+	Agent   wire.Name        // "": several recipients
+	Item    *maildir.Item    // the mail, the reply or the last ack; nil: something else is the evidence
+	Acks    []AckOutcome     // what each recipient's ack said of the work, if one did; of several in the message's order
+	Member  *presence.Member // the agent in its state; nil: it is about a message
+	Message wire.ID          // of mine that has come so far; "": it is about none
 }
 
 // An AckOutcome is what a recipient's ack said of the work.
@@ -153,7 +154,7 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 	}
 	isKnown, isTold := map[wire.ID]bool{}, map[wire.Address]bool{}
 	c.look = func(ctx context.Context, _ watcher.Entry) finding {
-		replies := s.Root.Answers(ctx, m).Replies(m, from)
+		replies := post.AnswersTo(ctx, s.Root, m).Replies(m, from)
 		if len(replies.Counted) > 0 {
 			return finding{met: &Match{Kind: c.Kind, Agent: s.Me.Agent(), Item: replies.Counted[0], Message: m.ID}}
 		}
@@ -166,7 +167,7 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 		return none
 	}
 	c.noReply = func(ctx context.Context, a wire.Address) error {
-		if isTold[a] || !s.Root.IsTurnOver(m, a) { // as Ask sees it: then it has said its answer there
+		if isTold[a] || !post.IsTurnOver(s.Root, m, a) { // as Ask sees it: then it has said its answer there
 			return nil
 		}
 		where, ended := "atm history "+string(a.Agent), fmt.Sprintf("the turn of %s ended without a reply", s.Who(a))
@@ -194,10 +195,10 @@ func (s *Scope) WhenReached(kind string, m *wire.Message) *Condition {
 		wire.TurnCompleted, wire.TurnIdle, wire.Exited, wire.EventStage, wire.EventRead, wire.EventInjected, wire.EventAcked,
 	}
 	c.look = func(ctx context.Context, _ watcher.Entry) finding {
-		answers := s.Root.Answers(ctx, m)
+		answers := post.AnswersTo(ctx, s.Root, m)
 		late := slices.DeleteFunc(slices.Clone(m.To), func(a wire.Address) bool {
 			if kind == "turn-done" {
-				return s.Root.IsTurnOver(m, a)
+				return post.IsTurnOver(s.Root, m, a)
 			}
 			return answers.HasReached(m, a, kind)
 		})
@@ -221,12 +222,12 @@ func (s *Scope) reached(ctx context.Context, kind string, m *wire.Message) *Matc
 	if len(m.To) == 1 {
 		met.Agent = m.To[0].Agent
 	}
-	answers := s.Root.Answers(ctx, m)
+	answers := post.AnswersTo(ctx, s.Root, m)
 	for _, a := range m.To {
 		if kind != "acked" {
 			break
 		}
-		if ack, err := s.Root.AckOf(m, a); err == nil {
+		if ack, err := post.AckOf(s.Root, m, a); err == nil {
 			met.Agent, met.Item = s.Me.Agent(), ack
 			if outcome := ack.Outcome(); outcome != "" {
 				met.Acks = append(met.Acks, AckOutcome{a.String(), outcome, ack.Body})
@@ -251,24 +252,24 @@ func (s *Scope) whenIs(kind string, a wire.Address) (*Condition, error) {
 	c.look = func(ctx context.Context, e watcher.Entry) finding {
 		ctx, cancel := context.WithTimeout(ctx, askWithin)
 		defer cancel()
-		var now teamdir.Member
+		var now presence.Member
 		var err error
 		if a.Host != "" {
-			now, err = team.Remote(a.Agent, a.Host)
+			now, err = presence.Remote(team, a.Agent, a.Host)
 		} else if state == nil {
 			state, err = team.State(a.Agent)
 		} else if e.Event != nil && e.Event.Seq > state.Seq {
 			state.Apply(e.Event) // each one, so that no short state is missed
 		}
 		if err == nil && a.Host == "" {
-			now, err = team.SummaryOf(ctx, a.Agent, state)
+			now, err = presence.SummaryOf(ctx, team, a.Agent, state)
 		}
 		if err == nil && hasState(now, kind) {
 			return finding{met: &Match{Kind: kind, Agent: now.Name, Member: &now}}
 		}
 		f := finding{unmet: unmet, late: agents, err: err}
 		if now.State == reducer.WordOff {
-			f.off = []teamdir.Member{now}
+			f.off = []presence.Member{now}
 		}
 		return f
 	}
@@ -283,7 +284,7 @@ func (s *Scope) whenAllAre(kind, group string) (out []*Condition, err error) {
 	}
 	for _, a := range members {
 		isElsewhere := a.Host != "" && strings.TrimPrefix(group, "@") == "all"
-		if s.Root.IsPerson(a) || isElsewhere {
+		if post.IsPerson(s.Root, a) || isElsewhere {
 			continue
 		}
 		c, err := s.whenIs(kind, a)
@@ -298,7 +299,7 @@ func (s *Scope) whenAllAre(kind, group string) (out []*Condition, err error) {
 	return out, err
 }
 
-func hasState(m teamdir.Member, kind string) bool {
+func hasState(m presence.Member, kind string) bool {
 	switch kind {
 	case "exit":
 		hasNeverRun := m.Host == "" && m.State == reducer.WordUnknown && !m.Running && m.Session == ""
@@ -362,15 +363,15 @@ func (c *Condition) examine(ctx context.Context, s *Scope, e watcher.Entry, isTi
 const askWithin = 200 * time.Millisecond
 
 // summary returns a member as far as it is known at once.
-func (s *Scope) summary(ctx context.Context, a wire.Address) (teamdir.Member, error) {
+func (s *Scope) summary(ctx context.Context, a wire.Address) (presence.Member, error) {
 	team, err := s.Root.Team(a.Team)
 	if err != nil || a.Host != "" {
-		return s.Root.Summary(a)
+		return presence.SummaryAt(s.Root, a)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	config, _ := team.Config() // doctor reports its mistakes
-	return team.SummaryWith(ctx, config, a.Agent)
+	return presence.SummaryWith(ctx, team, config, a.Agent)
 }
 
 // impossible says why the condition cannot be met any more: an agent whose mailbox shows it is retired, the message was

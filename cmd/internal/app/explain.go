@@ -18,6 +18,10 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/git"
+	"github.com/agentteammail/atm/internal/teamdir/input"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -45,10 +49,10 @@ var known = []struct {
 	{isA[*rootdir.UnacceptedError], failure.Refused, "atm init shows what is there, and how to accept it"},
 	{is(rootdir.ErrUntrusted), failure.Refused, "to use it, name it: --root DIR; to have it act: atm init --root DIR"},
 	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "atm init alice bob at the top of your project; if it has a root: cd there, or --root DIR"},
-	{is(teamdir.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: atm send"},
-	{is(teamdir.ErrNotCounted), failure.Refused, "type it in a terminal of your own, outside of agents' programs"},
+	{is(post.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: atm send"},
+	{is(post.ErrNotCounted), failure.Refused, "type it in a terminal of your own, outside of agents' programs"},
 	{is(teamdir.ErrNoTeam), failure.NotFound, "atm team ls lists the teams; for another machine: atm bridge trust HOST KEY"},
-	{is(teamdir.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
+	{is(input.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
 	{isA[process.NoProgramError], failure.Failed, "install it, or name another program: atm run NAME -- bash"},
 	{is(teamdir.ErrForbidden), failure.Refused, "only a person may change team.toml"},
 	{is(ask.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack ID, which has --declined, or atm reply ID"},
@@ -122,7 +126,7 @@ func (g *Given) explain(err error) *failure.Error {
 		hosts := Strings(e.Hosts)
 		return failure.NotFound("%s", err).WithHint(hint, e.Host).WithCandidates(hosts...).WithNearest(string(e.Host), hosts)
 	}
-	if e, ok := errors.AsType[*teamdir.AmbiguousError](err); ok {
+	if e, ok := errors.AsType[*post.AmbiguousError](err); ok {
 		short := Shorts(e.Candidates)
 		return failure.Ambiguous("%s", err).WithHint("type more digits: %s", short).WithCandidates(strings.Fields(short)...)
 	}
@@ -149,7 +153,7 @@ func (g *Given) explain(err error) *failure.Error {
 	if e, ok := errors.AsType[*maildir.IDTakenError](err); ok {
 		return failure.Refused("%w", err).WithHint("atm show %s shows it; send yours with an id of its own", e.ID.Short(6))
 	}
-	if e, ok := errors.AsType[*teamdir.OtherTextError](err); ok {
+	if e, ok := errors.AsType[*reply.OtherTextError](err); ok {
 		return failure.Refused("%w", err).WithHint("atm show %s shows it; send this one under another name", e.ID.Short(6))
 	}
 	for _, k := range known {
@@ -180,7 +184,7 @@ func unknownAgent(err error, u *teamdir.UnknownError) *failure.Error {
 	}
 	var byName map[wire.Name][]wire.Name
 	if u.In != nil {
-		byName, _ = u.In.Groups()
+		byName, _ = presence.Groups(u.In)
 	}
 	if members, isGroup := byName[u.Name]; isGroup {
 		return e.WithHint("@%s is a group: %s; name one of them; mail to all: atm send @%[1]s \"…\"", u.Name, Join(members)).WithCandidates(Strings(members)...)

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -14,30 +17,30 @@ import (
 )
 
 // Forecast returns the member that is a message's recipient, as far as it is known, and when it is likely to see it.
-func Forecast(r *teamdir.Root, to teamdir.Recipient, sent *wire.Message) (m teamdir.Member, when string) {
-	m, _ = r.Summary(to.Address)
+func Forecast(r *teamdir.Root, to post.Recipient, sent *wire.Message) (m presence.Member, when string) {
+	m, _ = presence.SummaryAt(r, to.Address)
 	return m, forecastFor(r, &m, to, sent)
 }
 
 // lookOnce returns a function that looks at a member at its first call, unless that is known. What it cannot read has no
 // State.
-func lookOnce(r *teamdir.Root, known map[wire.Address]teamdir.Member) func(wire.Address) teamdir.Member {
-	return func(a wire.Address) teamdir.Member {
+func lookOnce(r *teamdir.Root, known map[wire.Address]presence.Member) func(wire.Address) presence.Member {
+	return func(a wire.Address) presence.Member {
 		m, isKnown := known[a]
 		if !isKnown {
-			m, _ = r.Summary(a)
+			m, _ = presence.SummaryAt(r, a)
 			known[a] = m
 		}
 		return m
 	}
 }
 
-func forecastFor(r *teamdir.Root, m *teamdir.Member, to teamdir.Recipient, sent *wire.Message) string {
+func forecastFor(r *teamdir.Root, m *presence.Member, to post.Recipient, sent *wire.Message) string {
 	if when := handed(m, to.Push); when != "" {
 		return when
 	}
 	if t, err := r.Team(to.Address.Team); to.Address.Host != "" && err == nil {
-		if t.IsBridged(to.Address.Host) {
+		if presence.IsBridged(t, to.Address.Host) {
 			return "the bridge sends it"
 		}
 		return "bridge is off: goes out when it runs"
@@ -61,7 +64,7 @@ func isHandedOver(r *teamdir.Root, to wire.Address, sent *wire.Message) bool {
 }
 
 // forecast says in a few words when the member is likely to see a message: `idle: typed in now`.
-func forecast(m *teamdir.Member, sent *wire.Message) string {
+func forecast(m *presence.Member, sent *wire.Message) string {
 	m = m.ToMail()
 	now := time.Now()
 	state, lastRead, typed := string(m.State), "not read yet", "typed in"
@@ -125,7 +128,7 @@ func forecast(m *teamdir.Member, sent *wire.Message) string {
 }
 
 // handed says when the member sees a message that was given to its program; "": it was not.
-func handed(m *teamdir.Member, h teamdir.PushOutcome) string {
+func handed(m *presence.Member, h push.Outcome) string {
 	if h.IsIn {
 		m = &h.To
 	}

@@ -10,6 +10,9 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -22,12 +25,12 @@ import (
 
 // A Trace is how far a message got at one recipient, and what its next stage waits for.
 type Trace struct {
-	teamdir.DeliveryTrace
+	post.DeliveryTrace
 	Gate string `json:"gate,omitempty"` // and a command that helps
 }
 
 // TraceOf returns the progress of a message at one recipient.
-func TraceOf(answers *teamdir.Answers, r *teamdir.Root, m *wire.Message, a wire.Address) Trace {
+func TraceOf(answers *post.Answers, r *teamdir.Root, m *wire.Message, a wire.Address) Trace {
 	t := Trace{DeliveryTrace: answers.Trace(m, a)}
 	if t.Item == nil && t.State == "" {
 		if l := laterOf(r, m); l != nil {
@@ -44,15 +47,15 @@ func TraceOf(answers *teamdir.Answers, r *teamdir.Root, m *wire.Message, a wire.
 }
 
 // laterGate says why a message that was to be sent later is not at a recipient.
-func laterGate(r *teamdir.Root, m *wire.Message, l *teamdir.Later) string {
+func laterGate(r *teamdir.Root, m *wire.Message, l *post.Later) string {
 	team, err := r.Team(m.From.Team)
 	switch {
 	case err != nil:
 		return ""
 	case l.State == maildir.Withdrawn:
 		return "it was withdrawn before it was sent"
-	case l.State == teamdir.Undelivered:
-		return fmt.Sprintf("it was not delivered (%s): atm retry %s", letter.Escape(team.LaterReason(*l)), m.ID.Short(6))
+	case l.State == post.Undelivered:
+		return fmt.Sprintf("it was not delivered (%s): atm retry %s", letter.Escape(post.LaterReason(team, *l)), m.ID.Short(6))
 	case l.At.After(time.Now()):
 		return fmt.Sprintf("it goes out %s: atm withdraw %s takes it back", letter.When(time.Now(), l.At), m.ID.Short(6))
 	}
@@ -91,10 +94,10 @@ func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) stri
 func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) string {
 	switch isInOutbox := t.Err == nil; {
 	case isInOutbox && t.State == maildir.Withdrawn:
-	case isInOutbox && team.IsBridged(a.Host):
-		return JoinFilled("; it last said: ", "the bridge runs, but has not sent it yet", team.HeldReason(a.Host))
+	case isInOutbox && presence.IsBridged(team, a.Host):
+		return JoinFilled("; it last said: ", "the bridge runs, but has not sent it yet", presence.HeldReason(team, a.Host))
 	case isInOutbox:
-		return JoinFilled("; it last said: ", "the bridge is off: it goes out when `atm bridge` runs", team.HeldReason(a.Host))
+		return JoinFilled("; it last said: ", "the bridge is off: it goes out when `atm bridge` runs", presence.HeldReason(team, a.Host))
 	case t.State == maildir.Owed:
 		return ackGate(m, a)
 	case t.State != "", m.From.Host != "": // its own host knows more
@@ -114,15 +117,15 @@ func ackGate(m *wire.Message, a wire.Address) string {
 
 // unreadGate says what an unread message waits for, and a command that helps.
 func unreadGate(t *teamdir.Team, name wire.Name, it *maildir.Item, d *history.Delivery) string {
-	lease := (&letter.Renderer{Now: time.Now(), Team: t.Name}).Lease(teamdir.LeaseFlags(it))
+	lease := (&letter.Renderer{Now: time.Now(), Team: t.Name}).Lease(post.LeaseFlags(it))
 	if it.Lease != nil {
 		return fmt.Sprintf("%s: atm wait --acked %s", lease, it.ID.Short(6))
 	}
-	m, err := t.Summary(name)
+	m, err := presence.Summary(t, name)
 	if err != nil {
 		return lease
 	}
-	m.WaysIn = t.WaysNow(name)
+	m.WaysIn = programs.WaysNow(t, name)
 	why := mailGate(&m, it, d, RunCommand(t, name))
 	if isShared, _ := t.Box(name).Shared(); isShared {
 		why = "whoever takes it first gets it: atm take " + string(name)
@@ -132,7 +135,7 @@ func unreadGate(t *teamdir.Team, name wire.Name, it *maildir.Item, d *history.De
 
 // turnGate says what a member's open turn waits for, and a command that helps; "": unknown.
 func turnGate(t *teamdir.Team, name wire.Name) string {
-	m, err := t.Summary(name)
+	m, err := presence.Summary(t, name)
 	if err != nil {
 		return ""
 	}
@@ -149,7 +152,7 @@ type gate struct {
 	why    string
 }
 
-func firstShut(m *teamdir.Member, gates []gate, again string) string {
+func firstShut(m *presence.Member, gates []gate, again string) string {
 	i, hasBeen, since := slices.IndexFunc(gates, func(g gate) bool { return g.isShut }), "is", ""
 	if m.Since != nil {
 		hasBeen, since = "has been", " for "+letter.Span(time.Since(*m.Since))
@@ -163,7 +166,7 @@ func firstShut(m *teamdir.Member, gates []gate, again string) string {
 }
 
 // questionGates are shut while the member itself waits for an answer.
-func questionGates(m *teamdir.Member) []gate {
+func questionGates(m *presence.Member) []gate {
 	return []gate{
 		{m.WaitingOn != nil && reducer.IsForTerminal(m.WaitingOn.Dialog), "{name} {has been} waiting for an answer{for} ({about}), which only a person at its terminal may give: atm attach {name}"},
 		{m.AtPrompt != "" && m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm pending"},
@@ -174,7 +177,7 @@ func questionGates(m *teamdir.Member) []gate {
 }
 
 // mailGate is unreadGate by what is known of the member. again is the command that runs it again.
-func mailGate(m *teamdir.Member, it *maildir.Item, d *history.Delivery, again string) string {
+func mailGate(m *presence.Member, it *maildir.Item, d *history.Delivery, again string) string {
 	m = m.ToMail()
 	now := time.Now()
 	failed := letter.Age(now, d.Failed.At) + " (" + letter.Name(d.FailedWhy, 80) + ")"
@@ -204,8 +207,8 @@ func mailGate(m *teamdir.Member, it *maildir.Item, d *history.Delivery, again st
 }
 
 // waitsInside reports whether there is a way into the member's program while it is idle.
-func waitsInside(m *teamdir.Member) bool {
-	return slices.ContainsFunc(m.WaysIn, func(w teamdir.WayNow) bool { return w.At == agents.AtIdle && w.By != "" })
+func waitsInside(m *presence.Member) bool {
+	return slices.ContainsFunc(m.WaysIn, func(w programs.WayNow) bool { return w.At == agents.AtIdle && w.By != "" })
 }
 
 // UnknownProgram says what to do about a member's program that nobody has described.

@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -13,7 +14,7 @@ import (
 // Of a member that is retired meanwhile nothing is known.
 func TestForecastUnknown(t *testing.T) {
 	s := newScope(t)
-	to := teamdir.Recipient{Address: wire.Address{Agent: "bob", Team: "main"}}
+	to := post.Recipient{Address: wire.Address{Agent: "bob", Team: "main"}}
 	if _, got := Forecast(s.Root, to, &wire.Message{}); got != "unknown" {
 		t.Errorf("%q", got)
 	}
@@ -30,7 +31,7 @@ func TestGateOfMissing(t *testing.T) {
 		toBob:   "bob@main is retired; its mail is kept: atm team restore bob --team main",
 		toCarol: "carol@main has no mailbox here: atm team",
 	} {
-		if got := TraceOf(s.Root.Answers(t.Context(), m), s.Root, m, m.To[0]); got.Gate != want {
+		if got := TraceOf(post.AnswersTo(t.Context(), s.Root, m), s.Root, m, m.To[0]); got.Gate != want {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -43,7 +44,7 @@ func TestForecastOfWhatIsHandedOver(t *testing.T) {
 	box := s.Team.Box("bob")
 	m := &wire.Message{ID: wire.NewID(), SentAt: time.Now()}
 	forecast := func(state reducer.Word) string {
-		return forecastFor(s.Root, &teamdir.Member{Name: "bob", Running: true, State: state, Inject: "body"}, teamdir.Recipient{Address: box.Address()}, m)
+		return forecastFor(s.Root, &presence.Member{Name: "bob", Running: true, State: state, Inject: "body"}, post.Recipient{Address: box.Address()}, m)
 	}
 	if got := forecast(reducer.WordBusy); got != "busy: typed in when idle" {
 		t.Error(got)

@@ -10,6 +10,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/teams/policy"
 )
@@ -34,10 +36,10 @@ func (g *Given) Identity() (name, source string) {
 	if g.As != "" {
 		return g.As, "--as"
 	}
-	if thread, variable := teamdir.ThreadOf(os.Getenv); thread != "" && os.Getenv("ATM_RUN") == "" {
+	if thread, variable := programs.ThreadOf(os.Getenv); thread != "" && os.Getenv("ATM_RUN") == "" {
 		if found, _, err := rootdir.Find(g.Place()); err == nil {
-			if root, err := teamdir.OpenFound(found, teamdir.Tell); err == nil {
-				if of, _, ok := root.MemberOfThread(thread); ok {
+			if root, err := teamdir.OpenFound(found, notices.Tell); err == nil {
+				if of, _, ok := programs.MemberOfThread(root, thread); ok {
 					return of.String(), variable
 				}
 			}

@@ -6,6 +6,9 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -26,11 +29,11 @@ func (s *Scope) SendLater(ctx context.Context, m *Submission, at time.Time) (*Ou
 	if err != nil {
 		return nil, err
 	}
-	sent, err := s.Root.SendLater(ctx, o, at)
+	sent, err := post.SendLater(ctx, s.Root, o, at)
 	if err != nil {
 		return nil, err
 	}
-	out := s.outcomeOf(m, sent, lookOnce(s.Root, map[wire.Address]teamdir.Member{}))
+	out := s.outcomeOf(m, sent, lookOnce(s.Root, map[wire.Address]presence.Member{}))
 	if s.Root.CheckAccepted(ctx) != nil {
 		out.warn("nothing is sent later until this root is accepted: atm init shows what is there")
 	}
@@ -38,12 +41,12 @@ func (s *Scope) SendLater(ctx context.Context, m *Submission, at time.Time) (*Ou
 }
 
 // addLater says when a message is due that was to be sent later, at this call or an earlier one.
-func (o *Outcome) addLater(s *Scope, m *Submission, sent *teamdir.Sent) {
+func (o *Outcome) addLater(s *Scope, m *Submission, sent *post.Sent) {
 	o.Later = &SentLater{At: sent.Later.At, State: sent.Later.State, wasSo: sent.WasLater}
 	for _, to := range sent.To {
 		o.Later.To = append(o.Later.To, to.Address.String())
 	}
-	if before, err := s.Team.LaterMessage(*sent.Later); err == nil && sent.WasLater && before.Body != m.Content.Body {
+	if before, err := post.LaterMessage(s.Team, *sent.Later); err == nil && sent.WasLater && before.Body != m.Content.Body {
 		o.warn("%s was to be sent before, with another text; this text was not sent", o.Short)
 	}
 }
@@ -58,7 +61,7 @@ func (o *Outcome) laterText() string {
 	switch l := o.Later; {
 	case l.State == maildir.Withdrawn:
 		return about + " was withdrawn"
-	case l.State == teamdir.Undelivered:
+	case l.State == post.Undelivered:
 		return about + " was not delivered: atm retry " + o.Short
 	case l.wasSo:
 		return "sent later: " + about + ", " + letter.When(time.Now(), l.At) + " (already so)"
@@ -71,25 +74,25 @@ func (o *Outcome) laterText() string {
 // What cannot be delivered is shown by ls --sent and doctor: it is not what this command is about.
 func (s *Scope) DeliverLater(ctx context.Context) {
 	if s.Team != nil {
-		s.Team.TellKilled(ctx)
-		s.Team.DeliverLater(ctx)
+		notices.TellKilled(ctx, s.Team)
+		post.DeliverLater(ctx, s.Team)
 	}
 }
 
 // DeliverSome is DeliverLater for a hook, which an agent waits for.
 func (s *Scope) DeliverSome(ctx context.Context) {
 	if s.Team != nil {
-		s.Team.TellKilled(ctx)
-		s.Team.DeliverSome(ctx)
+		notices.TellKilled(ctx, s.Team)
+		post.DeliverSome(ctx, s.Team)
 	}
 }
 
 // laterOf finds a message of this root among those that are to be sent later, or were; nil: it was sent.
-func laterOf(r *teamdir.Root, m *wire.Message) *teamdir.Later {
+func laterOf(r *teamdir.Root, m *wire.Message) *post.Later {
 	t, err := r.Team(m.From.Team)
 	if err != nil || m.From.Host != "" {
 		return nil
 	}
-	l, _ := t.FindLater(m.ID) // nil also if it cannot be read
+	l, _ := post.FindLater(t, m.ID) // nil also if it cannot be read
 	return l
 }

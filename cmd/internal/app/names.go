@@ -9,6 +9,8 @@ import (
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -118,7 +120,7 @@ func (s *Scope) group(word string) (members []wire.Address, isGroup bool, err er
 	if !hasAt || !wire.IsName(name) {
 		return nil, false, nil
 	}
-	groups, err := s.Team.Groups()
+	groups, err := presence.Groups(s.Team)
 	names, isGroup := groups[wire.Name(name)]
 	if s.IsMember(name) {
 		isNamed := func(n wire.Name) bool { return string(n) == name }
@@ -174,7 +176,7 @@ func (s *Scope) others() (to []wire.Address, err error) {
 			to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
 		}
 	}
-	rows, err := s.Team.Rows()
+	rows, err := presence.ReadRows(s.Team)
 	for _, r := range rows {
 		for _, m := range r.Members {
 			to = append(to, wire.Address{Agent: m.Name, Team: s.Team.Name, Host: r.Host})
@@ -225,7 +227,7 @@ func (s *Scope) Find(fragment string) (*maildir.Item, *maildir.Box, error) {
 	fragment = strings.TrimPrefix(fragment, "#")
 	_, err := wire.ParseFragment(fragment)
 	if err == nil {
-		it, box, err := s.Team.Find(s.Me, fragment)
+		it, box, err := post.Find(s.Team, s.Me, fragment)
 		if errors.Is(err, maildir.ErrNotFound) {
 			err = failure.NotFound("%w", err).WithHint(listsMessages).WithNearest(fragment, s.HeldIDs())
 		}
@@ -294,7 +296,7 @@ func (s *Scope) Names() []wire.Name {
 
 // IsMember reports whether a word is a member's name.
 func (s *Scope) IsMember(word string) bool {
-	return s.Team.IsAgent(wire.Name(strings.TrimPrefix(word, "@")))
+	return s.Team.Store.IsAgent(wire.Name(strings.TrimPrefix(word, "@")))
 }
 
 // listed names the members, and the groups if there are any, in an error.

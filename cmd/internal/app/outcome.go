@@ -9,7 +9,9 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -29,7 +31,7 @@ type Outcome struct {
 	Warnings []string `json:"-"`
 
 	team wire.Name // whose members need no team behind their names
-	look func(wire.Address) teamdir.Member
+	look func(wire.Address) presence.Member
 }
 
 // Delivered is a recipient that has the message.
@@ -55,7 +57,7 @@ type Failed struct {
 
 // NewOutcome is the outcome of a message that nobody has yet.
 func (s *Scope) NewOutcome(id wire.ID) *Outcome {
-	return &Outcome{ID: id, Short: id.Short(6), Delivered: []Delivered{}, Failed: []Failed{}, team: s.Team.Name, look: lookOnce(s.Root, map[wire.Address]teamdir.Member{})}
+	return &Outcome{ID: id, Short: id.Short(6), Delivered: []Delivered{}, Failed: []Failed{}, team: s.Team.Name, look: lookOnce(s.Root, map[wire.Address]presence.Member{})}
 }
 
 func (o *Outcome) warn(format string, args ...any) {
@@ -64,7 +66,7 @@ func (o *Outcome) warn(format string, args ...any) {
 
 // addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be
 // seen.
-func (o *Outcome) addDelivered(s *Scope, to teamdir.Recipient, m *wire.Message, note string) teamdir.Member {
+func (o *Outcome) addDelivered(s *Scope, to post.Recipient, m *wire.Message, note string) presence.Member {
 	member := o.look(to.Address)
 	forecast := forecastFor(s.Root, &member, to, m)
 	o.Delivered = append(o.Delivered, Delivered{
@@ -80,7 +82,7 @@ func (o *Outcome) addFailed(s *Scope, to wire.Address, err error) {
 
 // addRetry says how to send a message again that a recipient has already: this one, if it may not be durable, or
 // another.
-func (f *Failed) addRetry(m *Submission, to teamdir.Recipient, isStored bool) {
+func (f *Failed) addRetry(m *Submission, to post.Recipient, isStored bool) {
 	again := m.Again + string(m.Content.ID)
 	if m.Once != "" { // which excludes an id
 		again = "the same command"
@@ -96,13 +98,13 @@ func (f *Failed) addRetry(m *Submission, to teamdir.Recipient, isStored bool) {
 }
 
 // addKnown adds a recipient that has a message with this id from an earlier call.
-func (o *Outcome) addKnown(s *Scope, to teamdir.Recipient, m *Submission) {
+func (o *Outcome) addKnown(s *Scope, to post.Recipient, m *Submission) {
 	note := "already sent"
 	if it, err := to.Box.Get(o.ID); err == nil {
 		note += ": " + StateAt(it)
 		switch isOther := it.Body != m.Content.Body; {
 		case isOther && m.IsAwaited:
-			o.addFailed(s, to.Address, &teamdir.OtherTextError{ID: o.ID})
+			o.addFailed(s, to.Address, &reply.OtherTextError{ID: o.ID})
 			return
 		case isOther:
 			o.warn("%s was already sent to %s with another text; this text was not sent", o.Short, to.Box.Agent())
@@ -172,7 +174,7 @@ func (o *Outcome) Called(to string) string { return (&letter.Renderer{Team: o.te
 // CopyAt returns a recipient's copy of a message; its State is "" without evidence.
 func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *maildir.Item {
 	if a.Host != "" {
-		it := &maildir.Item{Message: m, State: s.Root.RemoteState(m, a)}
+		it := &maildir.Item{Message: m, State: post.RemoteState(s.Root, m, a)}
 		if l := laterOf(s.Root, m); it.State == "" && l != nil {
 			it.State = l.State
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/runinfo"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
@@ -85,8 +85,8 @@ func (s *Scope) agentOfProcess(pid int, env func(string) string) (by wire.Addres
 	if by, ok := s.ShellMember(env); ok {
 		return by, true
 	}
-	thread, _ := teamdir.ThreadOf(env)
-	if by, _, ok := s.Team.Root().MemberOfThread(thread); ok {
+	thread, _ := programs.ThreadOf(env)
+	if by, _, ok := programs.MemberOfThread(s.Team.Root(), thread); ok {
 		return by, true
 	}
 	return wire.Address{}, hasAgentMark(env)
@@ -238,7 +238,7 @@ func (s *Scope) whomToAsk(who wire.Name, rules policy.Policy, to wire.Name) wire
 	if running, _ := s.Team.Running(to); running {
 		candidates = append(candidates, to)
 	}
-	i := slices.IndexFunc(candidates, func(n wire.Name) bool { return n != "" && n != who && s.Team.IsAgent(n) })
+	i := slices.IndexFunc(candidates, func(n wire.Name) bool { return n != "" && n != who && s.Team.Store.IsAgent(n) })
 	if i < 0 {
 		return ""
 	}
@@ -291,7 +291,7 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q ask.Question) error
 func (s *Scope) SavePolicy() error {
 	own, _ := process.Program()
 	name := s.Me.Agent()
-	if slices.ContainsFunc(s.Team.Programs(name), func(p teamdir.Program) bool { return p.PID == own.PID }) {
+	if slices.ContainsFunc(programs.Of(s.Team, name), func(p programs.Program) bool { return p.PID == own.PID }) {
 		return nil
 	}
 	p, err := s.Team.PolicyNow(name)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -46,7 +47,7 @@ func (s *Scope) Primer(verbs [][2]string, me wire.Name, by string, byFlag bool) 
 		others = append(others[:8], fmt.Sprintf("and %d more", more))
 	}
 	var groups []string
-	byName, _ := s.Team.Groups()
+	byName, _ := presence.Groups(s.Team)
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		groups = append(groups, "@"+string(name))
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -16,16 +16,16 @@ import (
 
 // Retried is what Retry did.
 type Retried struct {
-	teamdir.SetAside
+	post.SetAside
 	ID wire.ID `json:"id,omitempty"` // of the message that it is now
 }
 
 // RetryCommand is the command that has something tried again.
-func RetryCommand(one *teamdir.SetAside) string { return "atm retry " + policy.Quote(one.Short()) }
+func RetryCommand(one *post.SetAside) string { return "atm retry " + policy.Quote(one.Short()) }
 
 // FindSetAside finds what was set aside and is called so.
-func (s *Scope) FindSetAside(ctx context.Context, word string) (found teamdir.SetAside, err error) {
-	all, unreadable := s.Team.SetAside(ctx)
+func (s *Scope) FindSetAside(ctx context.Context, word string) (found post.SetAside, err error) {
+	all, unreadable := post.ListSetAside(ctx, s.Team)
 	var names []string
 	for _, one := range all {
 		if one.IsCalled(word) {
@@ -49,9 +49,9 @@ func (s *Scope) FindSetAside(ctx context.Context, word string) (found teamdir.Se
 
 // Retry has something that was set aside tried again. An agent may do that for others only as the team's lead, and never
 // for what comes from other machines.
-func (s *Scope) Retry(ctx context.Context, one teamdir.SetAside) (*Retried, error) {
+func (s *Scope) Retry(ctx context.Context, one post.SetAside) (*Retried, error) {
 	may := s.MayBridge
-	if one.Kind != teamdir.AsideEnvelopes {
+	if one.Kind != post.AsideEnvelopes {
 		may = func() error { return cmp.Or(s.CheckAccepted(), s.MayManage("retry", one.Agent)) }
 	}
 	if err := may(); err != nil {
@@ -61,7 +61,7 @@ func (s *Scope) Retry(ctx context.Context, one teamdir.SetAside) (*Retried, erro
 	if s.Me != nil {
 		by = s.Me.Agent()
 	}
-	id, err := s.Team.Retry(ctx, one, by)
+	id, err := post.Retry(ctx, s.Team, one, by)
 	if again, isBad := errors.AsType[*maildir.BadError](err); isBad {
 		return nil, failure.Failed("%s was set aside again: %s", letter.Escape(one.Short()), letter.Escape(again.Reason)).WithHint("mend that, then: %s", RetryCommand(&one))
 	}
@@ -77,11 +77,11 @@ func (s *Scope) Retry(ctx context.Context, one teamdir.SetAside) (*Retried, erro
 // Text says what was done.
 func (r *Retried) Text() string {
 	switch {
-	case r.Kind == teamdir.AsideEnvelopes:
+	case r.Kind == post.AsideEnvelopes:
 		return r.Short() + " is taken in when the bridge runs"
-	case r.Kind == teamdir.AsideUntyped:
+	case r.Kind == post.AsideUntyped:
 		return r.Short() + " is typed in again when " + string(r.Agent) + " is idle"
-	case r.Kind == teamdir.AsideLater:
+	case r.Kind == post.AsideLater:
 		return r.Short() + " is delivered"
 	case r.ID == "":
 		return letter.Escape(r.Name) + " is an event of " + string(r.Agent)

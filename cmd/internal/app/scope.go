@@ -34,7 +34,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
 )
@@ -86,12 +88,12 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 
 // openFound opens a root that needs no note of this user if a runner of it has started this process.
 func openFound(found rootdir.Found) (*teamdir.Root, error) {
-	root, err := teamdir.OpenFound(found, teamdir.Tell)
+	root, err := teamdir.OpenFound(found, notices.Tell)
 	if err != nil || root.CheckNoted() == nil || root.RunnerOf(process.Ancestors(process.Parent())).Team == "" {
 		return root, err
 	}
 	root.Close() // its teams ask it as it was
-	return teamdir.OpenFound(found.OfRunner(), teamdir.Tell)
+	return teamdir.OpenFound(found.OfRunner(), notices.Tell)
 }
 
 // Of returns the scope of a program that has opened a team and was given no identity.
@@ -238,8 +240,8 @@ func (s *Scope) Origin() *wire.Origin {
 
 // Search returns the team's messages that match a query, newest first. A from: or to: that nobody has is an error if
 // nothing matches.
-func (s *Scope) Search(ctx context.Context, query teamdir.Query) ([]*maildir.Item, error) {
-	found, err := s.Team.Search(ctx, query)
+func (s *Scope) Search(ctx context.Context, query search.Query) ([]*maildir.Item, error) {
+	found, err := search.Search(ctx, s.Team, query)
 	for _, name := range []string{query.From, query.To} {
 		if name != "" && len(found) == 0 && err == nil {
 			_, err = s.Correspondent(name)

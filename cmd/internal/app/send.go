@@ -14,7 +14,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
@@ -48,12 +49,12 @@ type OutcomeOrErr struct {
 	Err error
 }
 
-// SendAll is Send for several messages, as teamdir.Root.SendAll sends them.
+// SendAll is Send for several messages, as post.SendAll sends them.
 func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 	outcomes := make([]OutcomeOrErr, len(all))
-	outgoing, doubts := make([]*teamdir.Outgoing, len(all)), make([][]string, len(all))
+	outgoing, doubts := make([]*post.Outgoing, len(all)), make([][]string, len(all))
 	isPerson, origin := s.Given.isPerson(), s.Origin() // which looks at this process's parents
-	var ready []*teamdir.Outgoing
+	var ready []*post.Outgoing
 	for i, m := range all {
 		by := *origin
 		o, closeFiles, err := s.open(ctx, m, isPerson, &by)
@@ -63,8 +64,8 @@ func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 			ready = append(ready, o)
 		}
 	}
-	sent := s.Root.SendAll(ctx, ready)
-	look := lookOnce(s.Root, s.Root.Summaries(ctx, reached(sent)))
+	sent := post.SendAll(ctx, s.Root, ready)
+	look := lookOnce(s.Root, presence.SummariesAt(ctx, s.Root, reached(sent)))
 	for i, m := range all {
 		if outgoing[i] == nil {
 			continue
@@ -81,7 +82,7 @@ func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 }
 
 // reached lists the recipients that have a message now.
-func reached(all []teamdir.SentOrErr) (addresses []wire.Address) {
+func reached(all []post.SentOrErr) (addresses []wire.Address) {
 	for _, s := range all {
 		if s.Sent == nil || s.Sent.Later != nil {
 			continue
@@ -96,7 +97,7 @@ func reached(all []teamdir.SentOrErr) (addresses []wire.Address) {
 }
 
 // open is outgoing with the files that go with the message, which are to be closed.
-func (s *Scope) open(ctx context.Context, m *Submission, isPerson bool, origin *wire.Origin) (o *teamdir.Outgoing, closeFiles func(), err error) {
+func (s *Scope) open(ctx context.Context, m *Submission, isPerson bool, origin *wire.Origin) (o *post.Outgoing, closeFiles func(), err error) {
 	var files []*os.File
 	closeFiles = func() {
 		for _, f := range files {
@@ -108,21 +109,21 @@ func (s *Scope) open(ctx context.Context, m *Submission, isPerson bool, origin *
 		var f *os.File
 		if f, err = s.openAttached(m.Files[i]); err == nil {
 			files = append(files, f)
-			o.Files = append(o.Files, teamdir.File{Name: filepath.Base(m.Files[i]), Content: f})
+			o.Files = append(o.Files, post.File{Name: filepath.Base(m.Files[i]), Content: f})
 		}
 	}
 	return o, closeFiles, err
 }
 
 // outcomeOf says what became of a message. look returns what is known of a recipient.
-func (s *Scope) outcomeOf(m *Submission, sent *teamdir.Sent, look func(wire.Address) teamdir.Member) *Outcome {
+func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address) presence.Member) *Outcome {
 	out := s.NewOutcome(m.Content.ID)
 	out.look = look
 	if sent.Later != nil {
 		out.addLater(s, m, sent)
 		return out
 	}
-	isStored := slices.ContainsFunc(sent.To, func(to teamdir.Recipient) bool { return to.Stored })
+	isStored := slices.ContainsFunc(sent.To, func(to post.Recipient) bool { return to.Stored })
 	for _, to := range sent.To {
 		switch {
 		case to.Err != nil:
@@ -150,10 +151,10 @@ func (s *Scope) outcomeOf(m *Submission, sent *teamdir.Sent, look func(wire.Addr
 
 // outgoing finds the recipients. It refuses what other verbs send (an ack, an answer to a question), and input to a
 // session that the session's own verbs would refuse.
-func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, origin *wire.Origin) (o *teamdir.Outgoing, err error) {
-	o = &teamdir.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: isPerson, Once: m.Once}
+func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, origin *wire.Origin) (o *post.Outgoing, err error) {
+	o = &post.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: isPerson, Once: m.Once}
 	if m.Parent != nil && len(m.To) == 0 {
-		o.To = s.Root.ReplyTo(ctx, m.Parent, s.Me, m.ToAll)
+		o.To = post.ReplyTo(ctx, s.Root, m.Parent, s.Me, m.ToAll)
 	} else if o.To, o.Named, err = s.addresses(m.To); err != nil {
 		return nil, err
 	}
@@ -184,7 +185,7 @@ func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, orig
 }
 
 // doubtsOf says why an answer will not count as one.
-func (s *Scope) doubtsOf(o *teamdir.Outgoing) (why []string) {
+func (s *Scope) doubtsOf(o *post.Outgoing) (why []string) {
 	p := o.Parent
 	if p == nil {
 		return nil
@@ -195,7 +196,7 @@ func (s *Scope) doubtsOf(o *teamdir.Outgoing) (why []string) {
 	if p.From == s.Me.Address() || len(p.To) == 0 {
 		return why
 	}
-	if err := s.Root.CheckAnswer(p, o.Message); err != nil {
+	if err := post.CheckAnswer(s.Root, p, o.Message); err != nil {
 		why = append(why, fmt.Sprintf("this is mail, and does not count as the answer: %v", err))
 	}
 	return why
@@ -258,7 +259,7 @@ func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *maildir.Item, out
 	if outcome != "" {
 		ack.SetOutcome(outcome)
 	}
-	a, err := s.Root.Ack(ctx, s.Me, box, it.Message, ack)
+	a, err := post.Ack(ctx, s.Root, s.Me, box, it.Message, ack)
 	if err != nil {
 		return nil, "", repeatable(err)
 	}
@@ -290,14 +291,14 @@ func repeatable(err error) error {
 // Withdraw withdraws a message of mine from all its recipients.
 func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 	out := s.NewOutcome(m.ID)
-	later, failed := s.Root.WithdrawLater(ctx, m.From, m.ID)
+	later, failed := post.WithdrawLater(ctx, s.Root, m.From, m.ID)
 	for _, to := range m.To {
 		d := Delivered{To: to.String(), State: "withdrawn", note: "it was not read"}
 		state, err := maildir.State(""), failed
-		if later != nil && err == nil && to.Host != "" && !later.MayBeSent() && s.Root.RemoteState(m, to) == "" {
+		if later != nil && err == nil && to.Host != "" && !later.MayBeSent() && post.RemoteState(s.Root, m, to) == "" {
 			err = maildir.ErrNotFound // which Withdraw takes for sent by the bridge
 		} else if err == nil {
-			state, err = s.Root.Withdraw(ctx, s.Me, m, to, s.Origin())
+			state, err = post.Withdraw(ctx, s.Root, s.Me, m, to, s.Origin())
 		}
 		if later != nil && (errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrNoAgent)) {
 			state, err, d.note = maildir.Unread, nil, "it was not sent yet"

@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 )
@@ -25,7 +26,7 @@ func TestHandedOver(t *testing.T) {
 		reducer.WordBusy:    "busy: it takes it at once, or behind what it does",
 		reducer.WordBlocked: "blocked: it takes it once that is answered",
 	} {
-		if got := handed(&teamdir.Member{State: state}, teamdir.PushOutcome{By: agents.Plugin}); got != want {
+		if got := handed(&presence.Member{State: state}, push.Outcome{By: agents.Plugin}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/wire"
 )
 
 // SharingWarning tells a program that begins a session under a member's name that another one has the name, and what to
 // type; "": none has it. isOwn says that the member's runner has started this program.
-func SharingWarning(t *teamdir.Team, name wire.Name, own teamdir.Program, isOwn bool) string {
-	others := slices.DeleteFunc(t.Programs(name), func(p teamdir.Program) bool { return p.PID == own.PID })
+func SharingWarning(t *teamdir.Team, name wire.Name, own programs.Program, isOwn bool) string {
+	others := slices.DeleteFunc(programs.Of(t, name), func(p programs.Program) bool { return p.PID == own.PID })
 	isRunning, _ := t.Running(name)
 	again := fmt.Sprintf("ATM_AGENT=NAME %s (atm team shows the names, atm team add NAME adds one)", cmp.Or(own.Tool, "CMD"))
 	switch {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
@@ -187,7 +187,7 @@ func UntilMail(ctx context.Context, timeout time.Duration, box *maildir.Box, try
 }
 
 // InState says in which state a member is.
-func InState(m teamdir.Member) string {
+func InState(m presence.Member) string {
 	switch m.State {
 	case reducer.WordUnknown:
 		return "the state of " + string(m.Name) + " is unknown"
@@ -200,12 +200,12 @@ func InState(m teamdir.Member) string {
 }
 
 // describe says in which state a member is, for how long, and its details.
-func describe(m teamdir.Member) string {
+func describe(m presence.Member) string {
 	text := InState(m)
 	if m.Since != nil && m.State != reducer.WordUnknown && m.State != reducer.WordError {
 		text = string(m.Name) + " has been " + string(m.State) + " for " + letter.Span(time.Since(*m.Since))
 	}
-	if detail := teamdir.InWords(m.State, m.Detail); detail != "" {
+	if detail := presence.InWords(m.State, m.Detail); detail != "" {
 		text += " (" + letter.Name(detail, 80) + ")"
 	}
 	if m.Host != "" {

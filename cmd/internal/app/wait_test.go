@@ -10,6 +10,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -28,13 +29,13 @@ func newScope(t *testing.T, others ...wire.Name) *Scope {
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	must(t, err)
-	root, err := teamdir.Open(path, teamdir.Tell)
+	root, err := teamdir.Open(path, notices.Tell)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")
 	must(t, err)
 	for _, name := range append([]wire.Name{"alice"}, others...) {
-		must(t, team.Create(t.Context(), name))
+		must(t, team.Store.Create(t.Context(), name))
 	}
 	s := Of(team)
 	s.Me = team.Box("alice")
@@ -200,7 +201,7 @@ func TestWaitInVain(t *testing.T) {
 	second := s.conditions(t, "exit", "carol")
 	look = second[0].look
 	second[0].look = func(ctx context.Context, e watcher.Entry) finding {
-		if e == (watcher.Entry{}) && s.Team.IsAgent("carol") {
+		if e == (watcher.Entry{}) && s.Team.Store.IsAgent("carol") {
 			defer s.retire(t, "carol")
 		}
 		return look(ctx, e)

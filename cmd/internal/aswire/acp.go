@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -149,7 +150,7 @@ func Answer(ctx context.Context, t *teamdir.Team, q ask.Question, r ask.Answer) 
 	e.Source = "cli"
 	e = e.With("id", q.ID).With("by", r.By).With("decision", r.Decision())
 	return control.Outcome{Done: "answered", Detail: detail}, t.Sessions().Exclusive(ctx, func() error {
-		open, err := t.Questions(q.Agent)
+		open, err := presence.Questions(t, q.Agent)
 		if err != nil {
 			return err
 		}

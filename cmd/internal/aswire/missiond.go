@@ -4,12 +4,13 @@ import (
 	"path/filepath"
 
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer"
 )
 
 // Slot is a member as missiond's PTY manager writes it, whose only question is a confirmation, and where a slot that
 // was never spawned is exited.
-func Slot(t *teamdir.Team, m teamdir.Member) map[string]any {
+func Slot(t *teamdir.Team, m presence.Member) map[string]any {
 	log := filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast")
 	slot := map[string]any{"slotId": m.Name, "role": m.Role, "state": reducer.Exited, "logFile": log}
 	if m.PID != nil {

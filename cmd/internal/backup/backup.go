@@ -92,7 +92,7 @@ func (w *writer) writeTeam(t *teamdir.Team) {
 	skipped := w.total.Skipped
 	w.writeMailboxes(t, "sent", "events", "shared", "run/claude", "inbox")
 	names := []string{config.File, ".sessions", teamdir.SubscriptionsDir, ".archive", teamdir.LaterDir, teamdir.BadEnvelopes, teamdir.ReceivedDir}
-	outboxes, err := t.Outboxes()
+	outboxes, err := t.Store.Outboxes()
 	w.reportMissing(maildir.BridgeDir, err)
 	for _, box := range outboxes {
 		for _, dir := range []string{"/new", "/cur", "/withdrawn"} { // in the order in which messages move

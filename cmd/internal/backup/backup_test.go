@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -21,13 +22,13 @@ func newTeam(t *testing.T, members ...wire.Name) (*teamdir.Root, *teamdir.Team) 
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	must(t, err)
-	r, err := teamdir.Open(path, teamdir.Tell)
+	r, err := teamdir.Open(path, notices.Tell)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	team, err := r.CreateTeam("main")
 	must(t, err)
 	for _, m := range members {
-		must(t, team.Create(context.Background(), m))
+		must(t, team.Store.Create(context.Background(), m))
 	}
 	return r, team
 }
@@ -65,7 +66,7 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 	sent := 0
 	_, _, err := Write(ctx, r, onWrite(func(p []byte) (int, error) {
 		if sent++; sent < 60 {
-			a, err := team.Attach("a.txt", strings.NewReader(time.Now().String()))
+			a, err := team.Store.Attach("a.txt", strings.NewReader(time.Now().String()))
 			must(t, err)
 			postMail(t, team, "alice", "bob", "one more", a)
 		}
@@ -80,7 +81,7 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 	}
 	_, err = again.Box("bob").Walk(ctx, maildir.Range{Unread: true}, func(it *maildir.Item) bool {
 		for _, a := range it.Attachments {
-			f, err := again.Attachment(a)
+			f, err := again.Store.Attachment(a)
 			must(t, err)
 			f.Close()
 		}

@@ -12,13 +12,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
+	"github.com/google/go-cmp/cmp"
 )
 
 // tree returns the content of the files below a directory that a restore is about.
@@ -54,7 +54,7 @@ func restoreUntil(t *testing.T, path string, data []byte, n int) (isOver bool) {
 		}
 		return nil
 	})
-	root, err := teamdir.OpenFound(rootdir.Found{Path: path}, teamdir.Tell)
+	root, err := teamdir.OpenFound(rootdir.Found{Path: path}, notices.Tell)
 	must(t, err)
 	defer root.Close()
 	content, err := Check(bytes.NewReader(data))
@@ -77,7 +77,7 @@ func restoreUntil(t *testing.T, path string, data []byte, n int) (isOver bool) {
 func TestRestoreKilled(t *testing.T) {
 	ctx := context.Background()
 	r, team := newTeam(t, "alice", "bob", "gone")
-	attached, err := team.Attach("a.txt", strings.NewReader("content"))
+	attached, err := team.Store.Attach("a.txt", strings.NewReader("content"))
 	must(t, err)
 	must(t, team.Box("gone").MarkRead(ctx, postMail(t, team, "alice", "gone", "to one who is retired")))
 	if _, err := team.Retire(ctx, "gone"); err != nil {
@@ -135,7 +135,7 @@ func TestRestoreKilled(t *testing.T) {
 
 func openRoot(t *testing.T, path string) *teamdir.Root {
 	t.Helper()
-	r, err := teamdir.Open(path, teamdir.Tell)
+	r, err := teamdir.Open(path, notices.Tell)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r

@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -205,7 +206,7 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 		case isDir && r.isLook: // an empty directory says nothing
 		case isDir:
 			err = t.Dir().MkdirAll(name)
-		case first == teamdir.LaterDir && t.HasLater(path.Base(name)):
+		case first == teamdir.LaterDir && post.HasLater(t, path.Base(name)):
 		case first == maildir.FilesDir:
 			err = r.restoreAttachment(t, name, content)
 		default:
@@ -265,7 +266,7 @@ func (r *restorer) makeMember(t *teamdir.Team, box *maildir.Box) error {
 	if !r.inInbox {
 		return nil
 	}
-	if err = t.Create(r.ctx, box.Agent()); errors.Is(err, maildir.ErrExists) { // another process was quicker
+	if err = t.Store.Create(r.ctx, box.Agent()); errors.Is(err, maildir.ErrExists) { // another process was quicker
 		return nil
 	}
 	return err

@@ -19,7 +19,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/backup"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -29,13 +31,13 @@ func newTeam(b *testing.B, agents ...wire.Name) *teamdir.Team {
 	dir := b.TempDir()
 	_, err := rootdir.Make(dir)
 	must(b, err)
-	root, err := teamdir.Open(dir, teamdir.Tell)
+	root, err := teamdir.Open(dir, notices.Tell)
 	must(b, err)
 	b.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")
 	must(b, err)
 	for _, agent := range agents {
-		must(b, team.Create(b.Context(), agent))
+		must(b, team.Store.Create(b.Context(), agent))
 	}
 	return team
 }
@@ -240,10 +242,10 @@ func BenchmarkLook(b *testing.B) {
 			must(b, err)
 		}
 		reading = append(reading, took())
-		found, err := team.Search(b.Context(), teamdir.Query{Words: []string{"number", "19999"}})
+		found, err := search.Search(b.Context(), team, search.Query{Words: []string{"number", "19999"}})
 		searching = append(searching, took())
 		must(b, err)
-		all, err := team.Thread(b.Context(), first.ID)
+		all, err := search.Thread(b.Context(), team, first.ID)
 		threading = append(threading, took())
 		must(b, err)
 		if len(found) != 1 || len(all) != 20_000 {

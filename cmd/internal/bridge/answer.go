@@ -11,7 +11,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
@@ -19,7 +21,7 @@ import (
 // applyAnswers applies an answer from another host to the questions of members here. It returns the mailboxes that the
 // message also goes to as mail, all if it is no answer.
 func (b *Bridge) applyAnswers(ctx context.Context, in *incoming) (mail []*maildir.Box, err error) {
-	var r teamdir.PermissionReply
+	var r notices.PermissionReply
 	if in.message.Type != wire.TypePermissionReply || json.Unmarshal(in.message.Payload, &r) != nil || r.Question == "" ||
 		r.Decision != "approve" && r.Decision != "reject" {
 		return in.boxes, nil
@@ -38,7 +40,7 @@ func (b *Bridge) applyAnswers(ctx context.Context, in *incoming) (mail []*maildi
 
 // applyAnswer answers a member's question once, if this team's rules let the sender do it. If they do not, or after the
 // last try, the sender gets a notice. isMail reports whether the member gets the message: the reason of a rejection.
-func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *maildir.Box, r teamdir.PermissionReply) (isMail bool, err error) {
+func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *maildir.Box, r notices.PermissionReply) (isMail bool, err error) {
 	m := in.message
 	done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Answered: true, id: m.ID, recipient: box.Agent(), host: m.From.Host}
 	isDone, err := b.Team.Dir().Exists(done.file())
@@ -62,7 +64,7 @@ func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *maildir.Box
 		return true, nil
 	default:
 		now, evidence := time.Now().UTC(), "it answered the question"
-		err = b.publishStages(ctx, done, "answered", []teamdir.Stage{{Name: "acked", At: &now, Evidence: &evidence}})()
+		err = b.publishStages(ctx, done, "answered", []post.Stage{{Name: "acked", At: &now, Evidence: &evidence}})()
 		b.reportMail("received", m, m.From.Host, string(box.Agent()), "")
 	}
 	if err == nil {
@@ -72,9 +74,9 @@ func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *maildir.Box
 }
 
 // judge answers the question as `atm approve` does. If the same person has given this answer before, that is a success.
-func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r teamdir.PermissionReply) error {
+func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r notices.PermissionReply) error {
 	by := m.From.Agent + "@" + m.From.Host
-	open, err := b.Team.Questions(agent)
+	open, err := presence.Questions(b.Team, agent)
 	if err != nil {
 		return err
 	}
@@ -94,7 +96,7 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r 
 }
 
 // firstAnswer returns the event of the first answer to a question, a zero event if the log has none.
-func (b *Bridge) firstAnswer(agent wire.Name, r teamdir.PermissionReply) (wire.Event, error) {
+func (b *Bridge) firstAnswer(agent wire.Name, r notices.PermissionReply) (wire.Event, error) {
 	events, err := b.Team.Box(agent).Log().Tail(func(e *wire.Event) bool { return e.At.Before(r.Since) })
 	for _, e := range events {
 		if e.Text("by") != "" && e.Text("id") == r.Question && !e.At.Before(r.Since) {

@@ -34,6 +34,7 @@ import (
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -185,7 +186,7 @@ func (b *Bridge) withLock(ctx context.Context, f func() error) error {
 	}
 	defer unlock()
 	b.rowsErrors.Clear()
-	if err := b.Team.PruneTaken(); err != nil {
+	if err := presence.PruneTaken(b.Team); err != nil {
 		return err
 	}
 	err = f()
@@ -203,7 +204,7 @@ func (b *Bridge) lock(ctx context.Context) (unlock func(), err error) {
 	if err != nil || b.peer == "" {
 		return func() { all.Unlock() }, err
 	}
-	one, err := b.Team.Locks().Lock(ctx, teamdir.BridgeLock(b.peer), lockfile.Exclusive, lookTime, nil)
+	one, err := b.Team.Locks().Lock(ctx, presence.BridgeLock(b.peer), lockfile.Exclusive, lookTime, nil)
 	if err != nil {
 		all.Unlock()
 		return nil, err

@@ -15,17 +15,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 func must(t testing.TB, err error) {
@@ -72,14 +74,14 @@ func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) 
 		}
 		return nil
 	})
-	root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag}, teamdir.Tell)
+	root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag}, notices.Tell)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	root.KeysDir = t.TempDir()
 	team, err := root.CreateTeam("main")
 	must(t, err)
 	for _, name := range members {
-		must(t, team.Create(t.Context(), name))
+		must(t, team.Store.Create(t.Context(), name))
 	}
 	_, err = hostkey.Dir(root.KeysDir).Generate(host)
 	must(t, err)
@@ -137,8 +139,8 @@ func (m *machine) send(from wire.Name, to string, change func(*wire.Message)) wi
 	if change != nil {
 		change(msg)
 	}
-	o := &teamdir.Outgoing{From: m.Team.Box(from), To: []wire.Address{a}, Message: msg}
-	_, err = m.Root.Send(m.t.Context(), o)
+	o := &post.Outgoing{From: m.Team.Box(from), To: []wire.Address{a}, Message: msg}
+	_, err = post.Send(m.t.Context(), m.Root, o)
 	must(m.t, err)
 	return msg.ID
 }
@@ -187,7 +189,7 @@ func (m *machine) unread(agent wire.Name) []*maildir.Item {
 }
 
 func (m *machine) waiting(host wire.Name) []wire.ID {
-	ids, err := m.Team.Outbox(wire.Address{Host: host}).Outgoing()
+	ids, err := m.Team.Store.Outbox(wire.Address{Host: host}).Outgoing()
 	must(m.t, err)
 	return ids
 }
@@ -207,7 +209,7 @@ func TestBeginsBesideALook(t *testing.T) {
 		laptop.peer = peer
 		name := "bridge"
 		if peer != "" {
-			name = teamdir.BridgeLock(peer)
+			name = presence.BridgeLock(peer)
 		}
 		look, err := laptop.Team.Locks().Lock(t.Context(), name, lockfile.Shared, 0, nil)
 		must(t, err)
@@ -236,9 +238,9 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	content := make([]byte, 3<<20)
 	rand.Read(content)
-	file, err := laptop.Team.Attach("noise", bytes.NewReader(content))
+	file, err := laptop.Team.Store.Attach("noise", bytes.NewReader(content))
 	must(t, err)
-	empty, err := laptop.Team.Attach("nothing", strings.NewReader(""))
+	empty, err := laptop.Team.Store.Attach("nothing", strings.NewReader(""))
 	must(t, err)
 	body := strings.Repeat("x", wire.MaxBody)
 	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Body, m.Attachments = body, []wire.Attachment{file, empty} })
@@ -249,7 +251,7 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 		t.Fatalf("bob got %d messages; said:\n%s", len(got), build.log())
 	}
 	for _, a := range got[0].Attachments {
-		f, err := build.Team.Attachment(a)
+		f, err := build.Team.Store.Attachment(a)
 		must(t, err)
 		f.Close()
 	}
@@ -269,7 +271,7 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 func TestObjectOfThatName(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
-	file, err := laptop.Team.Attach("noise", strings.NewReader("noise"))
+	file, err := laptop.Team.Store.Attach("noise", strings.NewReader("noise"))
 	must(t, err)
 	attach := func(m *wire.Message) { m.Attachments = []wire.Attachment{file} }
 	must(t, laptop.Once(t.Context())) // makes the bucket
@@ -301,7 +303,7 @@ func TestObjectOfThatName(t *testing.T) {
 func TestSlowAttachment(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
-	file, err := laptop.Team.Attach("noise", strings.NewReader("noise"))
+	file, err := laptop.Team.Store.Attach("noise", strings.NewReader("noise"))
 	must(t, err)
 	must(t, build.Once(t.Context())) // makes the consumer
 	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
@@ -333,7 +335,7 @@ func TestOnceEach(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	laptop.send("alice", "bob@main.build", nil)
 	id := laptop.waiting("build")[0]
-	file := filepath.Join(laptop.Team.Outbox(wire.Address{Host: "build"}).Path(), "new", string(id)+".json")
+	file := filepath.Join(laptop.Team.Store.Outbox(wire.Address{Host: "build"}).Path(), "new", string(id)+".json")
 	data, err := os.ReadFile(file)
 	must(t, err)
 	for range 3 {

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -87,7 +87,7 @@ func Open(data []byte, trusted func(host wire.Name) (ed25519.PublicKey, error)) 
 	}
 	key, err := trusted(e.FromHost)
 	if err != nil {
-		return nil, fmt.Errorf(teamdir.UnknownHost+"%s: %w", e.FromHost, err)
+		return nil, fmt.Errorf(presence.UnknownHost+"%s: %w", e.FromHost, err)
 	}
 	if !ed25519.Verify(key, e.signed(), e.Signature) {
 		return nil, fmt.Errorf("not signed by the trusted key of host %s", e.FromHost)

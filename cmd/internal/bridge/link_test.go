@@ -22,6 +22,7 @@ import (
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -98,9 +99,9 @@ func TestLink(t *testing.T) {
 	must(t, laptop.Once(t.Context()))
 	content := make([]byte, 3<<20)
 	rand.Read(content)
-	file, err := laptop.Team.Attach("noise", bytes.NewReader(content))
+	file, err := laptop.Team.Store.Attach("noise", bytes.NewReader(content))
 	must(t, err)
-	empty, err := laptop.Team.Attach("nothing", strings.NewReader(""))
+	empty, err := laptop.Team.Store.Attach("nothing", strings.NewReader(""))
 	must(t, err)
 	body := strings.Repeat("x", wire.MaxBody)
 	id := laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Body, m.Attachments = body, []wire.Attachment{file, empty} })
@@ -112,7 +113,7 @@ func TestLink(t *testing.T) {
 		t.Fatalf("bob got %d messages; laptop said:\n%s\nbuild said:\n%s", len(got), laptop.log(), build.log())
 	}
 	for _, a := range got[0].Attachments {
-		f, err := build.Team.Attachment(a)
+		f, err := build.Team.Store.Attachment(a)
 		must(t, err)
 		f.Close()
 	}
@@ -152,7 +153,7 @@ func TestLinkRunning(t *testing.T) {
 func TestLinkCutAnywhere(t *testing.T) {
 	t.Parallel()
 	w, laptop, build := twoLinked(t)
-	file, err := laptop.Team.Attach("notes", strings.NewReader(strings.Repeat("notes", 100)))
+	file, err := laptop.Team.Store.Attach("notes", strings.NewReader(strings.Repeat("notes", 100)))
 	must(t, err)
 	must(t, laptop.Once(t.Context()))
 	sent := 0
@@ -180,14 +181,14 @@ func TestLinkTakesOnce(t *testing.T) {
 	_, laptop, build := twoLinked(t)
 	allTrust(t, laptop, build)
 	id := laptop.send("alice", "bob@main.build", nil)
-	it, err := laptop.Team.Outbox(wire.Address{Host: "build"}).Get(id)
+	it, err := laptop.Team.Store.Outbox(wire.Address{Host: "build"}).Get(id)
 	must(t, err)
 	must(t, laptop.Once(t.Context()))
 	_, err = build.Team.Retire(t.Context(), "bob")
 	must(t, err)
-	must(t, build.Team.Create(t.Context(), "bob"))
+	must(t, build.Team.Store.Create(t.Context(), "bob"))
 	// As if laptop had been killed before it heard of it.
-	posts := &maildir.Post{Message: it.Message, To: []*maildir.Box{laptop.Team.Outbox(wire.Address{Agent: "bob", Team: "main", Host: "build"})}, Given: true}
+	posts := &maildir.Post{Message: it.Message, To: []*maildir.Box{laptop.Team.Store.Outbox(wire.Address{Agent: "bob", Team: "main", Host: "build"})}, Given: true}
 	maildir.Deliver(t.Context(), posts)
 	must(t, posts.Outcomes[0].Err)
 	must(t, laptop.Once(t.Context()))
@@ -262,7 +263,7 @@ func TestLinkCalledByStranger(t *testing.T) {
 			_, isHeld := errors.AsType[*lockfile.HeldError](err)
 			return !isHeld
 		})
-		if why := build.Team.HeldReason("laptop"); why != "" {
+		if why := presence.HeldReason(build.Team, "laptop"); why != "" {
 			t.Errorf("%s: it is noted of laptop: %s", about, why)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -126,7 +128,7 @@ func (b *Bridge) openEnvelope(in *incoming) error {
 func (b *Bridge) openMail(in *incoming) error {
 	m, err := wire.Decode(in.Content)
 	if err == nil {
-		err = teamdir.CheckID(m.ID)
+		err = post.CheckID(m.ID)
 	}
 	switch {
 	case err != nil:
@@ -209,11 +211,11 @@ func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	lock := &b.fetching[a.SHA256[0]%16]
 	lock.Lock()
 	defer lock.Unlock()
-	f, err := b.Team.Attachment(a)
+	f, err := b.Team.Store.Attachment(a)
 	if err == nil {
 		return f.Close()
 	}
-	return b.fetchObject(ctx, a.SHA256, a.Size, func(r io.Reader) error { return b.Team.AttachKnown(a, r) })
+	return b.fetchObject(ctx, a.SHA256, a.Size, func(r io.Reader) error { return b.Team.Store.AttachKnown(a, r) })
 }
 
 // finish delivers mail and records stages. It acknowledges each envelope that is done or was moved aside as bad, and
@@ -317,7 +319,7 @@ func (b *Bridge) returnMail(ctx context.Context, m *wire.Message, unknown []*mai
 	if isOneWay(m) {
 		return bad("%s", why)
 	}
-	notice := teamdir.ReturnNotice(m.ID, addresses)
+	notice := post.ReturnNotice(m.ID, addresses)
 	notice.Subject, notice.Body = "not delivered: "+m.Title(), fmt.Sprintf("%s: your message %s was not delivered.", why, m.ID.Short(6))
 	if len(names) > 1 {
 		notice.Body = fmt.Sprintf("%s: your message %s was not delivered to them.", why, m.ID.Short(6))
@@ -355,7 +357,7 @@ func (b *Bridge) notifySender(ctx context.Context, m *wire.Message, box *maildir
 	}
 	notice.Type, notice.From, notice.To, notice.InReplyTo = wire.TypeNotice, box.Address(), []wire.Address{m.From}, m.ID
 	notice.Thread, notice.ReplyWanted, notice.SentAt = m.ThreadID(), "no", time.Now().UTC()
-	post := &maildir.Post{Message: notice, To: []*maildir.Box{outbox}, Derived: teamdir.IsNoticeFrom(box.Address())}
+	post := &maildir.Post{Message: notice, To: []*maildir.Box{outbox}, Derived: post.IsNoticeFrom(box.Address())}
 	maildir.Deliver(ctx, post)
 	if post.Outcomes[0].Err == nil {
 		b.reportMail("returned", m, m.From.Host, string(box.Agent()), reason)
@@ -371,7 +373,7 @@ func (b *Bridge) moveAside(in *incoming) error {
 		err = dir.Replace(file, in.data[:min(len(in.data), maxEnvelope+1)], true) // one byte too many proves that it was too large
 	}
 	if err == nil {
-		err = dir.Replace(file+teamdir.ReasonSuffix, []byte(in.err.Error()+"\n"), true)
+		err = dir.Replace(file+presence.ReasonSuffix, []byte(in.err.Error()+"\n"), true)
 	}
 	if err != nil {
 		return fmt.Errorf("set aside an envelope (%w): %w", in.err, err)
@@ -384,7 +386,7 @@ func (b *Bridge) moveAside(in *incoming) error {
 func (b *Bridge) retryBad(ctx context.Context) error {
 	names, err := b.Team.Dir().Names(teamdir.BadEnvelopes)
 	for _, name := range names {
-		if len(name) != 64 || slices.Contains(names, name+teamdir.ReasonSuffix) {
+		if len(name) != 64 || slices.Contains(names, name+presence.ReasonSuffix) {
 			continue
 		}
 		data, e := b.Team.Dir().ReadFile(path.Join(teamdir.BadEnvelopes, name), maxEnvelope+1)

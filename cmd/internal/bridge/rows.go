@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -33,7 +34,7 @@ func (b *Bridge) addMemberDirs(w *watcher.Dirs) {
 }
 
 func (b *Bridge) sendRows(ctx context.Context) error {
-	rows, unreadable := b.Team.LocalRows(ctx, b.Host)
+	rows, unreadable := presence.LocalRows(ctx, b.Team, b.Host)
 	if _, isPart := errors.AsType[*teamdir.UnreadableError](unreadable); unreadable != nil && !isPart {
 		return unreadable
 	}
@@ -64,10 +65,10 @@ func (b *Bridge) acceptRows(key string, data []byte, at time.Time) error {
 	if e.Kind != KindRows || e.Team != b.Team.Name || key != rowsKey(e.FromHost) {
 		return fmt.Errorf("it is %s of host %s and team %s", e.Kind, e.FromHost, e.Team)
 	}
-	var rows teamdir.Rows
+	var rows presence.Rows
 	if err := json.Unmarshal(e.Content, &rows); err != nil {
 		return err
 	}
 	rows.Host, rows.At, rows.ReceivedAt = e.FromHost, e.At, at.UTC()
-	return b.Team.SaveRows(rows)
+	return presence.SaveRows(b.Team, rows)
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -22,10 +25,10 @@ import (
 )
 
 // rowsOf returns the rows of a host that a machine has.
-func (m *machine) rowsOf(host wire.Name) *teamdir.Rows {
-	all, err := m.Team.Rows()
+func (m *machine) rowsOf(host wire.Name) *presence.Rows {
+	all, err := presence.ReadRows(m.Team)
 	must(m.t, err)
-	if n := slices.IndexFunc(all, func(r teamdir.Rows) bool { return r.Host == host }); n >= 0 {
+	if n := slices.IndexFunc(all, func(r presence.Rows) bool { return r.Host == host }); n >= 0 {
 		return &all[n]
 	}
 	return nil
@@ -44,21 +47,21 @@ func TestOldRows(t *testing.T) {
 	t.Parallel()
 	laptop := newMachine(t, "", "laptop", "alice")
 	now := time.Now().UTC()
-	rows := teamdir.Rows{Host: "build", At: now, ReceivedAt: now.Add(-time.Hour), Members: []teamdir.Row{{Member: teamdir.Member{Name: "bob", State: reducer.WordIdle, OtherHost: teamdir.OtherHost{Clock: "\x1b[2J"}}}}}
-	must(t, laptop.Team.SaveRows(rows))
+	rows := presence.Rows{Host: "build", At: now, ReceivedAt: now.Add(-time.Hour), Members: []presence.Row{{Member: presence.Member{Name: "bob", State: reducer.WordIdle, OtherHost: presence.OtherHost{Clock: "\x1b[2J"}}}}}
+	must(t, presence.SaveRows(laptop.Team, rows))
 	again := rows
 	again.ReceivedAt = now
-	must(t, laptop.Team.SaveRows(again))
-	if m, err := laptop.Team.Remote("bob", "build"); err != nil || m.State != reducer.WordUnknown {
+	must(t, presence.SaveRows(laptop.Team, again))
+	if m, err := presence.Remote(laptop.Team, "bob", "build"); err != nil || m.State != reducer.WordUnknown {
 		t.Errorf("bob@build is %+v, %v", m, err)
 	}
 	again.At = now.Add(-time.Second)
-	if err := laptop.Team.SaveRows(again); err == nil || !strings.Contains(err.Error(), "remove ") {
+	if err := presence.SaveRows(laptop.Team, again); err == nil || !strings.Contains(err.Error(), "remove ") {
 		t.Errorf("older rows: %v", err)
 	}
 	again.At = now.Add(time.Second)
-	must(t, laptop.Team.SaveRows(again))
-	if m, err := laptop.Team.Remote("bob", "build"); err != nil || m.State != reducer.WordIdle || m.Clock != "" {
+	must(t, presence.SaveRows(laptop.Team, again))
+	if m, err := presence.Remote(laptop.Team, "bob", "build"); err != nil || m.State != reducer.WordIdle || m.Clock != "" {
 		t.Errorf("bob@build is %+v, %v", m, err)
 	}
 }
@@ -75,7 +78,7 @@ func TestForgedRows(t *testing.T) {
 	must(t, err)
 	ours, err := laptop.keys().Private("laptop")
 	must(t, err)
-	content, err := json.Marshal(teamdir.Rows{Host: "build", Members: []teamdir.Row{{Member: teamdir.Member{Name: "eve", State: reducer.WordIdle}}}})
+	content, err := json.Marshal(presence.Rows{Host: "build", Members: []presence.Row{{Member: presence.Member{Name: "eve", State: reducer.WordIdle}}}})
 	must(t, err)
 	e := Envelope{Kind: KindRows, ID: wire.NewID(), Team: "main", FromHost: "build", At: before.At.Add(time.Second), Content: content}
 	old, other, mail := e, e, e
@@ -110,8 +113,8 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
 	var asked time.Time // the time of the last open question
-	answer := func(change func(*teamdir.PermissionReply)) wire.ID {
-		r := teamdir.PermissionReply{Decision: "approve", Question: "tc-1", Since: asked}
+	answer := func(change func(*notices.PermissionReply)) wire.ID {
+		r := notices.PermissionReply{Decision: "approve", Question: "tc-1", Since: asked}
 		if change != nil {
 			change(&r)
 		}
@@ -119,7 +122,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 		return laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Type, m.Payload = wire.TypePermissionReply, payload })
 	}
 	open := func() int {
-		q, err := build.Team.Questions("bob")
+		q, err := presence.Questions(build.Team, "bob")
 		must(t, err)
 		if len(q) > 0 {
 			asked = q[0].Since
@@ -148,15 +151,15 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	answer(nil)
 	check("another is named", 1, "only approvers may answer: carol, bob@laptop")
 	must(t, os.WriteFile(build.Team.Dir().Join("team.toml"), []byte(`approvers = ["carol", "alice@laptop"]`), 0o600))
-	answer(func(r *teamdir.PermissionReply) { r.Question = "tc-2" })
+	answer(func(r *notices.PermissionReply) { r.Question = "tc-2" })
 	check("another question", 1, "that question is closed")
-	answer(func(r *teamdir.PermissionReply) { r.Since = asked.Add(-time.Second) })
+	answer(func(r *notices.PermissionReply) { r.Since = asked.Add(-time.Second) })
 	check("the same id, asked before", 1, "that question is closed")
-	answer(func(r *teamdir.PermissionReply) { r.Decision, r.Option = "reject", "yes" })
+	answer(func(r *notices.PermissionReply) { r.Decision, r.Option = "reject", "yes" })
 	check("a no that says yes", 1, `does not say no`)
-	answer(func(r *teamdir.PermissionReply) { r.Option = "No" })
+	answer(func(r *notices.PermissionReply) { r.Option = "No" })
 	check("a yes that says no", 1, `says no`)
-	answer(func(r *teamdir.PermissionReply) { r.Option = "perhaps" })
+	answer(func(r *notices.PermissionReply) { r.Option = "perhaps" })
 	check("what is no option", 1, "is not one of the options")
 	id := answer(nil)
 	file := laptop.Team.Dir().Join(".bridge/build/new/" + string(id) + ".json")
@@ -170,16 +173,16 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	check("named", 0, "")
 	sent, err := laptop.Team.Box("alice").Sent(id)
 	must(t, err)
-	for _, stage := range laptop.Root.Answers(t.Context(), sent).Trace(sent, sent.To[0]).Stages {
+	for _, stage := range post.AnswersTo(t.Context(), laptop.Root, sent).Trace(sent, sent.To[0]).Stages {
 		if (stage.Evidence != nil) != (stage.Name == "acked") {
 			t.Errorf("stage %+v", stage)
 		}
 	}
 	answer(nil)
 	check("the same once more", 0, "")
-	answer(func(r *teamdir.PermissionReply) { r.Option = "yes" })
+	answer(func(r *notices.PermissionReply) { r.Option = "yes" })
 	check("with the option that it was", 0, "")
-	answer(func(r *teamdir.PermissionReply) { r.Decision, r.Reason = "reject", "I thought again" })
+	answer(func(r *notices.PermissionReply) { r.Decision, r.Reason = "reject", "I thought again" })
 	check("the contrary", 0, "already answered by alice@laptop")
 
 	// The same message again answers no other question, not even the same one asked again.
@@ -209,9 +212,9 @@ func TestAnswerToStuckRunner(t *testing.T) {
 	go func() { ended <- runner.Serve(ctx, stuckRunner{}) }()
 	t.Cleanup(func() { stop(); <-ended; runner.Close() })
 
-	open, err := build.Team.Questions("bob")
+	open, err := presence.Questions(build.Team, "bob")
 	must(t, err)
-	payload, _ := json.Marshal(teamdir.PermissionReply{Decision: "approve", Question: "tc-1", Since: open[0].Since})
+	payload, _ := json.Marshal(notices.PermissionReply{Decision: "approve", Question: "tc-1", Since: open[0].Since})
 	data := laptop.sign(&Envelope{ToHost: "build"}, `{"id":"%s","type":"permission_reply","from":"alice@main.laptop","to":["bob@main.build"],"body":"approve","payload":`+string(payload)+`}`)
 	must(t, build.connect(t.Context()))
 	t.Cleanup(func() { build.server.conn.Close() })
@@ -246,13 +249,13 @@ func FuzzRows(f *testing.F) {
 	f.Add([]byte(`{"host":"build","at":"2026-11-20T09:46:47Z","received_at":"2026-11-20T09:46:47Z","members":[{"name":"bob","state":"idle"}]}`))
 	f.Add([]byte(`{"host":"build","members":[{"name":"../bob","state":"\u001b[2J","questions":[{"kind":"\u001b","options":null},{"kind":"draft"},{"kind":"permission"}]}]}`))
 	m := newMachine(f, "", "laptop", "alice")
-	must(f, m.Team.SaveRows(teamdir.Rows{Host: "build"}))
+	must(f, presence.SaveRows(m.Team, presence.Rows{Host: "build"}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		must(t, m.Team.Dir().Replace(teamdir.RowsDir+"/build.json", data, false))
-		members, err := m.Team.Members(t.Context())
+		members, err := presence.Members(t.Context(), m.Team)
 		for _, r := range members[1:] { // behind alice
 			name, isRemote := strings.CutSuffix(string(r.Name), "@build")
-			shown := strings.Join(command.Team([]teamdir.Member{r}, 0, false), "")
+			shown := strings.Join(command.Team([]presence.Member{r}, 0, false), "")
 			for _, q := range r.Questions {
 				if q.Kind == ask.KindDraft || q.Host != "build" || q.Agent != r.Name {
 					t.Errorf("%q asks %+v", data, q)

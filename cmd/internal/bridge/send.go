@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -20,7 +21,7 @@ func (b *Bridge) addOutboxDirs(w *watcher.Dirs) {
 	w.Add(b.Team.Dir().Join(maildir.BridgeDir))
 	hosts, _ := b.hosts() // send reports the error
 	for _, host := range hosts {
-		path := b.Team.Outbox(wire.Address{Host: host}).Path()
+		path := b.Team.Store.Outbox(wire.Address{Host: host}).Path()
 		w.Add(path, path+"/new")
 	}
 }
@@ -33,8 +34,8 @@ func (b *Bridge) send(ctx context.Context) error {
 	b.way.beginPass()
 	hosts, err := b.hosts()
 	for _, host := range hosts {
-		box := b.Team.Outbox(wire.Address{Host: host})
-		mayAct := b.Team.BeforeLook()
+		box := b.Team.Store.Outbox(wire.Address{Host: host})
+		mayAct := b.Team.Store.BeforeLook()
 		ids, e := box.Outgoing()
 		if e == nil && len(ids) > 0 {
 			e = mayAct(ctx)
@@ -59,7 +60,7 @@ func (b *Bridge) noteHeld(ctx context.Context, host wire.Name, err error) {
 	if last, isKnown := b.held[host]; ctx.Err() != nil || isKnown && last == reason {
 		return
 	}
-	if b.Team.NoteHeld(host, reason) == nil { // on a full disk the next pass notes it
+	if presence.NoteHeld(b.Team, host, reason) == nil { // on a full disk the next pass notes it
 		if b.held == nil {
 			b.held = map[wire.Name]string{}
 		}
@@ -118,7 +119,7 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 	content, err := m.MarshalJSON()
 	for _, a := range m.Attachments {
 		if err == nil {
-			err = b.way.offer(ctx, a.SHA256, func() (io.ReadCloser, error) { return b.Team.Attachment(a) })
+			err = b.way.offer(ctx, a.SHA256, func() (io.ReadCloser, error) { return b.Team.Store.Attachment(a) })
 		}
 	}
 	if err != nil {

@@ -17,12 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/wire"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // While both run, mail arrives at once, also for a host that is trusted later.
@@ -154,7 +155,7 @@ func TestStreamAtItsLimit(t *testing.T) {
 			}
 			laptop.run()
 			laptop.eventually("told why", func() bool { return strings.Contains(laptop.log(), why) })
-			if got := laptop.Team.HeldReason("build"); !strings.Contains(got, why) {
+			if got := presence.HeldReason(laptop.Team, "build"); !strings.Contains(got, why) {
 				t.Errorf("held: %q", got)
 			}
 			stream, err := js.Stream(t.Context(), "atm_main")
@@ -166,7 +167,7 @@ func TestStreamAtItsLimit(t *testing.T) {
 			_, err = js.UpdateStream(t.Context(), config)
 			must(t, err)
 			laptop.eventually("through", func() bool { return onceEach(build) == nil && len(build.unread("bob")) == 6 })
-			laptop.eventually("over it", func() bool { return laptop.Team.HeldReason("build") == "" })
+			laptop.eventually("over it", func() bool { return presence.HeldReason(laptop.Team, "build") == "" })
 		})
 	}
 }
@@ -272,7 +273,7 @@ func (m *machine) arrives(data []byte, tries uint64) *fakeMsg {
 }
 
 func (m *machine) reasons() string {
-	reasons, err := m.Team.RejectReasons()
+	reasons, err := presence.RejectReasons(m.Team)
 	must(m.t, err)
 	return strings.Join(slices.Sorted(maps.Values(reasons)), "\n")
 }
@@ -283,7 +284,7 @@ func TestDeadLetter(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	must(t, build.connect(t.Context()))
 	t.Cleanup(func() { build.server.conn.Close() })
-	file, err := laptop.Team.Attach("notes", strings.NewReader("notes"))
+	file, err := laptop.Team.Store.Attach("notes", strings.NewReader("notes"))
 	must(t, err)
 	data := laptop.sign(&Envelope{ToHost: "build"}, `{"id":"%s","from":"alice@main.laptop","to":["bob@main.build"],"body":"hi","attachments":[{"name":"notes","sha256":"`+file.SHA256+`","size":5}]}`)
 	if m := build.arrives(data, 9); m.nacked != 1 || m.acked != 0 || build.reasons() != "" {
@@ -292,17 +293,17 @@ func TestDeadLetter(t *testing.T) {
 	if m := build.arrives(data, 10); m.acked != 1 || !strings.Contains(build.reasons(), "object not found") {
 		t.Errorf("the tenth time: %+v, bad: %s", m, build.reasons())
 	}
-	if n, err := build.Team.RetryRejected(); n != 1 || err != nil {
+	if n, err := presence.RetryRejected(build.Team); n != 1 || err != nil {
 		t.Errorf("%d to be tried again: %v", n, err)
 	}
 	must(t, build.retryBad(t.Context()))
-	if bad, _ := build.Team.RejectReasons(); len(bad) != 1 {
+	if bad, _ := presence.RejectReasons(build.Team); len(bad) != 1 {
 		t.Errorf("tried in vain, and %d lie in bad", len(bad))
 	}
 	must(t, laptop.connect(t.Context()))
 	t.Cleanup(func() { laptop.server.conn.Close() })
 	must(t, laptop.server.putObject(t.Context(), file.SHA256, strings.NewReader("notes")))
-	_, err = build.Team.RetryRejected()
+	_, err = presence.RetryRejected(build.Team)
 	must(t, err)
 	must(t, build.retryBad(t.Context()))
 	if left, _ := build.Team.Dir().Names(".bridge/bad"); len(left) > 0 || len(build.unread("bob")) != 1 {
@@ -386,7 +387,7 @@ func TestNotAccepted(t *testing.T) {
 	alice := wire.Address{Agent: "alice", Team: "main", Host: "laptop"}
 	forged := &Envelope{ToHost: "build", ID: wire.AckID(asked, alice)}
 	build.arrives(cloud.sign(forged, `{"id":"%s","type":"ack","from":"carol@main.cloud","to":["bob@main.build"],"in_reply_to":"`+string(asked)+`"}`), 1)
-	if ack, err := build.Root.AckOf(teamdir.OwnMessage(build.Team.Box("bob"), asked), alice); err == nil || len(build.unread("bob")) != 1 {
+	if ack, err := post.AckOf(build.Root, search.OwnMessage(build.Team.Box("bob"), asked), alice); err == nil || len(build.unread("bob")) != 1 {
 		t.Errorf("acked by %v; bob has %d", ack, len(build.unread("bob")))
 	}
 	must(t, build.Team.Box("bob").MarkRead(t.Context(), forged.ID))
@@ -413,7 +414,7 @@ func TestOneThatCannotGo(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	build.send("bob", "alice@main.laptop", nil)
 	must(t, onceEach(build))
-	file, err := laptop.Team.Attach("notes", strings.NewReader("notes"))
+	file, err := laptop.Team.Store.Attach("notes", strings.NewReader("notes"))
 	must(t, err)
 	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
 	must(t, os.Remove(laptop.Team.Dir().Join(maildir.FilesDir+"/"+file.SHA256)))
@@ -443,7 +444,7 @@ func TestNobodyThere(t *testing.T) {
 	if len(got) != 1 || got[0].Type != wire.TypeNotice || got[0].InReplyTo != id || !strings.Contains(got[0].Body, "there is no zed on host build") {
 		t.Fatalf("alice got %+v; build said:\n%s", got, build.log())
 	}
-	if bad, err := build.Team.RejectReasons(); len(bad) != 0 || err != nil {
+	if bad, err := presence.RejectReasons(build.Team); len(bad) != 0 || err != nil {
 		t.Errorf("bad: %v, %v", bad, err)
 	}
 	// If another host returns it too, that is another notice.
@@ -453,7 +454,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 	sent, err := laptop.Team.Box("alice").Sent(id)
 	must(t, err)
-	if trace := laptop.Root.Answers(t.Context(), sent).Trace(sent, zed); trace.Returned == nil || trace.Returned.ID != got[0].ID {
+	if trace := post.AnswersTo(t.Context(), laptop.Root, sent).Trace(sent, zed); trace.Returned == nil || trace.Returned.ID != got[0].ID {
 		t.Errorf("%+v", trace)
 	}
 }
@@ -466,8 +467,8 @@ func TestNobodyOfManyThere(t *testing.T) {
 	for i := range 200 {
 		to = append(to, wire.Address{Agent: wire.Name(fmt.Sprintf("zed%03d", i)), Team: "main", Host: "build"})
 	}
-	o := &teamdir.Outgoing{From: laptop.Team.Box("alice"), To: to, Message: &wire.Message{Body: "hello"}}
-	_, err := laptop.Root.Send(t.Context(), o)
+	o := &post.Outgoing{From: laptop.Team.Box("alice"), To: to, Message: &wire.Message{Body: "hello"}}
+	_, err := post.Send(t.Context(), laptop.Root, o)
 	must(t, err)
 	must(t, onceEach(laptop, build, laptop))
 	got := laptop.unread("alice")
@@ -480,11 +481,11 @@ func TestNobodyOfManyThere(t *testing.T) {
 	sent, err := laptop.Team.Box("alice").Sent(o.Message.ID)
 	must(t, err)
 	for _, a := range []wire.Address{to[1], to[200]} {
-		if trace := laptop.Root.Answers(t.Context(), sent).Trace(sent, a); trace.Returned == nil || trace.Returned.ID != got[0].ID {
+		if trace := post.AnswersTo(t.Context(), laptop.Root, sent).Trace(sent, a); trace.Returned == nil || trace.Returned.ID != got[0].ID {
 			t.Errorf("%s: %+v", a, trace)
 		}
 	}
-	if trace := laptop.Root.Answers(t.Context(), sent).Trace(sent, to[0]); trace.Returned != nil {
+	if trace := post.AnswersTo(t.Context(), laptop.Root, sent).Trace(sent, to[0]); trace.Returned != nil {
 		t.Errorf("bob: %+v", trace)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 )
 
 // maxDelay is the longest time between the signature of an envelope and its arrival at the server, by their clocks. An
@@ -32,7 +33,7 @@ type taken struct {
 
 // key returns the envelope's file and its entry. It does not depend on how the header was written.
 func (e *Envelope) key() (file string, entry [sha256.Size]byte) {
-	return path.Join(teamdir.ReceivedDir, e.At.UTC().Format(time.DateOnly)+teamdir.TakenSuffix), sha256.Sum256(e.signed())
+	return path.Join(teamdir.ReceivedDir, e.At.UTC().Format(time.DateOnly)+presence.TakenSuffix), sha256.Sum256(e.signed())
 }
 
 // day returns the entries of a file. The caller holds mu.

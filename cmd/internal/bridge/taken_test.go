@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -36,7 +37,7 @@ func (m *machine) forget(t *testing.T, name wire.Name) {
 	t.Helper()
 	_, err := m.Team.Retire(t.Context(), name)
 	must(t, err)
-	must(t, m.Team.Create(t.Context(), name))
+	must(t, m.Team.Store.Create(t.Context(), name))
 }
 
 // An envelope is taken once, on either machine, whatever has become of its message.
@@ -125,16 +126,16 @@ func TestTakenAge(t *testing.T) {
 		t.Errorf("delivered again: bob has %d", n)
 	}
 	// Once nothing is known of it any more, the server's time tells.
-	must(t, build.Team.PruneTaken())
+	must(t, presence.PruneTaken(build.Team))
 	build.taken.days = nil
-	if names, _ := build.Team.Dir().Names(teamdir.ReceivedDir); strings.Contains(strings.Join(names, " "), teamdir.TakenSuffix) {
+	if names, _ := build.Team.Dir().Names(teamdir.ReceivedDir); strings.Contains(strings.Join(names, " "), presence.TakenSuffix) {
 		t.Errorf("kept: %q", names)
 	}
 	if m := arrives(data, time.Now()); m.acked != 1 || !strings.Contains(build.reasons(), "signed 90d before the server got it") || len(build.unread("bob")) != 0 {
 		t.Errorf("published again: %+v, bad: %s, bob has %d", m, build.reasons(), len(build.unread("bob")))
 	}
 	// A person may have it tried again: perhaps a clock was wrong.
-	_, err := build.Team.RetryRejected()
+	_, err := presence.RetryRejected(build.Team)
 	must(t, err)
 	must(t, build.retryBad(t.Context()))
 	if n := len(build.unread("bob")); n != 1 || build.reasons() != "" {
@@ -155,11 +156,11 @@ func TestTakenOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
 	_, data := laptop.signedAt(time.Now())
-	build.full.Store(teamdir.TakenSuffix)
+	build.full.Store(presence.TakenSuffix)
 	if m := build.arrives(data, 1); m.acked != 0 || m.nacked != 1 || len(build.unread("bob")) != 1 {
 		t.Errorf("on a full disk: %+v, bob has %d", m, len(build.unread("bob")))
 	}
-	files, _ := filepath.Glob(build.Team.Dir().Join(teamdir.ReceivedDir + "/*" + teamdir.TakenSuffix))
+	files, _ := filepath.Glob(build.Team.Dir().Join(teamdir.ReceivedDir + "/*" + presence.TakenSuffix))
 	if info, err := os.Stat(files[0]); err != nil || info.Size() == 0 || info.Size() >= 32 {
 		t.Fatalf("the file has %d bytes, %v: this shows little", info.Size(), err)
 	}

@@ -14,15 +14,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
+	"github.com/google/go-cmp/cmp"
 )
 
 // Files that Claude Code 2.1.197 wrote. The last four entries are what other versions and programs may write.
@@ -70,20 +71,20 @@ func newScene(t *testing.T, ours ...wire.Name) *scene {
 		}
 		return nil
 	}
-	team.LockTimeout = 50 * time.Millisecond
+	team.Store.LockTimeout = 50 * time.Millisecond
 	return sc
 }
 
 func openTeam(t testing.TB, path string, members ...wire.Name) *teamdir.Team {
 	_, err := rootdir.Make(path)
 	must(t, err)
-	root, err := teamdir.Open(path, teamdir.Tell)
+	root, err := teamdir.Open(path, notices.Tell)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")
 	must(t, err)
 	for _, m := range members {
-		if err := team.Create(context.Background(), m); !errors.Is(err, maildir.ErrExists) {
+		if err := team.Store.Create(context.Background(), m); !errors.Is(err, maildir.ErrExists) {
 			must(t, err)
 		}
 	}
@@ -161,13 +162,13 @@ func TestIngestsRecordedEntries(t *testing.T) {
 	equal(t, "from", got[0].From.String(), "team-lead@main")
 	equal(t, "meta", string(got[0].Meta), `{"claude":{"from":"team-lead","summary":"hi","timestamp":"2026-11-21T19:03:51.875Z","msgV":1,"msg_id":"d8fa2ef2-dec5-4672-86a4-095a3b5fde88","type":"message","team":"session-7f770861"}}`)
 	equal(t, "sent at", got[0].SentAt, time.Date(2026, 11, 21, 19, 3, 51, 875e6, time.UTC))
-	state, err := sc.sync.Team.Summary("rev_1")
+	state, err := presence.Summary(sc.sync.Team, "rev_1")
 	must(t, err)
 	equal(t, "state of rev_1", string(state.State)+" "+string(state.LastTurn.Status), "idle interrupted")
 
 	sc.write("inboxes/bob.json", "["+strings.Replace(isIdle, "interrupted", "available", 1)+"]")
 	sc.pass("")
-	state, err = sc.sync.Team.Summary("rev_1")
+	state, err = presence.Summary(sc.sync.Team, "rev_1")
 	must(t, err)
 	equal(t, "last turn after a second notification", string(state.LastTurn.Status), "interrupted")
 

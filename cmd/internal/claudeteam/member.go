@@ -109,7 +109,7 @@ func (s *Sync) makeBox(ctx context.Context, name wire.Name, theirs string) error
 	if exists || err != nil {
 		return err
 	}
-	return s.Team.Create(ctx, name)
+	return s.Team.Store.Create(ctx, name)
 }
 
 // nameInMark returns the name there for which a mailbox was made; "": it is not known, or there is no mark.

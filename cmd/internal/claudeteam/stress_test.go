@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.WriteFile(filepath.Join(dir, "began"), nil, 0o644) // an interrupt ends it well from now on
 	t := &testing.T{}
 	team := openTeam(t, filepath.Join(dir, "root"))
-	team.LockTimeout = 5 * time.Second
+	team.Store.LockTimeout = 5 * time.Second
 	s := &Sync{Team: team, Dir: filepath.Join(dir, "theirs"), Report: func(tr Transfer) { fmt.Println(tr) }}
 	s.Run(ctx, func(err error) { fmt.Println("failed:", err) })
 }

@@ -125,7 +125,7 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 		return cmp.Or(err, fmt.Errorf("it is the inbox of %s and of %s, so their mail waits here", m.name, m.shares))
 	}
 	for {
-		mayAct := s.Team.BeforeLook()
+		mayAct := s.Team.Store.BeforeLook()
 		it, err := m.box.Lease(ctx, m.box.Address(), 10*time.Second, maildir.ReadOptions{Current: true}, func(it *maildir.Item, _ maildir.Lease) (bool, error) {
 			err := mayAct(ctx)
 			if err == nil {

@@ -7,26 +7,25 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 type overview struct {
-	Root    string           `json:"root"`
-	Team    wire.Name        `json:"team"`
-	Agent   wire.Name        `json:"agent,omitempty"`
-	Unread  int              `json:"unread"`
-	Owed    int              `json:"owed"`
-	Pending []ask.Question   `json:"pending"`
-	Members []teamdir.Member `json:"members"`
+	Root    string            `json:"root"`
+	Team    wire.Name         `json:"team"`
+	Agent   wire.Name         `json:"agent,omitempty"`
+	Unread  int               `json:"unread"`
+	Owed    int               `json:"owed"`
+	Pending []ask.Question    `json:"pending"`
+	Members []presence.Member `json:"members"`
 }
 
 // maxShown is how many messages and questions home shows.
@@ -58,11 +57,11 @@ func home(c *cli.Context) error {
 	} else {
 		text = fmt.Sprintf("%s, %s\n\n%s", o.Agent, where, text)
 	}
-	o.Members, err = s.Team.Members(c.Context)
+	o.Members, err = presence.Members(c.Context, s.Team)
 	if err := p.WarnUnreadable(err); err != nil {
 		return err
 	}
-	questions, _ := s.Team.Pending(c.Context, o.Members) // shows what could be read
+	questions, _ := presence.Pending(c.Context, s.Team, o.Members) // shows what could be read
 	o.Pending = append([]ask.Question{}, questions...)
 	if len(questions) > 0 {
 		text += fmt.Sprintf("%d waiting for an answer: atm pending\n", len(questions))

@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/agentconfig"
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/urfave/cli/v2"
 )
 
 func printOffers(w io.Writer, lists ...[]string) {
@@ -58,7 +58,7 @@ func offers(c *cli.Context, of *cli.Command, name string, before []string, begun
 	switch name {
 	case "TO", "AGENT", "NAME":
 		names := app.Strings(s.Names())
-		if groups, _ := s.Team.Groups(); name == "TO" {
+		if groups, _ := presence.Groups(s.Team); name == "TO" {
 			for _, group := range slices.Sorted(maps.Keys(groups)) {
 				names = append(names, "@"+string(group))
 			}
@@ -83,7 +83,7 @@ func offers(c *cli.Context, of *cli.Command, name string, before []string, begun
 
 // questionOffers are who waits for an answer, and the ids of what they ask.
 func questionOffers(c *cli.Context, s *app.Scope) (out []string) {
-	questions, _ := s.Team.PendingQuestions(c.Context)
+	questions, _ := presence.PendingQuestions(c.Context, s.Team)
 	for _, q := range questions {
 		for _, word := range []string{string(q.Agent), q.Short()} {
 			if word != "" && !slices.Contains(out, word) {
@@ -97,7 +97,7 @@ func questionOffers(c *cli.Context, s *app.Scope) (out []string) {
 // optionOffers are the options of the question that the first argument means: those that reject for reject, the others for
 // approve, all that say neither for both. One whose id has blanks is offered as its number.
 func optionOffers(c *cli.Context, of *cli.Command, s *app.Scope, before []string) (out []string) {
-	questions, _ := s.Team.PendingQuestions(c.Context)
+	questions, _ := presence.PendingQuestions(c.Context, s.Team)
 	q, err := ask.Find(questions, before[0])
 	if err != nil || len(before) > 1 {
 		return nil

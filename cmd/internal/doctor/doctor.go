@@ -22,7 +22,10 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/internal/teamdir/git"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -69,7 +72,7 @@ type doctor struct {
 func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, version string, fix bool) []Check {
 	d := &doctor{ctx: ctx, root: r, place: p, version: version, fix: fix, disk: fileSystemAt(r.Path)}
 	for _, found := range rootdir.Nearby(p, r.Path) {
-		if other, err := teamdir.OpenFound(found, teamdir.Tell); err == nil {
+		if other, err := teamdir.OpenFound(found, notices.Tell); err == nil {
 			d.nearbyRoots = append(d.nearbyRoots, other)
 			defer other.Close()
 		}
@@ -306,7 +309,7 @@ func (d *doctor) checkConfig(t *teamdir.Team) {
 			d.add("command.missing", "warning", edit, "team.toml: %s runs %s, and atm up cannot start it: %s", n, program, why[key])
 		}
 	}
-	canApprove := func(n wire.Name) bool { return t.IsAgent(n) || !t.WasRetired(n) }
+	canApprove := func(n wire.Name) bool { return t.Store.IsAgent(n) || !t.Store.WasRetired(n) }
 	if len(c.Approvers) > 0 && !slices.ContainsFunc(c.Approvers, canApprove) {
 		d.add("approvers.retired", "warning", "atm team restore "+string(c.Approvers[0]),
 			"team.toml: nobody can approve: all approvers are retired")
@@ -341,12 +344,12 @@ func (d *doctor) checkSessions(t *teamdir.Team) {
 
 // checkEdits names what is damaged. The next edit of that file writes it anew.
 func (d *doctor) checkEdits(t *teamdir.Team) {
-	for _, name := range t.Subscribers() {
-		if _, err := t.Subscriptions(name); err != nil {
+	for _, name := range notices.Subscribers(t) {
+		if _, err := notices.Subscriptions(t, name); err != nil {
 			d.add("subscription", "warning", "atm watch --mail-me none --as "+string(name), "%s gets no mail about others: %v", name, err)
 		}
 	}
-	damaged, err := t.DamagedEdits()
+	damaged, err := edits.DamagedEdits(t)
 	d.addUnreadable("edits.unreadable", t.Dir().Join(".edits"), "edits and claims: %v", err)
 	for _, path := range damaged {
 		d.add("edits.damaged", "warning", d.moveAway(path, nil), "%s is damaged: an edit or a claim is not noted", path)
@@ -355,7 +358,7 @@ func (d *doctor) checkEdits(t *teamdir.Team) {
 
 func (d *doctor) checkBridge(t *teamdir.Team) {
 	hosts, err := hostkey.Dir(d.root.KeysDir).Hosts()
-	boxes, err2 := t.Outboxes()
+	boxes, err2 := t.Store.Outboxes()
 	errs := []error{err, err2}
 	for _, b := range boxes {
 		ids, err := b.Outgoing()
@@ -364,16 +367,16 @@ func (d *doctor) checkBridge(t *teamdir.Team) {
 		if isTrusted := slices.Contains(hosts, host); len(ids) > 0 && !isTrusted {
 			d.add("bridge.untrusted", "warning", "atm bridge trust "+string(host)+" KEY",
 				"%s waiting for host %s, whose key is not trusted here", waiting, host)
-		} else if len(ids) > 0 && !t.IsBridged(host) {
+		} else if len(ids) > 0 && !presence.IsBridged(t, host) {
 			d.add("bridge.off", "warning", "atm bridge", "%s waiting for host %s, but no bridge runs", waiting, host)
-		} else if why := t.HeldReason(host); len(ids) > 0 && why != "" {
+		} else if why := presence.HeldReason(t, host); len(ids) > 0 && why != "" {
 			d.add("bridge.held", "warning", "atm trace "+ids[0].Short(6), "%s waiting for host %s: %s", waiting, host, why)
 		}
 	}
-	reasons, err := t.RejectReasons()
+	reasons, err := presence.RejectReasons(t)
 	for _, envelope := range slices.Sorted(maps.Keys(reasons)) {
 		fix := "atm bridge retry"
-		reason, isUnknown := strings.CutPrefix(reasons[envelope], teamdir.UnknownHost)
+		reason, isUnknown := strings.CutPrefix(reasons[envelope], presence.UnknownHost)
 		if host, _, _ := strings.Cut(reason, ":"); isUnknown && wire.IsName(host) && !slices.Contains(hosts, wire.Name(host)) {
 			fix = "atm bridge trust " + host + " KEY; " + fix
 		}
@@ -381,7 +384,7 @@ func (d *doctor) checkBridge(t *teamdir.Team) {
 			t.Dir().Join(teamdir.BadEnvelopes+"/"+envelope), reasons[envelope])
 	}
 	d.addUnreadable("bridge.unreadable", t.Dir().Join(maildir.BridgeDir), "%v", errors.Join(append(errs, err)...))
-	if _, err := t.Rows(); err != nil {
+	if _, err := presence.ReadRows(t); err != nil {
 		d.add("rows.unreadable", "warning", d.moveAway(t.Dir().Join(teamdir.RowsDir), err), "%v", err)
 	}
 	if d.about = ""; slices.Contains(hosts, t.Name) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -21,23 +22,23 @@ const maxLate = 10 * time.Second
 func (d *doctor) checkLater(t *teamdir.Team) {
 	var failed error
 	if d.fix {
-		_, failed = t.DeliverLater(d.ctx)
+		_, failed = post.DeliverLater(d.ctx, t)
 	}
-	all, err := t.Later(teamdir.ToBeSent)
-	bad, err2 := t.Later(teamdir.Undelivered)
+	all, err := post.ListLater(t, post.ToBeSent)
+	bad, err2 := post.ListLater(t, post.Undelivered)
 	d.addUnreadable("later.unreadable", t.Dir().Join(teamdir.LaterDir), "%v", errors.Join(err, err2))
 	late := 0
 	for late < len(all) && time.Since(all[late].At) > maxLate {
-		failed = cmp.Or(failed, t.LaterObstacle(all[late]))
+		failed = cmp.Or(failed, post.LaterObstacle(t, all[late]))
 		late++
 	}
 	for _, l := range all {
-		if _, err := t.LaterMessage(l); err != nil && !errors.Is(err, maildir.ErrNotFound) {
+		if _, err := post.LaterMessage(t, l); err != nil && !errors.Is(err, maildir.ErrNotFound) {
 			path := t.Dir().Join(teamdir.LaterDir)
 			d.add("later.bad", "warning", "ls -l "+policy.Quote(path), "a message from %s to be sent %s cannot be read: %v", l.From, letter.When(time.Now(), l.At), err)
 		}
 	}
-	switch unaccepted := t.MayAct(d.ctx); {
+	switch unaccepted := t.Store.MayAct(d.ctx); {
 	case len(all) > 0 && unaccepted != nil:
 		d.add("later.unaccepted", "info", "atm init", "%s to be sent later: none is until somebody accepts this root", letter.Many(len(all), "message"))
 	case late > 0 && failed != nil:
@@ -53,9 +54,9 @@ func (d *doctor) checkLater(t *teamdir.Team) {
 	}
 	for _, l := range bad {
 		d.add("later.bad", "warning", "atm retry "+l.ID.Short(6), "%s from %s was not delivered %s: %s",
-			l.ID.Short(6), l.From, letter.Stamp(l.At), t.LaterReason(l))
+			l.ID.Short(6), l.From, letter.Stamp(l.At), post.LaterReason(t, l))
 	}
-	for _, file := range t.LaterStray() {
+	for _, file := range post.LaterStray(t) {
 		d.add("later.stray", "warning", d.moveAway(t.Dir().Join(file), nil), "%s is not a message to be sent later: nobody delivers it", file)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -39,7 +41,7 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 	for _, b := range boxes {
 		names = append(names, b.Agent())
 	}
-	members, memberErrs := t.Summaries(d.ctx, c, names)
+	members, memberErrs := presence.Summaries(d.ctx, t, c, names)
 	for i, b := range boxes {
 		d.about = b.Address().String() + ": "
 		d.checkMailbox(b, found[i].health, found[i].healthErr)
@@ -126,7 +128,7 @@ func (d *doctor) checkMailbox(b *maildir.Box, h maildir.Health, err error) {
 	}
 }
 
-func (d *doctor) checkRunner(t *teamdir.Team, b *maildir.Box, m teamdir.Member) {
+func (d *doctor) checkRunner(t *teamdir.Team, b *maildir.Box, m presence.Member) {
 	name := b.Agent()
 	d.checkSharing(m)
 	if err := t.CheckPolicy(name); err != nil {
@@ -178,7 +180,7 @@ func (d *doctor) checkRunner(t *teamdir.Team, b *maildir.Box, m teamdir.Member) 
 }
 
 // checkSharing reports programs that people have started under the same name, or under that of an agent which atm runs.
-func (d *doctor) checkSharing(m teamdir.Member) {
+func (d *doctor) checkSharing(m presence.Member) {
 	what := m.Sharing()
 	if what == "" {
 		return
@@ -196,10 +198,10 @@ const maxUnheard = time.Hour
 
 // checkWaiting reports mail of an agent that nothing will show it to: it has no runner and no hooks, and nobody reads
 // as that agent. A shared inbox is anybody's to read.
-func (d *doctor) checkWaiting(t *teamdir.Team, b *maildir.Box, m teamdir.Member) {
+func (d *doctor) checkWaiting(t *teamdir.Team, b *maildir.Box, m presence.Member) {
 	unread, _ := b.UnreadIDs()
 	shared, err := b.Shared()
-	if len(unread) == 0 || shared || err != nil || m.Running || d.root.IsPerson(b.Address()) || m.HasHooks() {
+	if len(unread) == 0 || shared || err != nil || m.Running || post.IsPerson(d.root, b.Address()) || m.HasHooks() {
 		return
 	}
 	since, lastRead := unread[0].Time(), "it has never read mail"
@@ -216,7 +218,7 @@ func (d *doctor) checkWaiting(t *teamdir.Team, b *maildir.Box, m teamdir.Member)
 
 // checkUntyped reports mail that was typed in and not accepted.
 func (d *doctor) checkUntyped(t *teamdir.Team, b *maildir.Box) {
-	untyped, _ := t.Untyped(b) // what cannot be read is reported elsewhere
+	untyped, _ := post.Untyped(t, b) // what cannot be read is reported elsewhere
 	for i := range untyped {
 		d.add("message.untyped", "warning", app.RetryCommand(&untyped[i]), "%s was typed in and not accepted: %s", untyped[i].Short(), untyped[i].Reason)
 	}
@@ -241,7 +243,7 @@ func (d *doctor) checkOtherRoots(b *maildir.Box) {
 func (d *doctor) rebuildSent(t *teamdir.Team, boxes []*maildir.Box) {
 	var firstErr error
 	added := 0
-	outboxes, _ := t.Outboxes()
+	outboxes, _ := t.Store.Outboxes()
 	boxes = append(boxes, outboxes...)
 	for _, b := range boxes {
 		b.Walk(d.ctx, maildir.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *maildir.Item) bool {

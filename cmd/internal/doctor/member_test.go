@@ -9,6 +9,8 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -19,7 +21,7 @@ func TestRetiredMeanwhile(t *testing.T) {
 	if _, err := rootdir.Make(path); err != nil {
 		t.Fatal(err)
 	}
-	root, err := teamdir.Open(path, teamdir.Tell)
+	root, err := teamdir.Open(path, notices.Tell)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func TestCostOfMembers(t *testing.T) {
 			}
 			return nil
 		})
-		root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag}, teamdir.Tell)
+		root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag}, notices.Tell)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +67,7 @@ func TestCostOfMembers(t *testing.T) {
 		for i := range members {
 			name := wire.Name(fmt.Sprint("m", i))
 			text += fmt.Sprintf("[members.%s]\nrole = \"x\"\n", name)
-			if err := team.Create(t.Context(), name); err != nil {
+			if err := team.Store.Create(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -74,7 +76,7 @@ func TestCostOfMembers(t *testing.T) {
 		}
 		all.Store(0)
 		Examine(t.Context(), root, rootdir.Place{Dir: path}, "1", false)
-		if _, err := team.Members(t.Context()); err != nil {
+		if _, err := presence.Members(t.Context(), team); err != nil {
 			t.Fatal(err)
 		}
 		return int(all.Load()), int(reads.Load())

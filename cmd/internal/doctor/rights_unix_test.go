@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 )
 
@@ -19,7 +20,7 @@ func newTeam(t *testing.T) (*teamdir.Root, *teamdir.Team) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := teamdir.Open(path, teamdir.Tell)
+	r, err := teamdir.Open(path, notices.Tell)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestRootOfAnother(t *testing.T) {
 func TestFixOfAnotherOwner(t *testing.T) {
 	r, team := newTeam(t)
 	open := team.Dir().Join("bob/inbox")
-	if err := team.Create(t.Context(), "bob"); err != nil || os.Chmod(open, 0o707) != nil {
+	if err := team.Store.Create(t.Context(), "bob"); err != nil || os.Chmod(open, 0o707) != nil {
 		t.Fatal(err)
 	}
 	for uid, want := range map[int]string{os.Getuid(): "chmod 700 " + open, os.Getuid() + 1: "ls -ld " + open} {

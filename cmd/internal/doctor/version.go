@@ -7,13 +7,14 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 )
 
 // checkVersions reports what another version of atm has left: a runner, which goes on with what it was started as, and a
 // snapshot of the state, which has to be made anew. fold is the snapshot's version.
-func (d *doctor) checkVersions(t *teamdir.Team, m teamdir.Member, fold int) {
+func (d *doctor) checkVersions(t *teamdir.Team, m presence.Member, fold int) {
 	if m.Running {
 		d.checkRunnerVersion(t, m)
 	}
@@ -23,7 +24,7 @@ func (d *doctor) checkVersions(t *teamdir.Team, m teamdir.Member, fold int) {
 	}
 }
 
-func (d *doctor) checkRunnerVersion(t *teamdir.Team, m teamdir.Member) {
+func (d *doctor) checkRunnerVersion(t *teamdir.Team, m presence.Member) {
 	run, _ := runinfo.Read(t.Dir(), m.Name)
 	its := "another version of atm"
 	if run.Version != "" {

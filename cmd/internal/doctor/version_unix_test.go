@@ -16,10 +16,10 @@ import (
 // A runner of another version, to which this atm cannot talk, is named with its version and the way to end it.
 func TestRunnerOfAnotherProtocol(t *testing.T) {
 	r, team := newTeam(t)
-	if err := team.Create(t.Context(), "bob"); err != nil {
+	if err := team.Store.Create(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}
-	hold, err := team.HoldRunner(t.Context(), "bob")
+	hold, err := team.Store.HoldRunner(t.Context(), "bob")
 	if err != nil {
 		t.Fatal(err)
 	}

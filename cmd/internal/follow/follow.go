@@ -31,8 +31,6 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -40,10 +38,12 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 // Main runs the program and returns its exit code.
@@ -124,7 +124,7 @@ func (f *follower) run(ctx context.Context) error {
 	if f.ofRun == "" && !isThread(f.thread) {
 		return failure.Usage("%q is no id of a thread", f.thread)
 	}
-	lock, err := lockfile.In(f.team.Dir()).Lock(ctx, teamdir.FollowLock(f.box.Agent()), lockfile.Exclusive, retry, nil)
+	lock, err := lockfile.In(f.team.Dir()).Lock(ctx, programs.FollowLock(f.box.Agent()), lockfile.Exclusive, retry, nil)
 	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
 		return nil // the other one follows this thread, or is about to see that the name has this one now
 	}
@@ -215,11 +215,11 @@ func (f *follower) findThread(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, isNoted := f.team.Conversation(f.box.Agent(), shown); isNoted && shown == f.thread {
+	if _, isNoted := programs.Conversation(f.team, f.box.Agent(), shown); isNoted && shown == f.thread {
 		return nil
 	}
 	f.thread = shown
-	return f.team.NoteProgram(f.box.Agent(), teamdir.Program{
+	return programs.NoteProgram(f.team, f.box.Agent(), programs.Program{
 		Tool: codexTool, PID: f.program.PID, Start: f.program.Start, Session: shown, Run: f.ofRun, Server: f.socket,
 	}, true)
 }
@@ -229,7 +229,7 @@ var errOther = errors.New("its program shows another conversation")
 
 // findSocket returns the socket of the server of which the bound program shows a thread.
 func (f *follower) findSocket() (string, error) {
-	p, _ := f.team.Conversation(f.box.Agent(), f.thread)
+	p, _ := programs.Conversation(f.team, f.box.Agent(), f.thread)
 	return p.ServerSocket()
 }
 
@@ -340,7 +340,7 @@ func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 	}
 	isMine := f.ofRun != ""
 	if !isMine {
-		p, _ := f.team.Bound(f.box.Agent())
+		p, _ := programs.Bound(f.team, f.box.Agent())
 		if p.Tool == codexTool && p.Session != f.thread && isThread(p.Session) { // another window was used since
 			f.thread = p.Session
 			if f.hasFound {

@@ -27,6 +27,10 @@ import (
 	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -85,7 +89,7 @@ func newScene(t *testing.T) *scene {
 		}
 		return nil
 	})
-	opened, err := teamdir.OpenFound(found, teamdir.Tell)
+	opened, err := teamdir.OpenFound(found, notices.Tell)
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	team, err := opened.Team("main")
@@ -104,7 +108,7 @@ func (s *scene) bind(thread string) { s.bindTo(os.Getpid(), thread) }
 func (s *scene) bindTo(pid int, thread string) {
 	s.t.Helper()
 	p, _ := process.Find(pid)
-	must(s.t, s.team.NoteProgram("bob", teamdir.Program{Tool: "codex", PID: p.PID, Start: p.Start, Session: thread}, true))
+	must(s.t, programs.NoteProgram(s.team, "bob", programs.Program{Tool: "codex", PID: p.PID, Start: p.Start, Session: thread}, true))
 }
 
 // follow starts a follower.
@@ -141,17 +145,17 @@ func (s *scene) ends() {
 }
 
 func (s *scene) isNoted() bool {
-	p, ok := s.team.Bound("bob")
+	p, ok := programs.Bound(s.team, "bob")
 	return ok && p.Server == s.socket && len(p.Opens) == 1 && p.Opens[0] == agents.ServerQueue
 }
 
 func (s *scene) send(text string, change func(*wire.Message)) *wire.Message {
 	s.t.Helper()
-	o := &teamdir.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: text}}
+	o := &post.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: text}}
 	if change != nil {
 		change(o.Message)
 	}
-	_, err := s.team.Root().Send(s.t.Context(), o)
+	_, err := post.Send(s.t.Context(), s.team.Root(), o)
 	must(s.t, err)
 	return o.Message
 }
@@ -320,7 +324,7 @@ func TestWithdrawnMailLeavesTheQueue(t *testing.T) {
 	s.follow()
 	m := s.send("Never mind.", nil)
 	eventually(t, "the message in the queue", s.isQueued(m))
-	_, err := s.team.Root().Withdraw(t.Context(), s.team.Box("lead"), m, s.bob.Address(), nil)
+	_, err := post.Withdraw(t.Context(), s.team.Root(), s.team.Box("lead"), m, s.bob.Address(), nil)
 	must(t, err)
 	eventually(t, "an empty queue and inbox", func() bool {
 		unread, err := s.bob.UnreadIDs()
@@ -339,7 +343,7 @@ func TestThePersonsQueueStays(t *testing.T) {
 	eventually(t, "both in the queue", s.has(func() bool {
 		return len(s.queue) == 2 && s.queue[0].ClientID == theirs.ClientID && s.queue[1].ClientID == string(m.ID)
 	}))
-	_, err := s.team.Root().Withdraw(t.Context(), s.team.Box("lead"), m, s.bob.Address(), nil)
+	_, err := post.Withdraw(t.Context(), s.team.Root(), s.team.Box("lead"), m, s.bob.Address(), nil)
 	must(t, err)
 	eventually(t, "only the person's in the queue", s.has(func() bool { return len(s.queue) == 1 && s.queue[0].ClientID == theirs.ClientID }))
 }
@@ -442,7 +446,7 @@ func TestThePersonHasLeft(t *testing.T) {
 	s := newScene(t)
 	program := exec.Command("sleep", "600")
 	must(t, program.Start())
-	s.team.ForgetProgram("bob", s.team.Programs("bob")[0])
+	programs.ForgetProgram(s.team, "bob", programs.Of(s.team, "bob")[0])
 	s.bindTo(program.Process.Pid, "T")
 	s.follow()
 	eventually(t, "the note", s.isNoted)
@@ -475,7 +479,7 @@ func TestOneFollows(t *testing.T) {
 	s := newScene(t)
 	s.follow()
 	eventually(t, "the note", s.isNoted)
-	if !s.team.IsFollowed("bob") {
+	if !programs.IsFollowed(s.team, "bob") {
 		t.Error("bob is not followed")
 	}
 	first, stop := s.ended, s.cancel
@@ -497,12 +501,12 @@ func TestASenderStartsIt(t *testing.T) {
 	program.Env = append(os.Environ(), "CODEX_HOME="+home, "HOME="+s.made.Dir, "XDG_STATE_HOME="+filepath.Join(s.made.Dir, ".state"), "OF=program")
 	must(t, program.Start())
 	t.Cleanup(func() { program.Process.Kill(); program.Wait() })
-	s.team.ForgetProgram("bob", s.team.Programs("bob")[0])
+	programs.ForgetProgram(s.team, "bob", programs.Of(s.team, "bob")[0])
 	s.bindTo(program.Process.Pid, "T")
 	s.made.Env = append(s.made.Env, "ATM_AGENT=lead", "ATM_SHELL=lead@main", "CODEX_THREAD_ID=other", "OF=sender")
 
 	s.made.Atm("send", "bob", "Nobody has followed it yet.")
-	if s.team.IsFollowed("bob") || s.has(func() bool { return len(s.asked) > 0 })() {
+	if programs.IsFollowed(s.team, "bob") || s.has(func() bool { return len(s.asked) > 0 })() {
 		t.Fatal("a sender has begun to follow")
 	}
 	s.follow() // as the hook would
@@ -534,7 +538,7 @@ func TestASenderStartsIt(t *testing.T) {
 	}
 	program.Process.Kill()
 	program.Wait()
-	eventually(t, "its end", func() bool { return !s.team.IsFollowed("bob") })
+	eventually(t, "its end", func() bool { return !programs.IsFollowed(s.team, "bob") })
 }
 
 // A sender that does not reach the server, as in a sandbox, starts nothing and promises nothing.
@@ -546,8 +550,8 @@ func TestASenderWithoutTheServer(t *testing.T) {
 	s.stop()
 	started := false
 	s.team.Root().StartFollower = func(*teamdir.Team, wire.Name, string, int) error { started = true; return nil }
-	o := &teamdir.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: "Later."}}
-	sent, err := s.team.Root().Send(t.Context(), o)
+	o := &post.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: "Later."}}
+	sent, err := post.Send(t.Context(), s.team.Root(), o)
 	must(t, err)
 	if _, when := app.Forecast(s.team.Root(), sent.To[0], o.Message); started || strings.Contains(when, "takes it") {
 		t.Error(started, when)
@@ -562,7 +566,7 @@ func TestEndings(t *testing.T) {
 			must(s.t, err)
 		},
 		"a runner": func(s *scene) {
-			r, err := s.team.HoldRunner(s.t.Context(), "bob")
+			r, err := s.team.Store.HoldRunner(s.t.Context(), "bob")
 			must(s.t, err)
 			s.t.Cleanup(func() { r.Release() })
 		},
@@ -615,7 +619,7 @@ func TestBadServers(t *testing.T) {
 			m := s.send("Once.", nil)
 			s.follow()
 			why := func() string {
-				member, err := s.team.Status(t.Context(), "bob")
+				member, err := presence.Status(t.Context(), s.team, "bob")
 				must(t, err)
 				for _, w := range member.WaysIn {
 					if w.At == agents.AtIdle && w.By == "" {
@@ -669,7 +673,7 @@ func TestNoServer(t *testing.T) {
 	m := s.send("Later.", nil)
 	s.follow()
 	eventually(t, "the reason", func() bool {
-		p, _ := s.team.Bound("bob")
+		p, _ := programs.Bound(s.team, "bob")
 		return strings.Contains(p.Shut, "404") && len(p.Opens) == 0
 	})
 	if s.isRead(m)() {
@@ -757,7 +761,7 @@ func TestApproval(t *testing.T) {
 	}
 	isPending := func(n int) func() bool {
 		return func() bool {
-			all, err := s.team.Questions("bob")
+			all, err := presence.Questions(s.team, "bob")
 			return err == nil && len(all) == n
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -57,8 +58,8 @@ func (w threadWay) Has(ctx context.Context, id wire.ID) (bool, error) {
 
 // give puts mail into the thread, by its queue or into a turn.
 func (f *follower) give(ctx context.Context, turn string, matches func(*maildir.Item) bool) (again time.Duration, err error) {
-	p, _ := f.team.Conversation(f.box.Agent(), f.thread)
-	h, err := f.team.Push(ctx, f.box.Agent(), p, teamdir.PushOptions{Limit: f.limit, Match: matches, Way: threadWay{f.way(turn), f}})
+	p, _ := programs.Conversation(f.team, f.box.Agent(), f.thread)
+	h, err := push.Into(ctx, f.team, f.box.Agent(), p, push.Options{Limit: f.limit, Match: matches, Way: threadWay{f.way(turn), f}})
 	switch {
 	case errors.Is(err, appserver.ErrGone):
 		return 0, err

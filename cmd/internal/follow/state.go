@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
@@ -54,16 +55,16 @@ func (f *follower) findNew(ctx context.Context) error {
 		return err
 	}
 	root := f.team.Root()
-	if _, _, isBound := root.MemberOfThread(newest); isBound {
+	if _, _, isBound := programs.MemberOfThread(root, newest); isBound {
 		return nil
 	}
-	p, ok := f.team.Conversation(f.box.Agent(), f.thread)
+	p, ok := programs.Conversation(f.team, f.box.Agent(), f.thread)
 	t, err := f.client.Read(ctx, newest)
 	if err != nil || !ok {
 		return err
 	}
 	its := process.Variables(process.Environment(p.PID))
-	_, shows, names := root.FindProgram(newest, t.Dir, true, func(name string) string { return its[name] })
+	_, shows, names := programs.FindProgram(root, newest, t.Dir, true, func(name string) string { return its[name] })
 	switch {
 	case len(names) == 0, len(names) == 1 && shows.PID != p.PID: // it is another program's
 		return nil
@@ -71,7 +72,7 @@ func (f *follower) findNew(ctx context.Context) error {
 		return errUnclear
 	}
 	p.Session, f.thread = newest, newest
-	if err := f.team.NoteProgram(f.box.Agent(), p, true); err != nil {
+	if err := programs.NoteProgram(f.team, f.box.Agent(), p, true); err != nil {
 		return err
 	}
 	return errOther
@@ -115,7 +116,7 @@ func (f *follower) endFailed(ctx context.Context, t appserver.Turn) error {
 
 // note notes that the server gives the mail to the conversation, or why it does not. A full disk changes nothing else.
 func (f *follower) note(shut error) error {
-	p, ok := f.team.Conversation(f.box.Agent(), f.thread)
+	p, ok := programs.Conversation(f.team, f.box.Agent(), f.thread)
 	if !ok {
 		return errEnded
 	}
@@ -124,7 +125,7 @@ func (f *follower) note(shut error) error {
 	if shut != nil {
 		why = shut.Error()
 	}
-	if err := f.team.NoteServer(f.box.Agent(), p, f.socket, why); err != nil {
+	if err := programs.NoteServer(f.team, f.box.Agent(), p, f.socket, why); err != nil {
 		f.log.Error("noting the server", "err", err)
 	}
 	return nil
@@ -146,7 +147,7 @@ func (f *follower) checkBound() error {
 	} else if running && err == nil {
 		return errEnded // a runner gives it the mail
 	}
-	if _, ok := f.team.Conversation(f.box.Agent(), f.thread); !ok {
+	if _, ok := programs.Conversation(f.team, f.box.Agent(), f.thread); !ok {
 		return errEnded
 	}
 	return nil

@@ -29,6 +29,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -167,7 +169,7 @@ func (w *wait) prepare(ctx context.Context) (err error) {
 	if w.o.Log == nil {
 		w.o.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := w.team.MayAct(ctx); err != nil {
+	if err := w.team.Store.MayAct(ctx); err != nil {
 		return err
 	}
 	if w.policy, _, err = w.team.PolicyFor(w.box.Agent()); err != nil {
@@ -182,7 +184,7 @@ func (w *wait) prepare(ctx context.Context) (err error) {
 // serve has others reach the question while follow runs, which a first answer ends as well, and closes it then.
 func (w *wait) serve(ctx context.Context, follow func(context.Context) error) error {
 	name := w.box.Agent()
-	server, err := w.team.ListenToQuestion(ctx, name, w.q.ID)
+	server, err := programs.ListenToQuestion(ctx, w.team, name, w.q.ID)
 	if err != nil {
 		return err
 	}
@@ -200,7 +202,7 @@ func (w *wait) serve(ctx context.Context, follow func(context.Context) error) er
 	end(nil)
 	server.Close()
 	isCancelled := w.close(ctx)
-	err = errors.Join(err, w.team.RemoveQuestionDir(name, w.q.ID))
+	err = errors.Join(err, programs.RemoveQuestionDir(w.team, name, w.q.ID))
 	if isCancelled {
 		w.seeAfter(ctx)
 	}
@@ -236,7 +238,7 @@ func (w *wait) open(ctx context.Context) error {
 	if isRuled, err := w.openInLog(ctx); err != nil || isRuled {
 		return err
 	}
-	err := w.team.NotifyRequest(ctx, w.box, w.q.Question, w.notice, &wire.Origin{Via: "hook", UID: w.scope.Origin().UID})
+	err := notices.NotifyRequest(ctx, w.team, w.box, w.q.Question, w.notice, &wire.Origin{Via: "hook", UID: w.scope.Origin().UID})
 	if err != nil {
 		w.o.Log.Error("telling the lead about a question", "err", err)
 	}
@@ -393,7 +395,7 @@ func (w *wait) close(ctx context.Context) (isUnclear bool) {
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer cancel()
-	if err := w.team.WithdrawRequest(limited, w.box, w.notice); err != nil {
+	if err := notices.WithdrawRequest(limited, w.team, w.box, w.notice); err != nil {
 		w.o.Log.Error("withdrawing a question", "err", err)
 	}
 	return isUnclear

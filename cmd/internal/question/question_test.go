@@ -18,6 +18,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
@@ -47,7 +50,7 @@ func newTeam(t *testing.T, toml string) *asking {
 	found, _, err := rootdir.Find(place)
 	must(t, err)
 	must(t, rootdir.Accept(place, found.Path, ""))
-	opened, err := teamdir.OpenFound(found, teamdir.Tell)
+	opened, err := teamdir.OpenFound(found, notices.Tell)
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	team, err := opened.Team("main")
@@ -79,7 +82,7 @@ func (a *asking) asks(ctx context.Context, q question.Question, o question.Optio
 		done <- result{answer, err}
 	}()
 	for {
-		all, err := a.team.Questions("bob")
+		all, err := presence.Questions(a.team, "bob")
 		must(a.t, err)
 		for _, o := range all {
 			if o.Served && (q.ID == "" || q.ID == o.ID) {
@@ -125,7 +128,7 @@ func (a *asking) expectClean() {
 	if left, _ := a.team.Dir().Names("bob/run/asks"); len(left) > 0 {
 		a.t.Errorf("it left %v", left)
 	}
-	if open, _ := a.team.Questions("bob"); len(open) > 0 {
+	if open, _ := presence.Questions(a.team, "bob"); len(open) > 0 {
 		a.t.Errorf("still open: %+v", open)
 	}
 	unread, _ := a.team.Dir().Names("lead/inbox/new")
@@ -247,7 +250,7 @@ func TestRights(t *testing.T) {
 	a := newTeam(t, "approvers = [\"lead\"]\n"+led)
 	q, done := a.asks(t.Context(), bash("make"), question.Options{})
 	for by, want := range map[string]string{"bob": "their own", "me": "only approvers", "": "atm does not know"} {
-		c, err := a.team.DialQuestion(t.Context(), "bob", q.ID)
+		c, err := programs.DialQuestion(t.Context(), a.team, "bob", q.ID)
 		must(t, err)
 		if _, err := c.Answer(t.Context(), ask.Answer{ID: q.ID, By: by}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", by, err, want)
@@ -285,7 +288,7 @@ func TestOnlyWhatWasApproved(t *testing.T) {
 	if err := a.answers(late, "me", false, ""); err == nil || !strings.Contains(err.Error(), "closed") {
 		t.Errorf("another time: %v", err)
 	}
-	c, err := a.team.DialQuestion(t.Context(), "bob", q.ID)
+	c, err := programs.DialQuestion(t.Context(), a.team, "bob", q.ID)
 	must(t, err)
 	defer c.Close()
 	other.ID = string(wire.NewID())
@@ -294,7 +297,7 @@ func TestOnlyWhatWasApproved(t *testing.T) {
 	}
 	forged := wire.Event{Kind: "confirm_required", Source: "hook", Session: "s1", TurnID: "t1"}.With("id", q.ID).With("tool", "Bash").With("prompt", "ls")
 	must(t, a.team.Box("bob").Log().Append(t.Context(), forged))
-	now, err := a.team.Questions("bob")
+	now, err := presence.Questions(a.team, "bob")
 	must(t, err)
 	if err := a.answers(now[0], "me", false, ""); err == nil || !strings.Contains(err.Error(), "another text") {
 		t.Errorf("%+v: %v", now[0], err)
@@ -372,7 +375,7 @@ func TestDeadline(t *testing.T) {
 	if r := <-done; !errors.Is(r.err, context.DeadlineExceeded) {
 		t.Errorf("ended: %+v", r)
 	}
-	open, err := a.team.Questions("bob")
+	open, err := presence.Questions(a.team, "bob")
 	if err != nil || len(open) != 1 || open[0].Served {
 		t.Errorf("open: %+v, %v", open, err)
 	}
@@ -439,7 +442,7 @@ func TestBelowASharedProgram(t *testing.T) {
 		t.Helper()
 		dir := name + "/run/programs"
 		must(t, a.team.Dir().MkdirAll(dir))
-		data, _ := json.Marshal(teamdir.Program{Tool: "codex", PID: own.PID, Start: own.Start})
+		data, _ := json.Marshal(programs.Program{Tool: "codex", PID: own.PID, Start: own.Start})
 		must(t, a.team.Dir().Replace(dir+"/"+strconv.Itoa(own.PID)+".json", data, false))
 	}
 	note("lead")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/question"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer/ask"
 )
 
@@ -36,7 +37,7 @@ func TestToldAtOnce(t *testing.T) {
 		var open []ask.Question
 		for until := time.Now().Add(time.Minute); len(open) == 0; time.Sleep(5 * time.Millisecond) {
 			var err error
-			open, err = a.team.Questions("bob")
+			open, err = presence.Questions(a.team, "bob")
 			must(t, err)
 			if time.Now().After(until) {
 				t.Fatal("nobody asks")

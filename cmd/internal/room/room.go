@@ -18,7 +18,8 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/watcher"
@@ -57,8 +58,8 @@ type Snapshot struct {
 	Team    wire.Name
 	Me      wire.Name // "": there is no identity
 
-	Members []teamdir.Member // as `atm team` lists them
-	Waiting []Question       // those that I may answer come first, then by age
+	Members []presence.Member // as `atm team` lists them
+	Waiting []Question        // those that I may answer come first, then by age
 
 	// The ids of my mail, newest first. Read goes back some days only. MailVersion grows when my mail may have changed.
 	Unread, Owed, Read []wire.ID
@@ -84,8 +85,8 @@ func (q *Question) Is(other Question) bool {
 }
 
 // Member returns the row of a member.
-func (s *Snapshot) Member(name wire.Name) (m teamdir.Member, ok bool) {
-	i := slices.IndexFunc(s.Members, func(m teamdir.Member) bool { return m.Name == name })
+func (s *Snapshot) Member(name wire.Name) (m presence.Member, ok bool) {
+	i := slices.IndexFunc(s.Members, func(m presence.Member) bool { return m.Name == name })
 	if i < 0 {
 		return m, false
 	}
@@ -175,7 +176,7 @@ func (r *Room) Run(ctx context.Context) error {
 		s.Waiting = r.waiting(s.Members, drafts)
 		r.publish(s)
 		if hasDraft.Swap(false) { // the members are shown before
-			drafts, _ = r.Scope.Team.Drafts(ctx) // atm pending reports an error
+			drafts, _ = presence.Drafts(ctx, r.Scope.Team) // atm pending reports an error
 			s.Waiting = r.waiting(s.Members, drafts)
 			r.publish(s)
 		}
@@ -201,7 +202,7 @@ func (r *Room) readMail(s *Snapshot) {
 
 // readMembers reads the members. An error does not hide the rest.
 func (r *Room) readMembers(ctx context.Context, s *Snapshot) {
-	members, err := r.Scope.Team.Members(ctx)
+	members, err := presence.Members(ctx, r.Scope.Team)
 	for i := range members {
 		if members[i].Running {
 			members[i].PresenceAt = nil // it is the current time, so it would make every snapshot a new one
@@ -215,7 +216,7 @@ func (r *Room) readMembers(ctx context.Context, s *Snapshot) {
 }
 
 // waiting returns the questions of members and the drafts, in order.
-func (r *Room) waiting(members []teamdir.Member, drafts []ask.Question) (all []Question) {
+func (r *Room) waiting(members []presence.Member, drafts []ask.Question) (all []Question) {
 	questions := slices.Clone(drafts)
 	for _, m := range members {
 		questions = append(questions, m.Questions...)
@@ -248,12 +249,12 @@ func (r *Room) Mail(ids []wire.ID) (items []*maildir.Item) {
 // them, it returns the whole thread, which takes long in a team with much mail.
 func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*maildir.Item, error) {
 	if r.Scope.Me != nil {
-		items, err := r.Scope.Team.Thread(ctx, thread, r.Scope.Me.Agent())
+		items, err := search.Thread(ctx, r.Scope.Team, thread, r.Scope.Me.Agent())
 		if slices.ContainsFunc(items, func(it *maildir.Item) bool { return it.ID == message }) {
 			return items, err
 		}
 	}
-	return r.Scope.Team.Thread(ctx, thread)
+	return search.Thread(ctx, r.Scope.Team, thread)
 }
 
 // Turns returns an agent's newest turns, oldest first.

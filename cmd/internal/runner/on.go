@@ -6,6 +6,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -22,7 +23,7 @@ func startCommands(team *teamdir.Team, name wire.Name, on []config.On) (end func
 		}
 		return on
 	}
-	commands, err := team.StartCommands(of, app.OwnEnvironment())
+	commands, err := notices.StartCommands(team, of, app.OwnEnvironment())
 	if err != nil {
 		return nil, err
 	}

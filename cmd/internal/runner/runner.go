@@ -21,6 +21,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/edits"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
@@ -99,7 +102,7 @@ func openTeam(spec runspec.Spec) (*teamdir.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := teamdir.OpenFound(found, teamdir.Tell)
+	root, err := teamdir.OpenFound(found, notices.Tell)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +120,7 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	name := spec.Agent
 	endCommands := func() {}
 	defer func() { endCommands() }() // after the release of the lock
-	mail := &ptyrun.Mail{Dir: team.Box(name).Path(), BeforeLook: team.BeforeLook}
+	mail := &ptyrun.Mail{Dir: team.Box(name).Path(), BeforeLook: team.Store.BeforeLook}
 	if err := mail.Hold(ctx); err != nil {
 		return exit, err
 	}
@@ -126,7 +129,7 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	if team.LastStop(name) != spec.LastStop {
 		return exit, failure.Refused("somebody stopped %s before it started", name).WithHint("atm up %s", name)
 	}
-	if err := team.MayAct(ctx); err != nil { // git may have changed team.toml while atm read it
+	if err := team.Store.MayAct(ctx); err != nil { // git may have changed team.toml while atm read it
 		return exit, err
 	}
 	// Only after locking, because run.log may be another runner's. It must not be a link. Crashes are written to it,
@@ -168,7 +171,7 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	}
 	until, stop := context.WithCancel(context.Background())
 	defer stop()
-	go team.KeepDelivering(until)
+	go notices.KeepDelivering(until, team)
 	return agent.Wait()
 }
 
@@ -195,7 +198,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart), GoesOn: spec.GoesOn,
 		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, Anew: spec.Anew, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
 		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },
-		Beside:    teamdir.RunWays{Team: team, Name: name, Run: spec.Run},
+		Beside:    push.RunWays{Team: team, Name: name, Run: spec.Run},
 		Serves:    func(ctx context.Context, s ptyrun.Server) { follow(ctx, team, name, s) },
 		Follow:    sessions.Options{Store: team.Sessions(), Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute}.Follow,
 		Authorize: func(right control.Right, pid int, by string) error {
@@ -203,11 +206,11 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		},
 		// These go to whoever answers the agent's questions.
 		NotifyLead: func(ctx context.Context, q ask.Question) error {
-			return team.NotifyRequest(ctx, box, q, wire.ID(q.ID), origin)
+			return notices.NotifyRequest(ctx, team, box, q, wire.ID(q.ID), origin)
 		},
-		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
-		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
-		Edited:         func(ctx context.Context, path string) error { return team.NoteEdit(ctx, box, path, origin) },
+		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return notices.WithdrawRequest(ctx, team, box, id) },
+		Remind:         func(ctx context.Context, idle bool) error { return notices.Remind(ctx, team, box, idle, origin) },
+		Edited:         func(ctx context.Context, path string) error { return edits.NoteEdit(ctx, team, box, path, origin) },
 	}
 	driver.Use(agents.Load(agents.Dir()))
 	if d, ok := driver.Named(spec.Driver); ok { // else "auto"

@@ -6,10 +6,9 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
-
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // What the terminal around the program is told of the team, if it reads OSC 7501: a record a member, whose id is the
@@ -21,7 +20,7 @@ var declaredStates = map[reducer.Word]ansi.ProgramState{
 }
 
 // statusOf returns the sequence that tells of each member; of others there is nothing to tell.
-func statusOf(members []teamdir.Member) map[string]string {
+func statusOf(members []presence.Member) map[string]string {
 	all := map[string]string{}
 	for _, m := range members {
 		s := ansi.ProgramStatus{State: declaredStates[m.State], ID: string(m.Name), App: "atm", Title: string(m.Name)}

@@ -11,12 +11,11 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -166,7 +165,7 @@ func (m *model) setSnapshot(s *room.Snapshot) tea.Cmd {
 	}
 	question, member := nth(old.Waiting, m.waiting.selected), nth(old.Members, m.members.selected)
 	m.waiting.follow(slices.IndexFunc(s.Waiting, question.Is))
-	m.members.follow(slices.IndexFunc(s.Members, func(one teamdir.Member) bool { return one.Name == member.Name }))
+	m.members.follow(slices.IndexFunc(s.Members, func(one presence.Member) bool { return one.Name == member.Name }))
 	m.pages[0].follow(slices.Index(m.mail, nth(before, m.pages[0].selected)))
 	if len(s.Waiting) == 0 && m.focus == waitingPane {
 		m.focus = middlePane

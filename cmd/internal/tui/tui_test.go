@@ -18,19 +18,19 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
-	"github.com/creack/pty"
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
 )
 
 var update = flag.Bool("update", false, "write the golden screens")
@@ -486,7 +486,7 @@ func TestAnswerText(t *testing.T) {
 // A text is a draft until it is sent, and one from an editor is sent with its tabs.
 func TestDrafts(t *testing.T) {
 	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
-	m.snapshot = &room.Snapshot{Me: "me", Members: []teamdir.Member{{Name: "alice"}, {Name: "bob"}}}
+	m.snapshot = &room.Snapshot{Me: "me", Members: []presence.Member{{Name: "alice"}, {Name: "bob"}}}
 	press := func(keys ...tea.KeyPressMsg) {
 		for _, k := range keys {
 			m.Update(k)
@@ -599,7 +599,7 @@ func TestLarge(t *testing.T) {
 func TestNarrow(t *testing.T) {
 	const long = "integration-tests-for-the-parser-runner"
 	m := newModel(t.Context(), room.Open(&app.Scope{Team: &teamdir.Team{Name: long}, Given: &app.Given{}}))
-	members := []teamdir.Member{{Name: "bob"}, {Name: long, State: "busy", MailCounts: teamdir.MailCounts{Unread: 12, Owed: 3}}}
+	members := []presence.Member{{Name: "bob"}, {Name: long, State: "busy", MailCounts: presence.MailCounts{Unread: 12, Owed: 3}}}
 	m.Update(&room.Snapshot{Version: 2, Team: long, Me: long, Unread: make([]wire.ID, 12), Members: members})
 	for _, width := range []int{120, 80, 60} {
 		m.Update(tea.WindowSizeMsg{Width: width, Height: 20})

@@ -8,14 +8,13 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/charmbracelet/x/ansi"
 )
 
 var (
@@ -242,7 +241,7 @@ func (m *model) pageTitle() string {
 		if !isMember {
 			return string(p.agent) + " is no longer a member"
 		}
-		return command.Team([]teamdir.Member{row}, 0, false)[0]
+		return command.Team([]presence.Member{row}, 0, false)[0]
 	}
 	return letter.Escape(p.title)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
@@ -67,7 +67,7 @@ type page struct {
 	Result   string    // of the last action
 	Parts    []part    // its lists of mail
 	Messages []message // of a thread
-	Member   teamdir.Member
+	Member   presence.Member
 	Waiting  []room.Question
 	Turns    []history.Turn
 	Screen   []span

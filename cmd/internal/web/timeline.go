@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -83,7 +83,7 @@ func (p *page) timeline(ctx context.Context) (t *timeline, sent []*maildir.Item,
 }
 
 // addBars folds a member's events into the bars of the newest lane.
-func (t *timeline) addBars(box *maildir.Box, m teamdir.Member) error {
+func (t *timeline) addBars(box *maildir.Box, m presence.Member) error {
 	events, err := box.Log().Tail(func(e *wire.Event) bool {
 		return e.At.Before(t.since) && slices.Contains([]string{wire.TurnStarted, wire.TurnCompleted, wire.Spawned, wire.Exited}, e.Kind)
 	})

@@ -9,14 +9,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 var approveCommand = &cli.Command{
@@ -74,7 +74,7 @@ func answerQuestion(c *cli.Context, s *app.Scope, p *command.Printer) error {
 // may not be the one that the user has seen.
 func whichQuestion(ctx context.Context, c *cli.Context, s *app.Scope) error {
 	e := failure.Usage("%s needs ID|NAME", s.Given.Verb).WithHint("atm pending lists the open questions")
-	list, err := s.Team.PendingQuestions(ctx)
+	list, err := presence.PendingQuestions(ctx, s.Team)
 	for _, q := range list {
 		e.WithCandidates(cmp.Or(q.Short(), string(q.Agent)))
 	}
@@ -93,7 +93,7 @@ func findQuestion(ctx context.Context, s *app.Scope, word string) (q ask.Questio
 		word = strings.TrimSuffix(string(a.Agent+"@"+a.Host), "@")
 	}
 	for end := time.Now().Add(seenWithin); ; {
-		list, _ := s.Team.PendingQuestions(ctx) // atm pending warns of what cannot be read
+		list, _ := presence.PendingQuestions(ctx, s.Team) // atm pending warns of what cannot be read
 		q, err = ask.Find(list, word)
 		lacksID := err == nil && q.Running && q.ID == "" && !q.OnChannel
 		if !lacksID || time.Now().After(end) || !app.Sleep(ctx, pollEvery) {

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 var askCommand = &cli.Command{
@@ -69,7 +69,7 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
-	o := &teamdir.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m, Once: once}
+	o := &post.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m, Once: once}
 	isSent, timeout := false, cmdline.Duration(c, "timeout")
 	// Follow, since without a reader there is nobody to wait for.
 	err = s.Follow(func(ctx context.Context) error {
@@ -92,7 +92,7 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 }
 
 // printAnswer prints the answer, and marks a reply as read.
-func printAnswer(ctx context.Context, s *app.Scope, p *command.Printer, r *teamdir.Response) error {
+func printAnswer(ctx context.Context, s *app.Scope, p *command.Printer, r *reply.Response) error {
 	a := answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status, r.From.String()}
 	if err := p.PrintAs(a, a.text(p.Width())); err != nil || r.Reply == nil {
 		return err

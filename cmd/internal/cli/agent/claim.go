@@ -10,14 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/urfave/cli/v2"
 )
 
 var claimCommand = &cli.Command{
@@ -50,12 +49,12 @@ type claimOptions struct {
 }
 
 func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if o.lasts <= 0 || o.lasts > teamdir.MaxClaim {
-		return failure.Usage("--for %s: must be above 0 and at most %s", o.lasts, teamdir.MaxClaim).WithHint("--for 2h; claiming again extends it")
+	if o.lasts <= 0 || o.lasts > edits.MaxClaim {
+		return failure.Usage("--for %s: must be above 0 and at most %s", o.lasts, edits.MaxClaim).WithHint("--for 2h; claiming again extends it")
 	}
 	if len(o.words) == 0 && !o.releases {
-		all, err := s.Team.Claims()
-		return p.PrintUnlessError(err, map[string]any{"claims": append([]teamdir.Claim{}, all...)}, claimLines(s, all))
+		all, err := edits.Claims(s.Team)
+		return p.PrintUnlessError(err, map[string]any{"claims": append([]edits.Claim{}, all...)}, claimLines(s, all))
 	}
 	if len(o.words) == 0 {
 		return failure.Usage("which claim? atm claim lists them").WithHint("%s", cmdline.LineOf(c).Completed("PATH"))
@@ -97,18 +96,18 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 			return err
 		}
 	}
-	claimed, err := s.Team.ClaimPaths(c.Context, s.Me.Agent(), paths, o.lasts)
-	if taken, isTaken := errors.AsType[*teamdir.ClaimedError](err); isTaken {
+	claimed, err := edits.ClaimPaths(c.Context, s.Team, s.Me.Agent(), paths, o.lasts)
+	if taken, isTaken := errors.AsType[*edits.ClaimedError](err); isTaken {
 		err = failure.Refused("%w", err).WithHint(`wait, or ask: atm send %s "…"%s`, taken.By, o.ending(s))
 	}
 	var text strings.Builder
 	for _, c := range claimed {
-		fmt.Fprintf(&text, "%s is yours until %s\n", letter.Quote(s.Team.ShownPath(c.Path), 300), letter.Stamp(c.Until))
+		fmt.Fprintf(&text, "%s is yours until %s\n", letter.Quote(edits.ShownPath(s.Team, c.Path), 300), letter.Stamp(c.Until))
 		for _, e := range c.Edits {
 			fmt.Fprintf(&text, "%s edited it %s\n", e.By, letter.Ago(time.Now(), e.At))
 		}
 	}
-	return p.PrintDone(map[string]any{"claimed": append([]teamdir.NewClaim{}, claimed...)}, text.String(), err)
+	return p.PrintDone(map[string]any{"claimed": append([]edits.NewClaim{}, claimed...)}, text.String(), err)
 }
 
 // ending says how a person ends another's claim; "" for an agent, which may not.
@@ -127,11 +126,11 @@ func (o claimOptions) release(c *cli.Context, s *app.Scope, p *command.Printer, 
 		by = ""
 	}
 	for i, path := range paths {
-		had, err := s.Team.ReleaseClaim(c.Context, by, path)
+		had, err := edits.ReleaseClaim(c.Context, s.Team, by, path)
 		if err == nil && had == "" {
 			err = failure.NotFound("nobody has a claim of %s", letter.Quote(o.words[i], 300)).WithHint("atm claim lists all")
-			if other, isClaimed := s.Team.ClaimedBy(path, me); isClaimed {
-				err = failure.Refused("%w", &teamdir.ClaimedError{Claim: other}).WithHint(`ask: atm send %s "…"%s`, other.By, o.ending(s))
+			if other, isClaimed := edits.ClaimedBy(s.Team, path, me); isClaimed {
+				err = failure.Refused("%w", &edits.ClaimedError{Claim: other}).WithHint(`ask: atm send %s "…"%s`, other.By, o.ending(s))
 			}
 		}
 		if err != nil {
@@ -142,18 +141,18 @@ func (o claimOptions) release(c *cli.Context, s *app.Scope, p *command.Printer, 
 		if had != me {
 			whose = fmt.Sprintf(", which %s had claimed", had)
 		}
-		text += fmt.Sprintf("released %s%s\n", letter.Quote(s.Team.ShownPath(path), 300), whose)
+		text += fmt.Sprintf("released %s%s\n", letter.Quote(edits.ShownPath(s.Team, path), 300), whose)
 	}
 	return p.PrintAs(map[string]any{"released": released}, text)
 }
 
-func claimLines(s *app.Scope, all []teamdir.Claim) string {
+func claimLines(s *app.Scope, all []edits.Claim) string {
 	if len(all) == 0 {
 		return "nothing is claimed"
 	}
 	var text strings.Builder
 	for _, c := range all {
-		fmt.Fprintf(&text, "%s  until %s  %s\n", c.By, letter.Stamp(c.Until), letter.Quote(s.Team.ShownPath(c.Path), 300))
+		fmt.Fprintf(&text, "%s  until %s  %s\n", c.By, letter.Stamp(c.Until), letter.Quote(edits.ShownPath(s.Team, c.Path), 300))
 	}
 	return text.String()
 }

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 var pendingCommand = &cli.Command{
@@ -40,7 +40,7 @@ atm approve 9f3a1c`,
 
 type pendingList struct {
 	Pending []ask.Question          `json:"pending"`
-	Overdue []teamdir.OverdueAnswer `json:"overdue,omitempty"`
+	Overdue []notices.OverdueAnswer `json:"overdue,omitempty"`
 	Held    []heldMail              `json:"held,omitempty"`
 
 	p *command.Printer
@@ -55,9 +55,9 @@ type heldMail struct {
 
 // lookPending lists everything that waits for a person. It warns of what it cannot read.
 func lookPending(ctx context.Context, s *app.Scope, p *command.Printer) pendingList {
-	members, err := s.Team.Members(ctx)
-	waiting, waitingErr := s.Team.Pending(ctx, members)
-	overdue, overdueErr := s.Team.OverdueAnswers(ctx)
+	members, err := presence.Members(ctx, s.Team)
+	waiting, waitingErr := presence.Pending(ctx, s.Team, members)
+	overdue, overdueErr := notices.OverdueAnswers(ctx, s.Team)
 	if err := p.WarnUnreadable(cmp.Or(err, waitingErr, overdueErr)); err != nil && ctx.Err() == nil {
 		p.Warn("%v", err)
 	}
@@ -83,7 +83,7 @@ func watchPending(s *app.Scope, p *command.Printer, timeout time.Duration) error
 		lines = strings.Split(l.String(), "\n")
 		// By the time it began: the same dialog may get an id and further details later.
 		l.Pending = slices.DeleteFunc(l.Pending, func(q ask.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
-		l.Overdue = slices.DeleteFunc(l.Overdue, func(o teamdir.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
+		l.Overdue = slices.DeleteFunc(l.Overdue, func(o notices.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
 		l.Held = slices.DeleteFunc(l.Held, func(h heldMail) bool { return isKnown(h.Agent, h.Reason) })
 		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
 			return lines, nil

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/agentconfig"
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
@@ -21,11 +19,13 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/git"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
+	"github.com/urfave/cli/v2"
 )
 
 var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation; =false does not"}
@@ -112,11 +112,11 @@ func run(c *cli.Context) error {
 				WithHint("install it, or name another program: atm run %s -- bash", k.name())
 		}
 		k.p.Warn("%s is new in team %s", k.name(), k.s.Team.Name)
-		if err := k.s.Team.Create(c.Context, k.name()); err != nil {
+		if err := k.s.Team.Store.Create(c.Context, k.name()); err != nil {
 			return err
 		}
 	}
-	for _, other := range k.s.Team.Programs(k.name()) {
+	for _, other := range programs.Of(k.s.Team, k.name()) {
 		k.p.Warn("%s was started as %s, too, and gets no mail while this one runs", other, k.name())
 	}
 	spec.Attended = !o.isDetached

@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
 	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -141,7 +142,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 
 // isAsking reports whether the agent's question is in its log, where atm pending finds it.
 func (k *call) isAsking() bool {
-	questions, err := k.s.Team.Questions(k.name())
+	questions, err := presence.Questions(k.s.Team, k.name())
 	return err != nil || len(questions) > 0
 }
 

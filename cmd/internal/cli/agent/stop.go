@@ -7,14 +7,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 var stopCommand = &cli.Command{
@@ -97,11 +97,11 @@ func (k *call) askToStop(ctx context.Context, by wire.Name, isLate bool) (ended 
 func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	info, infoErr := runinfo.Read(k.s.Team.Dir(), r.Name)
 	left, leftErr := process.Leftovers(info.Run)
-	m, err := k.s.Team.Summary(r.Name) // before HoldRunner, which makes it look running
+	m, err := presence.Summary(k.s.Team, r.Name) // before HoldRunner, which makes it look running
 	if err = cmp.Or(infoErr, leftErr, err); err != nil || len(left) == 0 && !m.RunnerGone {
 		return r, err
 	}
-	hold, err := k.s.Team.HoldRunner(ctx, r.Name) // so that nobody starts it in the meantime
+	hold, err := k.s.Team.Store.HoldRunner(ctx, r.Name) // so that nobody starts it in the meantime
 	if err != nil {
 		return r, err
 	}

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -19,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 var upCommand = &cli.Command{
@@ -115,7 +114,7 @@ func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 // choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.
 func (u *startup) choose(ctx context.Context, words []string) error {
 	for n := range u.plan.Members {
-		if !u.s.Team.Box(n).Exists() && u.s.Team.WasRetired(n) {
+		if !u.s.Team.Box(n).Exists() && u.s.Team.Store.WasRetired(n) {
 			delete(u.plan.Members, n)
 		}
 	}
@@ -149,7 +148,7 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 		}
 	}
 	for n := range u.plan.Members {
-		if err := u.s.Team.Create(ctx, n); err != nil && !errors.Is(err, maildir.ErrExists) {
+		if err := u.s.Team.Store.Create(ctx, n); err != nil && !errors.Is(err, maildir.ErrExists) {
 			return err
 		}
 	}

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 // Once returns the idempotency key that --once gives; "": none.
@@ -41,7 +41,7 @@ func Search(ctx context.Context, s *app.Scope, words []string) ([]*maildir.Item,
 }
 
 // parseQuery parses words, from:, to:, in:new|cur|done, since: and until:, also several in one quoted word.
-func parseQuery(words []string) (q teamdir.Query, err error) {
+func parseQuery(words []string) (q search.Query, err error) {
 	for _, w := range strings.Fields(strings.Join(words, " ")) {
 		switch key, value, isFilter := strings.Cut(w, ":"); {
 		case isFilter && key == "from":
@@ -77,7 +77,7 @@ func (p *Printer) Renderer(s *app.Scope) *letter.Renderer {
 func Letters(r *letter.Renderer, items, behind []*maildir.Item) (pieces [][]byte) {
 	flags := maildir.Flags(items, behind)
 	for i, it := range items {
-		f := teamdir.LeaseFlags(it)
+		f := post.LeaseFlags(it)
 		f.SupersededBy, f.Newer = flags[i].SupersededBy, flags[i].Newer
 		f.Withdrawn, f.Done = it.State == maildir.Withdrawn, it.State == maildir.Done
 		pieces = append(pieces, r.Render(it.Message, f))
@@ -95,7 +95,7 @@ func Notes(r *letter.Renderer, m *maildir.Item) string {
 	}
 	isUnread, isDone := m.State == maildir.Unread, m.State == maildir.Done
 	state := when(!isUnread && !isDone, strings.ReplaceAll(string(m.State), string(maildir.Owed), "to ack")) + when(isDone, "read")
-	return app.JoinFilled(", ", state, when(m.RequiresAck && (isUnread || state == ""), "wants ack"), r.Lease(teamdir.LeaseFlags(m)),
+	return app.JoinFilled(", ", state, when(m.RequiresAck && (isUnread || state == ""), "wants ack"), r.Lease(post.LeaseFlags(m)),
 		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"))
 }
 

@@ -5,12 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/clipperhouse/displaywidth"
-
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/clipperhouse/displaywidth"
+	"github.com/google/go-cmp/cmp"
 )
 
 // Each member has a line, and no line is too wide: the counts of messages are cut last.
@@ -18,11 +16,11 @@ func TestTeam(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	earlier := now.Add(-2 * time.Hour)
-	rows := []teamdir.Member{
+	rows := []presence.Member{
 		{Name: "alice", State: reducer.WordUnknown, Presence: reducer.PresenceUnknown},
-		{Name: "bob", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-3 * time.Hour)), Detail: "Bash", MailCounts: teamdir.MailCounts{Owed: 1}},
+		{Name: "bob", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-3 * time.Hour)), Detail: "Bash", MailCounts: presence.MailCounts{Owed: 1}},
 		{Name: "carol", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-5 * time.Hour)), PresenceAt: &earlier},
-		{Name: "dave", State: reducer.WordBlocked, Presence: reducer.Online, Detail: "permission for a long name", MailCounts: teamdir.MailCounts{Unread: 2}},
+		{Name: "dave", State: reducer.WordBlocked, Presence: reducer.Online, Detail: "permission for a long name", MailCounts: presence.MailCounts{Unread: 2}},
 		{Name: "me", State: reducer.WordPerson},
 	}
 	want := []string{"alice  unknown      never seen", "bob    busy     3h  Bash                        1 to ack",

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
@@ -20,7 +20,7 @@ var stateColours = map[reducer.Word]string{
 
 // Team shows each member in a line, and the totals in another. In a narrow terminal long names are cut, then the detail
 // of the state, then its age. The numbers are never cut: a line may be wider than a very narrow terminal.
-func Team(members []teamdir.Member, width int, isColoured bool) []string {
+func Team(members []presence.Member, width int, isColoured bool) []string {
 	const nameColumn, sinceColumn, detailColumn = 0, 2, 3
 	rows := teamRows(members)
 	widths := columnWidths(rows)
@@ -54,7 +54,7 @@ func Team(members []teamdir.Member, width int, isColoured bool) []string {
 }
 
 // Team is the function Team for stdout.
-func (p *Printer) Team(members []teamdir.Member) []string {
+func (p *Printer) Team(members []presence.Member) []string {
 	return Team(members, p.Width(), IsColoured(p.Out))
 }
 
@@ -62,7 +62,7 @@ func (p *Printer) Team(members []teamdir.Member) []string {
 const shortName = 8
 
 // TeamWidth is the least width in which Team cuts no mail.
-func TeamWidth(members []teamdir.Member) int {
+func TeamWidth(members []presence.Member) int {
 	widths := columnWidths(teamRows(members))
 	if len(widths) == 0 {
 		return 1
@@ -71,7 +71,7 @@ func TeamWidth(members []teamdir.Member) int {
 }
 
 // teamRows has the name, the state, its age and detail, and the mail of each member.
-func teamRows(members []teamdir.Member) [][]string {
+func teamRows(members []presence.Member) [][]string {
 	rows, now := make([][]string, len(members)), time.Now()
 	for i, m := range members {
 		since := ""
@@ -86,7 +86,7 @@ func teamRows(members []teamdir.Member) [][]string {
 
 // detail says more about a member's state: why mail waits and, if nothing proves that the state still holds, how old
 // the evidence is.
-func detail(m teamdir.Member, now time.Time) string {
+func detail(m presence.Member, now time.Time) string {
 	if m.Host != "" {
 		return app.JoinFilled("; ", m.StateDetail(), m.EvidenceAge(now))
 	}
@@ -115,7 +115,7 @@ func detail(m teamdir.Member, now time.Time) string {
 }
 
 // footer counts the members: `5 members: 1 idle, 2 busy, 2 off`. "" where nothing is known of any.
-func footer(members []teamdir.Member) string {
+func footer(members []presence.Member) string {
 	counts := map[reducer.Word]int{}
 	for _, m := range members {
 		counts[m.State]++

@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 var ackCommand = &cli.Command{
@@ -137,7 +137,7 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 		return m, err
 	}
 	me := s.Me.Address()
-	from, err := s.Root.FindLease(box, it.Message, me) // a box and an error: somebody else took it
+	from, err := post.FindLease(s.Root, box, it.Message, me) // a box and an error: somebody else took it
 	switch {
 	case from != nil && err == nil:
 		return heldMessage{it, from, true}, nil
@@ -147,7 +147,7 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 		return m, failure.Refused("%w", err).WithHint("atm trace %s says who has it", it.ID.Short(6))
 	}
 	if withFinished {
-		answers := s.Root.Answers(ctx, it.Message)
+		answers := post.AnswersTo(ctx, s.Root, it.Message)
 		for _, to := range it.To {
 			if box, err := s.Root.Mailbox(to); err == nil && answers.HasFinished(it.Message, to, me) {
 				return heldMessage{it, box, false}, nil

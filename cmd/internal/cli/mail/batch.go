@@ -14,7 +14,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -113,9 +113,9 @@ func (b *batch) add(line batchLine) {
 // resolve finds the messages that m answers and replaces.
 func (b *batch) resolve(m *app.Submission) error {
 	if m.Content.InReplyTo != "" {
-		m.Parent = teamdir.OwnMessage(b.s.Me, m.Content.InReplyTo)
+		m.Parent = search.OwnMessage(b.s.Me, m.Content.InReplyTo)
 	}
-	old := teamdir.OwnMessage(b.s.Me, m.Content.Supersedes)
+	old := search.OwnMessage(b.s.Me, m.Content.Supersedes)
 	if m.Content.Supersedes != "" && (old == nil || old.From != b.s.Me.Address()) {
 		return notYours()
 	}

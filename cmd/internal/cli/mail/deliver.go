@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -96,7 +97,7 @@ func printAwaited(ctx context.Context, s *app.Scope, p *command.Printer, m *wire
 	var text []byte
 	read, letters := []wire.ID{}, []*maildir.Item{} // not nil, which would be all
 	for _, a := range m.To {
-		ack, err := s.Root.AckOf(m, a)
+		ack, err := post.AckOf(s.Root, m, a)
 		if err != nil {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -63,14 +64,14 @@ func (m message) MarshalJSON() ([]byte, error) {
 // trace finds the message's state at each recipient, and reports whether an ack is missing.
 func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 	order := []maildir.State{maildir.Unread, maildir.Owed, maildir.Done, maildir.Withdrawn, ""}
-	answers := s.Root.Answers(ctx, m.Message)
+	answers := post.AnswersTo(ctx, s.Root, m.Message)
 	for _, a := range m.To {
 		it := s.CopyAt(m.Message, a)
 		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
 			m.slowest = it.State
 		}
 		state := cmp.Or(app.StateAt(it), "no evidence")
-		ack, noAck := s.Root.AckOf(m.Message, a)
+		ack, noAck := post.AckOf(s.Root, m.Message, a)
 		if state == "read" && noAck == nil { // without being asked
 			state = "acked"
 		}
@@ -89,7 +90,7 @@ func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 
 // isToBeSent reports whether nobody has the message yet.
 func (m *message) isToBeSent() bool {
-	isAt := func(to recipientState) bool { return to.State != string(teamdir.ToBeSent) }
+	isAt := func(to recipientState) bool { return to.State != string(post.ToBeSent) }
 	return len(m.recipients) > 0 && !slices.ContainsFunc(m.recipients, isAt)
 }
 

@@ -5,12 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestStatesText(t *testing.T) {
@@ -32,7 +31,7 @@ func TestStatesText(t *testing.T) {
 
 // It is to be sent as long as nobody has it.
 func TestIsToBeSent(t *testing.T) {
-	later, unread := recipientState{State: string(teamdir.ToBeSent)}, recipientState{State: "unread"}
+	later, unread := recipientState{State: string(post.ToBeSent)}, recipientState{State: "unread"}
 	for _, tt := range []struct {
 		recipients []recipientState
 		want       bool

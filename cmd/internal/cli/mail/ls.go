@@ -10,15 +10,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 var lsCommand = &cli.Command{
@@ -110,10 +111,10 @@ func list(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Bo
 
 // warnHeld says why listed mail for other machines is not sent.
 func (l *listing) warnHeld(s *app.Scope, p *command.Printer) error {
-	outboxes, err := s.Team.Outboxes()
+	outboxes, err := s.Team.Store.Outboxes()
 	for _, box := range outboxes {
 		host := box.Address().Host
-		why := s.Team.HeldReason(host)
+		why := presence.HeldReason(s.Team, host)
 		isHeld := func(m message) bool {
 			it, err := box.Get(m.ID)
 			return err == nil && it.State != maildir.Withdrawn
@@ -158,7 +159,7 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 // addToBeSent adds the messages that box's owner has written and nobody has yet, by their times. With --owed there are none:
 // nobody owes an ack of them. It returns how many files could not be read.
 func (l *listing) addToBeSent(s *app.Scope, box *maildir.Box, o lsOptions) (bad int, err error) {
-	all, err := s.Team.Later(teamdir.ToBeSent)
+	all, err := post.ListLater(s.Team, post.ToBeSent)
 	anytime := o.filter
 	anytime.since = time.Time{}
 	for _, later := range all {
@@ -168,8 +169,8 @@ func (l *listing) addToBeSent(s *app.Scope, box *maildir.Box, o lsOptions) (bad 
 		if _, err := box.Sent(later.ID); err == nil { // some have it, and it is listed with the others
 			continue
 		}
-		m := message{Item: &maildir.Item{State: teamdir.ToBeSent}}
-		content, err := s.Team.LaterMessage(later)
+		m := message{Item: &maildir.Item{State: post.ToBeSent}}
+		content, err := post.LaterMessage(s.Team, later)
 		if errors.Is(err, maildir.ErrNotFound) { // it was sent just now
 			continue
 		}
@@ -178,7 +179,7 @@ func (l *listing) addToBeSent(s *app.Scope, box *maildir.Box, o lsOptions) (bad 
 			continue
 		}
 		if m.Message = content; anytime.matches(m.Item) {
-			m.setRecipients(string(teamdir.ToBeSent))
+			m.setRecipients(string(post.ToBeSent))
 			l.Messages = append(l.Messages, m)
 		}
 	}
@@ -201,7 +202,7 @@ func listBad(ctx context.Context, p *command.Printer, box *maildir.Box, o lsOpti
 		bad = append(bad, map[string]string{"name": f.Name, "short": f.Name, "reason": reason, "state": "bad", "file": file})
 		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
 		if retry == "" && f.Dir == "inbox/bad" {
-			one := teamdir.SetAside{Kind: teamdir.AsideFile, Name: f.Name, Agent: box.Agent()}
+			one := post.SetAside{Kind: post.AsideFile, Name: f.Name, Agent: box.Agent()}
 			retry = letter.Escape("to try one again: "+app.RetryCommand(&one)) + "\n"
 		}
 	}

@@ -3,10 +3,10 @@ package mail
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
+	"github.com/google/go-cmp/cmp"
 )
 
 // Which messages a list has: of an inbox, or of what was sent.
@@ -19,11 +19,11 @@ func TestListed(t *testing.T) {
 	readAll(t, bob)
 	it, err := bob.Get(acked.ID)
 	must(t, err)
-	_, err = s.Root.Ack(t.Context(), bob, bob, it.Message, &wire.Message{Type: wire.TypeAck})
+	_, err = post.Ack(t.Context(), s.Root, bob, bob, it.Message, &wire.Message{Type: wire.TypeAck})
 	must(t, err)
 	deliverTo(t, s, "carol", wire.Message{Body: "unread"}, "bob")
 	withdrawn := deliverTo(t, s, "alice", wire.Message{Body: "withdrawn", RequiresAck: true}, "bob")
-	_, err = s.Root.Withdraw(t.Context(), s.Me, withdrawn, bob.Address(), nil)
+	_, err = post.Withdraw(t.Context(), s.Root, s.Me, withdrawn, bob.Address(), nil)
 	must(t, err)
 	for name, tt := range map[string]struct {
 		of   wire.Name

@@ -10,16 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 func must(t *testing.T, err error) {
@@ -35,13 +35,13 @@ func newScope(t *testing.T) *app.Scope {
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	must(t, err)
-	root, err := teamdir.Open(path, teamdir.Tell)
+	root, err := teamdir.Open(path, notices.Tell)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")
 	must(t, err)
 	for _, name := range []wire.Name{"alice", "bob", "carol", "me"} {
-		must(t, team.Create(t.Context(), name))
+		must(t, team.Store.Create(t.Context(), name))
 	}
 	s := app.Of(team)
 	s.Me = team.Box("alice")

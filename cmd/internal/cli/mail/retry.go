@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/urfave/cli/v2"
 )
 
 var retryCommand = &cli.Command{
@@ -40,7 +39,7 @@ func retry(c *cli.Context, s *app.Scope, p *command.Printer) error {
 }
 
 func listSetAside(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	all, err := s.Team.SetAside(c.Context)
+	all, err := post.ListSetAside(c.Context, s.Team)
 	if err := p.WarnUnreadable(err); err != nil {
 		return err
 	}
@@ -48,7 +47,7 @@ func listSetAside(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	var lines []string
 	for _, one := range all {
 		about := string(one.Kind)
-		if one.Kind != teamdir.AsideEnvelopes {
+		if one.Kind != post.AsideEnvelopes {
 			about += " of " + string(one.Agent)
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s: %s", letter.Escape(one.Short()), about, letter.Escape(letter.Clip(letter.FirstLine(one.Reason, 160), 160))))
@@ -56,5 +55,5 @@ func listSetAside(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if len(lines) > 0 {
 		text = strings.Join(append(lines, "to try one again: "+letter.Escape(app.RetryCommand(&all[0]))), "\n")
 	}
-	return p.PrintAs(map[string]any{"set_aside": append([]teamdir.SetAside{}, all...)}, text)
+	return p.PrintAs(map[string]any{"set_aside": append([]post.SetAside{}, all...)}, text)
 }

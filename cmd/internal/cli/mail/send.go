@@ -9,15 +9,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 var sendCommand = &cli.Command{
@@ -236,7 +235,7 @@ func newMessage(c *cli.Context, s *app.Scope, words []string, at time.Time) (m *
 	}
 	if c.IsSet("id") {
 		if m.ID, err = wire.ParseID(c.String("id")); err == nil {
-			err = teamdir.CheckID(m.ID)
+			err = post.CheckID(m.ID)
 		}
 		if err != nil {
 			return nil, failure.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")

@@ -3,12 +3,12 @@ package mail
 import (
 	"fmt"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/search"
+	"github.com/urfave/cli/v2"
 )
 
 var threadCommand = &cli.Command{
@@ -24,7 +24,7 @@ var threadCommand = &cli.Command{
 			return err
 		}
 		s.Team.Progress = p.Progress("searching: %d messages")
-		items, err := s.Team.Thread(c.Context, id)
+		items, err := search.Thread(c.Context, s.Team, id)
 		if err := p.WarnUnreadable(err); err != nil {
 			return err
 		}

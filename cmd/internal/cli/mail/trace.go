@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/urfave/cli/v2"
 )
 
 var traceCommand = &cli.Command{
@@ -21,7 +21,7 @@ var traceCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		recipients, text, answers := []app.Trace{}, "", s.Root.Answers(c.Context, it.Message)
+		recipients, text, answers := []app.Trace{}, "", post.AnswersTo(c.Context, s.Root, it.Message)
 		for _, to := range it.To {
 			r := app.TraceOf(answers, s.Root, it.Message, to)
 			r.Gate = p.CompleteHint(r.Gate)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -14,24 +14,24 @@ import (
 func TestStagesText(t *testing.T) {
 	at, because := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC), "event 1 of bob"
 	when := letter.Stamp(at)
-	stored := teamdir.Stage{Name: "stored", At: &at, Evidence: &because}
-	read := teamdir.Stage{Name: "read", At: &at, Evidence: &because}
+	stored := post.Stage{Name: "stored", At: &at, Evidence: &because}
+	read := post.Stage{Name: "read", At: &at, Evidence: &because}
 	for _, tt := range []struct {
 		state  maildir.State
-		stages []teamdir.Stage
+		stages []post.Stage
 		want   string
 	}{
 		{maildir.Unread, nil, "no evidence"},
-		{maildir.Withdrawn, []teamdir.Stage{{Name: "stored"}}, "no evidence"},
-		{maildir.Unread, []teamdir.Stage{stored, {Name: "read"}}, "stored " + when},
-		{maildir.Unread, []teamdir.Stage{stored, {Name: "announced", Evidence: &because}, {Name: "read"}}, "stored " + when + "   announced"},
-		{maildir.Unread, []teamdir.Stage{stored, read}, "stored " + when + "   read " + when + "   unread again"},
-		{maildir.Done, []teamdir.Stage{stored, read}, "stored " + when + "   read " + when},
-		{maildir.Withdrawn, []teamdir.Stage{stored, read}, "stored " + when + "   read " + when + "   withdrawn"},
-		{maildir.Done, []teamdir.Stage{{Name: "outcome", At: &at, Evidence: &because, Outcome: "done", Text: "all is well", Host: "build"}},
+		{maildir.Withdrawn, []post.Stage{{Name: "stored"}}, "no evidence"},
+		{maildir.Unread, []post.Stage{stored, {Name: "read"}}, "stored " + when},
+		{maildir.Unread, []post.Stage{stored, {Name: "announced", Evidence: &because}, {Name: "read"}}, "stored " + when + "   announced"},
+		{maildir.Unread, []post.Stage{stored, read}, "stored " + when + "   read " + when + "   unread again"},
+		{maildir.Done, []post.Stage{stored, read}, "stored " + when + "   read " + when},
+		{maildir.Withdrawn, []post.Stage{stored, read}, "stored " + when + "   read " + when + "   withdrawn"},
+		{maildir.Done, []post.Stage{{Name: "outcome", At: &at, Evidence: &because, Outcome: "done", Text: "all is well", Host: "build"}},
 			"done " + when + ` at build "all is well"`},
 	} {
-		if got := stagesText(app.Trace{DeliveryTrace: teamdir.DeliveryTrace{State: tt.state, Stages: tt.stages}}); got != tt.want {
+		if got := stagesText(app.Trace{DeliveryTrace: post.DeliveryTrace{State: tt.state, Stages: tt.stages}}); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -17,11 +15,13 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
+	"github.com/urfave/cli/v2"
 )
 
 var watchCommand = &cli.Command{
@@ -60,7 +60,7 @@ type watchOptions struct {
 	hasEarlier  bool      // earlier ones are shown
 	isFollowing bool
 	timeout     time.Duration
-	commands    *teamdir.Commands // nil: it runs none
+	commands    *notices.Commands // nil: it runs none
 }
 
 func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
@@ -124,7 +124,7 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 }
 
 // startCommands begins to run the owner's commands for what happens.
-func startCommands(s *app.Scope) (*teamdir.Commands, error) {
+func startCommands(s *app.Scope) (*notices.Commands, error) {
 	c, err := s.Team.Config()
 	if err = cmp.Or(err, s.CheckAccepted()); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func startCommands(s *app.Scope) (*teamdir.Commands, error) {
 		return nil, failure.NotFound("there is no [[on]] in %s", s.Team.Dir().Join(config.File)).
 			WithHint("atm init --toml writes a team.toml with an example")
 	}
-	return s.Team.StartCommands(c.OnFor, app.OwnEnvironment())
+	return notices.StartCommands(s.Team, c.OnFor, app.OwnEnvironment())
 }
 
 // printEarlier prints the messages and events since a time, in order and at most the last ones up to the limit. It adds all

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/urfave/cli/v2"
 )
 
 // mailMe sets, ends or lists what I get mail about.
@@ -24,16 +24,16 @@ func mailMe(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if words != "" {
 		wants, err := subscriptions(s, words)
 		if err == nil {
-			err = s.Team.Subscribe(c.Context, s.Me.Agent(), wants)
+			err = notices.Subscribe(c.Context, s.Team, s.Me.Agent(), wants)
 		}
-		if ring, ok := errors.AsType[*teamdir.RingError](err); ok {
+		if ring, ok := errors.AsType[*notices.RingError](err); ok {
 			err = failure.Refused("%w", ring).WithHint("error, off and overdue cannot do that: atm watch --mail-me 'error *'")
 		}
 		if err != nil {
 			return err
 		}
 	}
-	wants, err := s.Team.Subscriptions(s.Me.Agent())
+	wants, err := notices.Subscriptions(s.Team, s.Me.Agent())
 	if err != nil {
 		return err
 	}
@@ -49,26 +49,26 @@ func mailMe(c *cli.Context, s *app.Scope, p *command.Printer) error {
 }
 
 // subscriptions parses "idle bob, error *". "none" is nothing.
-func subscriptions(s *app.Scope, text string) (all []teamdir.Subscription, err error) {
+func subscriptions(s *app.Scope, text string) (all []notices.Subscription, err error) {
 	if text == "none" {
 		return nil, nil
 	}
-	known := teamdir.SubscriptionEvents()
+	known := notices.SubscriptionEvents()
 	for part := range strings.SplitSeq(text, ",") {
 		words := strings.Fields(part)
 		if len(words) != 2 {
 			return nil, failure.Usage("%q is not a state and a member", strings.TrimSpace(part)).
 				WithHint("in quotes, because of the *: atm watch --mail-me 'idle bob, error *'")
 		}
-		w := teamdir.Subscription{Event: words[0], Agent: words[1]}
+		w := notices.Subscription{Event: words[0], Agent: words[1]}
 		if !slices.Contains(known, w.Event) {
 			return nil, failure.Usage("%q is not a state that mail can be about", w.Event).
 				WithHint("there are: %s", strings.Join(known, ", ")).WithNearest(w.Event, known)
 		}
 		if w.Agent == "all" {
-			w.Agent = teamdir.Everybody
+			w.Agent = notices.Everybody
 		}
-		if w.Agent != teamdir.Everybody {
+		if w.Agent != notices.Everybody {
 			if w.Agent, err = watchable(s, w.Agent); err != nil {
 				return nil, err
 			}
@@ -92,7 +92,7 @@ func watchable(s *app.Scope, word string) (string, error) {
 		return "", failure.Usage("%s is of another team", a).WithHint("atm watch --mail-me --team %s", a.Team)
 	case a.Agent == s.Me.Agent():
 		return "", failure.Usage("you are %s yourself", a.Agent).WithHint("atm status %s", a.Agent)
-	case s.Root.IsPerson(a):
+	case post.IsPerson(s.Root, a):
 		return "", failure.Usage("%s is a person, whose state nobody knows", a.Agent).WithHint("atm team")
 	}
 	return string(a.Agent), nil

@@ -5,9 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/agentteammail/atm/internal/teamdir"
 )
 
 func TestSubscriptions(t *testing.T) {
@@ -15,7 +14,7 @@ func TestSubscriptions(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(s.Root.Path, "main", "team.toml"), []byte("[members.me]\nperson = true\n"), 0o600))
 	_, err := s.Root.CreateTeam("other")
 	must(t, err)
-	type want = []teamdir.Subscription
+	type want = []notices.Subscription
 	for text, wanted := range map[string]want{
 		"none":                    nil,
 		"idle bob":                {{Event: "idle", Agent: "bob"}},

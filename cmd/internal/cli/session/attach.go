@@ -9,17 +9,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/input"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
 )
 
 var attachCommand = &cli.Command{
@@ -46,9 +45,9 @@ continues. Without a terminal it ends with stdin, unless --follow.`,
 // attachOptions are the flags of session attach.
 type attachOptions struct{ isReadOnly, follows bool }
 
-func (k *call) say(ctx context.Context, in foreign.HumanInput) (teamdir.SessionResult, error) {
-	from := teamdir.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin()}
-	return k.s.Team.SendInput(ctx, k.session.SessionID, from)
+func (k *call) say(ctx context.Context, in foreign.HumanInput) (input.SessionResult, error) {
+	from := input.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin()}
+	return input.SendInput(ctx, k.s.Team, k.session.SessionID, from)
 }
 
 // lastShown is how many messages of the log are shown first.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	sessions "github.com/agentteammail/atm/session"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -21,7 +21,7 @@ func resume(ctx context.Context, k *call) error {
 	trial := k.session.InteractiveSession
 	stateErr := trial.Transition(sessions.Active, time.Now())
 	plan, planErr := k.s.Team.Config()
-	m, err := k.s.Team.Summary(k.agent())
+	m, err := presence.Summary(k.s.Team, k.agent())
 	if err := cmp.Or(stateErr, planErr, err); err != nil {
 		return err
 	}

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 // Commands returns the verbs of this group.
@@ -146,7 +146,7 @@ func refresh(ctx context.Context, s *app.Scope, id wire.UUID) (*sessions.Session
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.Team.RefreshSession(ctx, sess)
+	now, err := presence.RefreshSession(ctx, s.Team, sess)
 	if err != nil {
 		return sess, s.Team.Sessions().CatchUp(ctx, sess)
 	}

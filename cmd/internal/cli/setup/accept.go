@@ -18,6 +18,9 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/edits"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
@@ -126,14 +129,14 @@ func describeTeam(t *teamdir.Team, left []teamdir.Left) unacceptedTeam {
 			also("others may take mail from the inbox of %s", b.Agent())
 		}
 	}
-	later, _ := t.Later(teamdir.ToBeSent)
-	d.Later, d.Told = len(later), t.Subscribers()
+	later, _ := post.ListLater(t, post.ToBeSent)
+	d.Later, d.Told = len(later), notices.Subscribers(t)
 	plan, err := t.Config()
 	if err != nil {
 		d.Mistakes = err.Error()
 	}
 	d.Settings = shownSettings(plan)
-	first := map[wire.Name]teamdir.Later{} // by sender; the earliest comes first
+	first := map[wire.Name]post.Later{} // by sender; the earliest comes first
 	for _, l := range later {
 		if _, isKnown := first[l.From]; !isKnown {
 			first[l.From] = l
@@ -142,7 +145,7 @@ func describeTeam(t *teamdir.Team, left []teamdir.Left) unacceptedTeam {
 	for _, from := range slices.Sorted(maps.Keys(first)) {
 		also("mail of %s is sent later, first at %s", from, letter.Stamp(first[from].At))
 	}
-	outboxes, _ := t.Outboxes()
+	outboxes, _ := t.Store.Outboxes()
 	for _, b := range outboxes {
 		if ids, _ := b.Outgoing(); len(ids) > 0 {
 			also("atm bridge sends %s to %s, from %s", letter.Many(len(ids), "message"), b.Address().Host, app.Join(sendersOf(b, ids)))
@@ -154,12 +157,12 @@ func describeTeam(t *teamdir.Team, left []teamdir.Left) unacceptedTeam {
 			also("a session of %s is %s", s.AgentID, s.State)
 		}
 	}
-	claims, _ := t.Claims()
+	claims, _ := edits.Claims(t)
 	for i, c := range claims {
-		isFirst := !slices.ContainsFunc(claims[:i], func(o teamdir.Claim) bool { return o.By == c.By })
-		n := len(slices.DeleteFunc(slices.Clone(claims), func(o teamdir.Claim) bool { return o.By != c.By }))
+		isFirst := !slices.ContainsFunc(claims[:i], func(o edits.Claim) bool { return o.By == c.By })
+		n := len(slices.DeleteFunc(slices.Clone(claims), func(o edits.Claim) bool { return o.By != c.By }))
 		if isFirst {
-			also("%s has claimed %s, such as %s until %s", c.By, letter.Many(n, "path"), letter.Quote(t.ShownPath(c.Path), 300), letter.Stamp(c.Until))
+			also("%s has claimed %s, such as %s until %s", c.By, letter.Many(n, "path"), letter.Quote(edits.ShownPath(t, c.Path), 300), letter.Stamp(c.Until))
 		}
 	}
 	for _, name := range t.Worktrees() {

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/hostkey"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 // BridgeCommands are the subs of bridge, which is itself a program of its own.
@@ -34,7 +34,7 @@ atm bridge trust build KEY --replace`,
 	UsageText:   "atm bridge retry",
 	Description: "Rejected messages are in the team's .bridge/bad, with the reasons; atm doctor lists them.",
 	Action: command.With(openBridge, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		n, err := s.Team.RetryRejected()
+		n, err := presence.RetryRejected(s.Team)
 		text := letter.Many(n, "envelope") + " will be retried when the bridge runs"
 		return p.PrintUnlessError(err, map[string]any{"retried": n}, text)
 	}),

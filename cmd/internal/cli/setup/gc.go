@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/edits"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/urfave/cli/v2"
 )
 
 var gcCommand = &cli.Command{
@@ -38,7 +39,7 @@ func gc(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		messages, err := b.GC(ctx, options)
 		open, openErr := b.IDs(maildir.Range{Unread: true, Owed: true}) // which gc never moves
 		messages.Skipped += len(open)
-		events, eventsErr := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
+		events, eventsErr := presence.ArchiveEvents(ctx, s.Team, b.Agent(), options.Before, options.DryRun)
 		total.Add(messages)
 		total.Add(events)
 		return cmp.Or(ctx.Err(), err, openErr, eventsErr)
@@ -47,9 +48,9 @@ func gc(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if !options.DryRun {
 		verb = "moved"
 		s.Root.Stale(true)
-		failed = cmp.Or(failed, s.Team.PruneTaken(), s.Team.PruneEdits(ctx))
+		failed = cmp.Or(failed, presence.PruneTaken(s.Team), edits.PruneEdits(ctx, s.Team))
 	}
-	outboxes, err := s.Team.Outboxes()
+	outboxes, err := s.Team.Store.Outboxes()
 	failed = cmp.Or(failed, err)
 	for _, b := range outboxes {
 		_, err := b.GC(ctx, options) // an outbox has only abandoned temp files

@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/agentconfig"
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -27,6 +25,8 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/edits"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	drivers "github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -34,6 +34,7 @@ import (
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 // How long a hook may keep its tool waiting: for a lock, also before it records what nothing else tells; and for more of
@@ -102,14 +103,14 @@ type hookCall struct {
 	word      string   // what it was called with
 	vendor    *agents.Vendor
 	scope     *app.Scope
-	isSecond  bool            // atm runs the agent, and this is another program
-	isRunning bool            // atm runs the agent
-	isWake    bool            // nobody waits for it
-	isPatient bool            // it waits longer for a lock where an event would be lost
-	program   teamdir.Program // whose hook this is
+	isSecond  bool             // atm runs the agent, and this is another program
+	isRunning bool             // atm runs the agent
+	isWake    bool             // nobody waits for it
+	isPatient bool             // it waits longer for a lock where an event would be lost
+	program   programs.Program // whose hook this is
 
 	read  func() ([]byte, error) // the input
-	ended func() []string        // see teamdir.Team.EndedSessions
+	ended func() []string        // see programs.EndedSessions
 	err   error                  // what went wrong and changes no answer
 }
 
@@ -144,7 +145,7 @@ func openHook(g *app.Given, word, argument string) (*hookCall, error) {
 	}
 	team, name := h.scope.Team, h.scope.Me.Agent()
 	h.isRunning, _ = team.Running(name)
-	h.ended = sync.OnceValue(func() []string { return team.EndedSessions(name) })
+	h.ended = sync.OnceValue(func() []string { return programs.EndedSessions(team, name) })
 	return h, nil
 }
 
@@ -161,17 +162,17 @@ func (h *hookCall) options() hook.Options {
 		HasEnded:   func(session string) bool { return slices.Contains(h.ended(), session) },
 		Begins:     h.begin,
 		Ends: func() string {
-			team.ForgetProgram(name, h.program)
-			return team.OtherSession(name, h.program)
+			programs.ForgetProgram(team, name, h.program)
+			return programs.OtherSession(team, name, h.program)
 		},
 		TakesContextAtStop: h.program.TakesContextAtStop,
 		Primer:             h.primer,
 		Edited: func(ctx context.Context, path string) {
-			h.err = errors.Join(h.err, team.NoteEdit(ctx, s.Me, path, s.Origin()))
+			h.err = errors.Join(h.err, edits.NoteEdit(ctx, team, s.Me, path, s.Origin()))
 		},
 	}
 	if h.isPatient {
-		o.Patient = func() { team.LockTimeout = hookLongLock }
+		o.Patient = func() { team.Store.LockTimeout = hookLongLock }
 	}
 	o.Dir, _ = os.Getwd() // see agents.Vendor.ProjectDir
 	if os.Getenv(agents.Claims) == agents.Refuse {
@@ -183,7 +184,7 @@ func (h *hookCall) options() hook.Options {
 		}
 	}
 	if h.mayWake() {
-		o.Wakes = func() (may, isIdle bool) { return team.Wakes(name) }
+		o.Wakes = func() (may, isIdle bool) { return programs.Wakes(team, name) }
 	}
 	return o
 }
@@ -212,7 +213,7 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 	if !isNew {
 		return ""
 	}
-	h.err = errors.Join(h.err, h.scope.Team.PruneEdits(context.Background()))
+	h.err = errors.Join(h.err, edits.PruneEdits(context.Background(), h.scope.Team))
 	return app.SharingWarning(h.scope.Team, h.scope.Me.Agent(), h.program, !h.isSecond)
 }
 
@@ -228,11 +229,11 @@ func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 	case isNew && h.mayWake():
 		p.Opens = []string{drivers.WatchedInbox}
 	}
-	return h.scope.Team.NoteProgram(h.scope.Me.Agent(), p, isNew)
+	return programs.NoteProgram(h.scope.Team, h.scope.Me.Agent(), p, isNew)
 }
 
 // ofRun notes whose run the program is of. Hooks that a server runs show nothing of it.
-func (h *hookCall) ofRun(p *teamdir.Program) {
+func (h *hookCall) ofRun(p *programs.Program) {
 	run, _ := runinfo.Read(h.scope.Team.Dir(), h.scope.Me.Agent())
 	p.Run = run.Run
 	if info, ok := process.Find(run.PID); ok && h.vendor.Server != nil {
@@ -252,12 +253,12 @@ func (h *hookCall) primer() string {
 // refuseEdit returns why the agent may not edit a file now; "": it may.
 func (h *hookCall) refuseEdit(path string) string {
 	team := h.scope.Team
-	c, isClaimed := team.ClaimedBy(path, h.scope.Me.Agent())
+	c, isClaimed := edits.ClaimedBy(team, path, h.scope.Me.Agent())
 	if !isClaimed || h.scope.CheckAccepted() != nil {
 		return ""
 	}
 	return fmt.Sprintf(`%s has claimed %s until %s. Do something else until then, or ask: atm send %s "…"%s`,
-		c.By, letter.Quote(team.ShownPath(c.Path), 300), letter.Stamp(c.Until), c.By, h.scope.Given.Flags("", "root", "team", "as"))
+		c.By, letter.Quote(edits.ShownPath(team, c.Path), 300), letter.Stamp(c.Until), c.By, h.scope.Given.Flags("", "root", "team", "as"))
 }
 
 // arguments are the words that the program was started with, which runs this hook.

@@ -14,24 +14,26 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
 // findCaller returns the program whose hook this is. Where all threads share one server, it runs their hooks with the
-// environment of whoever started it: then the thread says for whom this process acts (teamdir.Root.MemberOfThread), and it
+// environment of whoever started it: then the thread says for whom this process acts (programs.MemberOfThread), and it
 // acts for nobody if that cannot be told. warning is for the person then.
-func findCaller(g *app.Given, v *agents.Vendor, word string, read func() ([]byte, error)) (p teamdir.Program, warning string, err error) {
-	p = teamdir.ThisProgram(word)
+func findCaller(g *app.Given, v *agents.Vendor, word string, read func() ([]byte, error)) (p programs.Program, warning string, err error) {
+	p = programs.ThisProgram(word)
 	if v.Server == nil || os.Getenv("ATM_RUN") != "" {
 		return p, "", nil
 	}
 	found, _, err := rootdir.Find(g.Place())
 	var root *teamdir.Root
 	if err == nil {
-		root, err = teamdir.OpenFound(found, teamdir.Tell)
+		root, err = teamdir.OpenFound(found, notices.Tell)
 	}
-	if err != nil || !root.InSharedServer() { // whoever opens the root for the member tells of the error
+	if err != nil || !programs.InSharedServer(root) { // whoever opens the root for the member tells of the error
 		return p, "", nil
 	}
 	in, err := read()
@@ -43,9 +45,9 @@ func findCaller(g *app.Given, v *agents.Vendor, word string, read func() ([]byte
 		return p, "", err
 	}
 	thread := cmp.Or(call.Text("session_id"), call.Text("thread-id"))
-	of, bound, isBound := root.MemberOfThread(thread)
+	of, bound, isBound := programs.MemberOfThread(root, thread)
 	if !isBound && call.Text("hook_event_name") == "SessionEnd" {
-		of, bound, isBound = root.LastMemberOfThread(thread)
+		of, bound, isBound = programs.LastMemberOfThread(root, thread)
 	}
 	if isBound && (g.As == "" || g.As == string(of.Agent)) {
 		actAs(of.String())
@@ -56,7 +58,7 @@ func findCaller(g *app.Given, v *agents.Vendor, word string, read func() ([]byte
 		return p, "", nil
 	}
 	isNew := call.Text("hook_event_name") == "SessionStart" && call.Text("source") != "resume"
-	name, shows, names := root.FindProgram(thread, call.Text("cwd"), isNew, os.Getenv)
+	name, shows, names := programs.FindProgram(root, thread, call.Text("cwd"), isNew, os.Getenv)
 	if p = shows; p.PID == 0 { // the server, whose process this would be, shows nothing
 		p.Tool = word
 	}
@@ -95,11 +97,11 @@ func warnPerson(stdout io.Writer, text string) error {
 // follow has a thread given its mail, if the shared server has it.
 func (h *hookCall) follow(thread string) error {
 	name := h.scope.Me.Agent()
-	p, ok := h.scope.Team.Conversation(name, thread)
-	if !ok || !h.scope.Root.InSharedServer() {
+	p, ok := programs.Conversation(h.scope.Team, name, thread)
+	if !ok || !programs.InSharedServer(h.scope.Root) {
 		return nil
 	}
-	err := h.scope.Team.Follow(name, p)
+	err := programs.Follow(h.scope.Team, name, p)
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil // mail comes with the hooks then
 	}

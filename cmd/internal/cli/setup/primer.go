@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"os"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/urfave/cli/v2"
 )
 
 var primerCommand = &cli.Command{
@@ -31,9 +31,9 @@ func primer(c *cli.Context) error {
 	s.WarnUnaccepted()
 	text, err := primerText(c.App, s, false)
 	if s.Me != nil && s.IsInAgent() { // OpenCode's hooks have no other way to say it
-		own := teamdir.ThisProgram("")
-		thread, _ := teamdir.ThreadOf(os.Getenv)
-		if _, shows, ok := s.Root.MemberOfThread(thread); ok {
+		own := programs.ThisProgram("")
+		thread, _ := programs.ThreadOf(os.Getenv)
+		if _, shows, ok := programs.MemberOfThread(s.Root, thread); ok {
 			own.PID = shows.PID
 		}
 		if warning := app.SharingWarning(s.Team, s.Me.Agent(), own, s.MayWrite() == nil); warning != "" {
@@ -49,9 +49,9 @@ func primerText(program *cli.App, s *app.Scope, inHook bool) (string, error) {
 		return s.Primer(verbs, "", "", false)
 	}
 	by := ""
-	if m, err := s.Team.Summary(s.Me.Agent()); err == nil && m.Running && m.Inject != "off" {
+	if m, err := presence.Summary(s.Team, s.Me.Agent()); err == nil && m.Running && m.Inject != "off" {
 		by = "runner"
-	} else if s.Team.ReachesIdle(s.Me.Agent()) {
+	} else if programs.ReachesIdle(s.Team, s.Me.Agent()) {
 		by = "push"
 	} else if inHook || m.HasHooks() {
 		by = "hooks"

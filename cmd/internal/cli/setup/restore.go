@@ -7,16 +7,16 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/backup"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
+	"github.com/urfave/cli/v2"
 )
 
 var restoreCommand = &cli.Command{
@@ -126,7 +126,7 @@ func mayStopTeams(s *app.Scope, name string, isSure bool) error {
 		t, _ := s.Root.Team(team) // Teams has opened it
 		members, _ := t.Agents()
 		for _, n := range members {
-			if isRunning, _ := t.Running(n); isRunning || len(t.Programs(n)) > 0 {
+			if isRunning, _ := t.Running(n); isRunning || len(programs.Of(t, n)) > 0 {
 				running = append(running, t.Box(n).Address().String())
 			}
 		}

@@ -9,12 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 // Commands are the verbs of this group.
@@ -48,16 +47,16 @@ func addMembers(ctx context.Context, t *teamdir.Team, names []wire.Name) (added 
 	added = []wire.Name{}
 	c, _ := t.Config() // doctor reports its mistakes
 	for _, n := range names {
-		if c.Groups[n] != nil && !t.IsAgent(n) {
+		if c.Groups[n] != nil && !t.Store.IsAgent(n) {
 			return added, failure.Refused("%q is a group in team.toml", n).WithHint("another name, for the member or for the group")
 		}
-		if slices.Contains(reserved, n) && !t.IsAgent(n) {
+		if slices.Contains(reserved, n) && !t.Store.IsAgent(n) {
 			return added, failure.Usage("%q is no name: it would read as a word of atm", n).
 				WithHint("another name; another team: atm init --team TEAM NAME…")
 		}
 	}
 	for _, n := range names {
-		if err := t.Create(ctx, n); err == nil {
+		if err := t.Store.Create(ctx, n); err == nil {
 			added = append(added, n)
 		} else if !errors.Is(err, maildir.ErrExists) {
 			return added, err

@@ -7,18 +7,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire/foreign"
+	"github.com/urfave/cli/v2"
 )
 
 var statusCommand = &cli.Command{
@@ -37,7 +36,7 @@ atm status --all --as-wire missiond`,
 func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	name, isTheirs := c.Args().First(), c.IsSet("as-wire")
 	if a, _ := s.Address(name); a.Host != "" && !isTheirs { // its bridge has reported it
-		m, err := s.Root.Summary(a)
+		m, err := presence.SummaryAt(s.Root, a)
 		return p.PrintUnlessError(err, m, statusText(m, command.IsColoured(p.Out)))
 	}
 	if isAll := c.Bool("all") || name == "" && !isTheirs; !isAll {
@@ -46,7 +45,7 @@ func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 			return err
 		}
 		warnConfig(s)
-		m, unreadable := s.Team.Status(c.Context, box.Agent())
+		m, unreadable := presence.Status(c.Context, s.Team, box.Agent())
 		if err := p.WarnUnreadable(unreadable); err != nil {
 			return err
 		}
@@ -61,7 +60,7 @@ func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if !isTheirs {
 		return printTeam(c.Context, s, p)
 	}
-	all, unreadable := s.Team.LocalMembers(c.Context) // a member of another host has no slot here
+	all, unreadable := presence.LocalMembers(c.Context, s.Team) // a member of another host has no slot here
 	for _, m := range all {
 		if err := printStatus(s, p, m, isTheirs); err != nil {
 			return err
@@ -70,7 +69,7 @@ func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	return p.WarnUnreadable(unreadable)
 }
 
-func printStatus(s *app.Scope, p *command.Printer, m teamdir.Member, isTheirs bool) error {
+func printStatus(s *app.Scope, p *command.Printer, m presence.Member, isTheirs bool) error {
 	if !isTheirs {
 		return p.PrintAs(m, statusText(m, command.IsColoured(p.Out)))
 	}
@@ -78,8 +77,8 @@ func printStatus(s *app.Scope, p *command.Printer, m teamdir.Member, isTheirs bo
 	return p.PrintUnlessError(err, line, string(command.EscapeJSON(line)))
 }
 
-func statusText(m teamdir.Member, isColoured bool) string {
-	now, text := time.Now(), command.Team([]teamdir.Member{m}, 0, isColoured)[0]+"\n"
+func statusText(m presence.Member, isColoured bool) string {
+	now, text := time.Now(), command.Team([]presence.Member{m}, 0, isColoured)[0]+"\n"
 	line := func(name, format string, args ...any) {
 		text += fmt.Sprintf("  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
 	}
@@ -130,7 +129,7 @@ func statusText(m teamdir.Member, isColoured bool) string {
 }
 
 // turnText says which turn a member is in, and who reports that.
-func turnText(m teamdir.Member) string {
+func turnText(m presence.Member) string {
 	text := strings.Replace(string(m.TurnStatus), string(reducer.TurnTerminal), "ended", 1) + ": " + letter.Name(string(m.TurnID), 80)
 	if m.ThreadID != m.Session && m.ThreadID != "" { // most programs have one id for both
 		text += " in thread " + letter.Name(string(m.ThreadID), 80)
@@ -154,7 +153,7 @@ func sourceText(s control.Claim, now time.Time) string {
 }
 
 // waysIn lists the ways that are open into the program that a person has started, and why others are shut.
-func waysIn(m teamdir.Member) (open, shut []string) {
+func waysIn(m presence.Member) (open, shut []string) {
 	for _, d := range m.WaysIn {
 		if d.By != "" {
 			open = append(open, d.At+" "+d.By)
@@ -167,7 +166,7 @@ func waysIn(m teamdir.Member) (open, shut []string) {
 }
 
 // presenceEvidence says what it rests on whether a member's program runs.
-func presenceEvidence(m teamdir.Member, now time.Time) string {
+func presenceEvidence(m presence.Member, now time.Time) string {
 	text := "no event, no runner"
 	switch {
 	case m.Host != "":

@@ -10,14 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/edits"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 var teamCommand = &cli.Command{
@@ -55,13 +56,13 @@ atm team add jobs --shared`,
 
 // members is what team prints.
 type members struct {
-	Team    wire.Name        `json:"team"`
-	Members []teamdir.Member `json:"members"`
-	Stats   teamdir.Stats    `json:"stats"`
+	Team    wire.Name         `json:"team"`
+	Members []presence.Member `json:"members"`
+	Stats   presence.Stats    `json:"stats"`
 	// Groups are the members of each group and role.
 	Groups map[wire.Name][]wire.Name `json:"groups,omitempty"`
 	// Overlaps are files that two members edit.
-	Overlaps []teamdir.Overlap `json:"overlaps,omitempty"`
+	Overlaps []edits.Overlap `json:"overlaps,omitempty"`
 
 	me wire.Name // "": no identity was given
 }
@@ -100,13 +101,13 @@ func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
 }
 
 func printTeam(ctx context.Context, s *app.Scope, p *command.Printer) error {
-	all, err := s.Team.Members(ctx)
+	all, err := presence.Members(ctx, s.Team)
 	if err := p.WarnUnreadable(err); err != nil {
 		return err
 	}
 	warnConfig(s)
-	m := members{Team: s.Team.Name, Members: all, Stats: teamdir.StatsOf(all), Overlaps: s.Team.Overlaps(ctx), me: optionalMe(s)}
-	m.Groups, _ = s.Team.Groups() // without those of a team.toml with mistakes
+	m := members{Team: s.Team.Name, Members: all, Stats: presence.StatsOf(all), Overlaps: edits.Overlaps(ctx, s.Team), me: optionalMe(s)}
+	m.Groups, _ = presence.Groups(s.Team) // without those of a team.toml with mistakes
 	return p.PrintAs(m, strings.Join(m.lines(p), "\n"))
 }
 
@@ -123,11 +124,11 @@ func watchTeam(s *app.Scope, p *command.Printer, timeout time.Duration) error {
 	var announced []string
 	isFirst := true
 	return p.Watch(s, timeout, func(ctx context.Context) ([]string, error) {
-		all, err := s.Team.Members(ctx)
+		all, err := presence.Members(ctx, s.Team)
 		if _, isPartial := errors.AsType[*teamdir.UnreadableError](err); err != nil && !isPartial {
 			return nil, err
 		}
-		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, Overlaps: s.Team.Overlaps(ctx), me: me}.lines(p)
+		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, Overlaps: edits.Overlaps(ctx, s.Team), me: me}.lines(p)
 		for _, line := range waiting {
 			if !isFirst && !slices.Contains(announced, line) {
 				p.Notify("atm", line)
@@ -142,8 +143,8 @@ func watchTeam(s *app.Scope, p *command.Printer, timeout time.Duration) error {
 }
 
 // waitingFor lists what is waiting for me: questions of others, and mail.
-func waitingFor(ctx context.Context, s *app.Scope, members []teamdir.Member) (lines []string) {
-	questions, _ := s.Team.Pending(ctx, members) // shows what could be read
+func waitingFor(ctx context.Context, s *app.Scope, members []presence.Member) (lines []string) {
+	questions, _ := presence.Pending(ctx, s.Team, members) // shows what could be read
 	for _, q := range questions {
 		if s.Me == nil || q.Agent != s.Me.Agent() {
 			asks := letter.OneLine(q.Summary(), 60)
@@ -241,7 +242,7 @@ func teamRestore(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := s.MayManage("restore", name); err != nil {
 		return err
 	}
-	earlier, err := s.Team.Restore(c.Context, dir)
+	earlier, err := s.Team.Store.Restore(c.Context, dir)
 	text := string(name) + " is back"
 	if earlier > 0 {
 		text += fmt.Sprintf(", with %s of an earlier %s", letter.Many(earlier, "message"), name)

@@ -1,0 +1,111 @@
+// Package notices tells what has happened: to members who subscribed to it and to commands of team.toml; it sends an agent's
+// questions to who may answer them, reminds of answers that are due, and delivers what was to be sent later.
+package notices
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/wire"
+)
+
+// PermissionReply is the payload of a permission_reply, the answer to a question.
+type PermissionReply struct {
+	Decision string    `json:"decision"`       // approve, reject
+	Question string    `json:"question"`       // its id, which a program may reuse
+	Since    time.Time `json:"since,omitzero"` // of the question, to tell it from another with that id
+	Option   string    `json:"option,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+}
+
+// NotifyRequest sends a question of an agent to its answerer, as the message id. Without one, only `atm pending` shows it.
+func NotifyRequest(ctx context.Context, t *teamdir.Team, agent *maildir.Box, q ask.Question, id wire.ID, origin *wire.Origin) error {
+	name := agent.Agent()
+	to, err := answerer(t, name)
+	if to == "" || err != nil {
+		return err
+	}
+	payload, err := json.Marshal(struct {
+		Kind    string       `json:"kind"` // permission, trust, question, unknown
+		Prompt  string       `json:"prompt"`
+		Tool    string       `json:"tool,omitempty"`
+		Input   string       `json:"input,omitempty"` // what the tool is about to do
+		Options []ask.Option `json:"options,omitempty"`
+	}{cmp.Or(q.Dialog, "permission"), q.Prompt, q.Tool, q.Input, q.Options})
+	if err != nil {
+		return err
+	}
+	title, text := letter.FirstLine(q.Prompt, 200), q.Prompt
+	if what := q.Tool + ": " + cmp.Or(q.Input, q.Prompt); q.Tool != "" {
+		title = letter.FirstLine(what, 200)
+		if title != what { // else the subject says it
+			text = what + "\n" + text
+		}
+	}
+	option := ""
+	if q.Dialog == "question" { // only an option answers it
+		option = " OPTION"
+		for _, o := range q.Options {
+			text += "\n" + letter.OneLine(o.ID+" "+o.Label, 200)
+		}
+	}
+	answer := fmt.Sprintf("atm approve %s%s, or atm reject %s --reason \"…\"", name, option, name)
+	if q.Running {
+		answer += fmt.Sprintf("; atm screen %s shows it", name)
+	}
+	if reducer.IsForTerminal(q.Dialog) {
+		answer = fmt.Sprintf("Only a person at its terminal may answer that: atm attach %s", name)
+	}
+	asked, _ := (&letter.Renderer{}).Body(text, 0, 0) // below what atm says, and told from it
+	_, err = post.Send(ctx, t.Root(), &post.Outgoing{From: agent, To: []wire.Address{t.Box(to).Address()}, Message: &wire.Message{
+		ID: id, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, title),
+		Body: answer + "\n" + string(asked), Payload: payload, Origin: origin,
+	}})
+	return err
+}
+
+// WithdrawRequest withdraws an unread message of NotifyRequest, once the question needs no answer any more.
+func WithdrawRequest(ctx context.Context, t *teamdir.Team, agent *maildir.Box, id wire.ID) error {
+	to, err := answerer(t, agent.Agent())
+	if to == "" || err != nil {
+		return err
+	}
+	if _, err = t.Box(to).Withdraw(ctx, id, agent.Address()); errors.Is(err, maildir.ErrNotFound) {
+		return nil // it was never sent
+	}
+	return err
+}
+
+// answerer returns the member that an agent's questions are sent to, by the policy that its runner was started with:
+// the lead, unless approvers are listed without the lead; then the first of them that is a member. "": nobody, for one
+// if the lead asks.
+func answerer(t *teamdir.Team, asker wire.Name) (wire.Name, error) {
+	p, _, err := t.PolicyFor(asker)
+	if _, hasMistakes := errors.AsType[*config.Error](err); err != nil && !hasMistakes {
+		return "", err
+	}
+	if p.Lead == asker {
+		return "", nil
+	}
+	if p.Approvers == nil || slices.Contains(p.Approvers, p.Lead) {
+		return p.Lead, nil
+	}
+	for _, n := range p.Approvers {
+		if n != asker && t.Box(n).Exists() {
+			return n, nil
+		}
+	}
+	return "", nil
+}

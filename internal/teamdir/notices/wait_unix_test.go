@@ -1,0 +1,98 @@
+//go:build linux || darwin
+
+package notices
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/input"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/internal/teamdir/teamtest"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
+)
+
+// Nobody waits for git or for a program under a lock that others wait for: not who takes in a dropped file, delivers what is
+// due or tells of a state, and not who sends in a session. In a build with the race detector package lockfile looks
+// at all that wait.
+func TestNoLockIsHeldOver(t *testing.T) {
+	ctx := t.Context()
+	r := teamtest.NewRoot(t, Tell)
+	team := teamtest.NewTeam(t, r, "alice", "bob")
+	asked := map[string]int{}
+	checkFree := func(what string) {
+		asked[what]++
+		names, err := team.Dir().Names(".locks")
+		teamtest.Must(t, err)
+		for _, name := range names {
+			if held, err := team.Locks().Held(name); held || err != nil {
+				t.Errorf("%s: the lock %s is held (%v)", what, name, err)
+			}
+		}
+	}
+	during := ""
+	team.Store.BeforeLook = func() func(context.Context) error {
+		return func(context.Context) error { checkFree("git during " + during); return nil }
+	}
+	bindCodex(t, team, "bob")
+	r.StartFollower = func(*teamdir.Team, wire.Name, string, int) error { checkFree("a program during " + during); return nil }
+
+	during = "a dropped file"
+	teamtest.Must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note"), []byte("hello"), 0o600))
+	if got := teamtest.UnreadOf(t, team, "bob"); len(got) != 1 {
+		t.Errorf("dropped: %q", got)
+	}
+	during = "what is due"
+	due := &post.Outgoing{From: team.Box("alice"), To: []wire.Address{team.Box("bob").Address()}, Message: &wire.Message{Body: "due"}}
+	_, err := post.SendLater(ctx, r, due, time.Now().Add(-time.Second))
+	teamtest.Must(t, err)
+	_, err = post.DeliverLater(ctx, team)
+	teamtest.Must(t, err)
+	during = "a notice"
+	teamtest.Must(t, wanting(t, team, "bob", "busy alice"))
+	teamtest.Happen(t, team, "alice", "turn_started")
+	during = "input"
+	s, err := team.Sessions().New(ctx, session.Options{Agent: "bob"})
+	teamtest.Must(t, err)
+	_, err = input.SendInput(ctx, team, s.SessionID, input.SessionInput{From: team.Box("alice"), Input: foreign.HumanInput{Kind: "message", Text: "go on"}})
+	teamtest.Must(t, err)
+	if got := teamtest.UnreadOf(t, team, "bob"); len(got) != 4 {
+		t.Errorf("%q", got)
+	}
+	for _, what := range []string{"git during a dropped file", "git during what is due", "git during a notice", "a program during what is due", "a program during a notice", "a program during input"} {
+		if asked[what] == 0 {
+			t.Errorf("nobody asked %s: %v", what, asked)
+		}
+	}
+}
+
+// bindCodex notes a program of a vendor with a server as the one that a member's mail is given to.
+func bindCodex(t *testing.T, team *teamdir.Team, name wire.Name) {
+	t.Helper()
+	home, err := os.MkdirTemp("", "cx") // a socket's path is short
+	teamtest.Must(t, err)
+	t.Cleanup(func() { os.RemoveAll(home) })
+	teamtest.Must(t, os.MkdirAll(filepath.Join(home, "app-server-control"), 0o700))
+	l, err := net.Listen("unix", filepath.Join(home, "app-server-control/app-server-control.sock"))
+	teamtest.Must(t, err)
+	t.Cleanup(func() { l.Close() })
+	cmd := exec.Command("sleep", "600")
+	cmd.Env = []string{"CODEX_HOME=" + home, "HOME=" + home}
+	teamtest.Must(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	info, ok := process.Find(cmd.Process.Pid)
+	if !ok {
+		t.Fatal("no process")
+	}
+	teamtest.Must(t, programs.NoteProgram(team, name, programs.Program{Tool: "codex", PID: info.PID, Start: info.Start, Session: "s1", Server: "x"}, true))
+}

@@ -1,0 +1,265 @@
+package post
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Acked is the result of Ack.
+type Acked struct {
+	ID       wire.ID   // of the ack
+	To       Recipient // who got it; zero: none was sent
+	WasAcked bool      // it was acknowledged before, by an ack or an answer
+	Unsent   string    // why the ack's text was not sent, which a reply can say; "": it was
+	Notes    []string  // messages to the caller's user
+}
+
+// ackLease is how long a message is leased at least while it is being acknowledged.
+const ackLease = 30 * time.Second
+
+// Ack acknowledges m, a message in box, for me: the mailbox's owner or the member that has leased the message (else
+// *maildir.LeasedError or maildir.ErrNotHeld). ack has the text, the outcome and the origin. Ack delivers it to the sender durably, and
+// only then marks m as acknowledged and ends the lease. It is idempotent, since the ack's id is derived: only another
+// outcome than that of the last ack, or another text about it, is a new ack. If the sender withdraws m meanwhile
+// (maildir.ErrWithdrawn), Ack withdraws the ack unless it is read.
+func Ack(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, ack *wire.Message) (a Acked, err error) {
+	by := me.Address()
+	it, err := box.Get(m.ID)
+	if err == nil && (it.Lease != nil || by != box.Address() && it.State != maildir.Done) {
+		_, err = box.RenewLease(ctx, m.ID, by, ackLease) // so that nobody else takes it meanwhile
+	}
+	if err != nil {
+		return a, err
+	}
+	ack.Type, ack.From, ack.To = wire.TypeAck, by, []wire.Address{m.From}
+	ack.InReplyTo, ack.Thread, ack.Hop = m.ID, m.ThreadID(), m.NextHop()
+	ack.ReplyWanted, ack.SentAt, ack.Origin = "no", time.Now().UTC(), OrCommand(ack.Origin)
+	outcome := ack.Outcome()
+	if why := doubt(ack, persons(r)); why != "" {
+		return a, fmt.Errorf("an ack in the name of %s %w: %s", who(m, by), ErrNotCounted, why)
+	}
+	sender, err := r.Mailbox(m.From)
+	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, teamdir.ErrNoTeam) {
+		a.WasAcked = it.State == maildir.Done
+		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, so no ack was sent", m.From))
+		ack.ID = wire.NewID()
+		return a, a.noteUnlogged(box.MarkAckedAs(ctx, m.ID, by, ack, false))
+	}
+	if err != nil {
+		return a, err
+	}
+	isAck := isAckFor(r, box.Address(), m, persons(r))
+	acks, err := acksBy(m, box.Address(), func(id wire.ID) (*maildir.Item, error) {
+		if m.From.Host == "" {
+			return sender.GetDerived(id, isAck)
+		}
+		sent, err := me.Sent(id) // the bridge may have taken it from the outbox
+		return &maildir.Item{Message: sent}, err
+	})
+	if err != nil {
+		return a, err
+	}
+	n, isRepeat := len(acks), false
+	if n > 0 {
+		last := acks[n-1]
+		isRepeat = outcome == "" || last.Outcome() == outcome && (ack.Body == "" || ack.Body == last.Body)
+		if isRepeat {
+			n--
+		}
+		if isRepeat && ack.Body != "" && last.Body != ack.Body {
+			a.Unsent = "already acknowledged with another text; yours was not sent"
+		}
+	}
+	ack.ID = wire.LaterAckID(m.ID, box.Address(), n)
+	a.ID = ack.ID
+	isDone := it.State == maildir.Done
+	switch {
+	case n == maxAcks:
+		return a, fmt.Errorf("message %s was acknowledged %d times", m.ID.Short(6), n)
+	case isRepeat && isDone && m.From.Host != "": // it is on its way, or there
+		a.WasAcked = true
+		return a, nil
+	case len(acks) == 0 && outcome == "" && it.RequiresAck && isDone: // an answer was the ack
+		a.WasAcked = true
+		if ack.Body != "" {
+			a.Unsent = "already answered; your text was not sent"
+		}
+		return a, nil
+	}
+	a.To = Deliver(ctx, r, &maildir.Post{Message: ack, To: []*maildir.Box{sender}, Derived: isAck, Sender: me})
+	if outcome != "" && a.To.AlreadyStored && !isRepeat && m.From.Host == "" { // another ack came first
+		return Ack(ctx, r, me, box, m, ack)
+	}
+	a.ID, a.WasAcked = ack.ID, a.To.AlreadyStored || isRepeat // the id that was free
+	if a.To.Err != nil {
+		return a, a.To.Err
+	}
+	err = box.MarkAckedAs(ctx, m.ID, by, ack, true)
+	if errors.Is(err, maildir.ErrWithdrawn) {
+		sender.Withdraw(ctx, ack.ID, by) // leaves one that was read
+	}
+	return a, a.noteUnlogged(err)
+}
+
+// noteUnlogged makes a note of an error that only an event is missing: the message is marked.
+func (a *Acked) noteUnlogged(err error) error {
+	if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok {
+		a.Notes = append(a.Notes, unlogged.Error())
+		return nil
+	}
+	return err
+}
+
+// isAckFor returns what an ack of m for one of its recipients looks like.
+func isAckFor(r *teamdir.Root, recipient wire.Address, m *wire.Message, isPerson func(wire.Address) bool) func(*wire.Message) bool {
+	return func(ack *wire.Message) bool {
+		return ack.Acks(m.ID) && speaksFor(r, recipient, ack.From, m) && doubt(ack, isPerson) == ""
+	}
+}
+
+// maxAcks is how many acks of a message one recipient may send.
+const maxAcks = 100
+
+// acksBy returns the acks of a message by one recipient, in order, as get finds them under their ids.
+func acksBy(m *wire.Message, recipient wire.Address, get func(wire.ID) (*maildir.Item, error)) (acks []*maildir.Item, err error) {
+	for n := range maxAcks {
+		it, err := get(wire.LaterAckID(m.ID, recipient, n))
+		if errors.Is(err, maildir.ErrNotFound) {
+			break
+		} else if err != nil {
+			return acks, err
+		}
+		acks = append(acks, it)
+	}
+	return acks, nil
+}
+
+// AcksOf returns the acks of a message for a recipient from its sender's mailbox, oldest first, but for withdrawn ones: each
+// has another outcome than the one before. ErrNotFound if there is none.
+func AcksOf(r *teamdir.Root, m *wire.Message, recipient wire.Address) ([]*maildir.Item, error) {
+	return acksOf(r, m, recipient, persons(r))
+}
+
+func acksOf(r *teamdir.Root, m *wire.Message, recipient wire.Address, isPerson func(wire.Address) bool) ([]*maildir.Item, error) {
+	sender, err := r.Mailbox(m.From)
+	if err != nil {
+		return nil, err
+	}
+	isAck := isAckFor(r, recipient, m, isPerson)
+	acks, err := acksBy(m, recipient, func(id wire.ID) (*maildir.Item, error) { return sender.GetDerived(id, isAck) })
+	acks = slices.DeleteFunc(acks, func(it *maildir.Item) bool { return it.State == maildir.Withdrawn })
+	if len(acks) == 0 {
+		return nil, cmp.Or(err, maildir.ErrNotFound)
+	}
+	return acks, nil
+}
+
+// AckOf returns the last ack of AcksOf, which counts.
+func AckOf(r *teamdir.Root, m *wire.Message, recipient wire.Address) (*maildir.Item, error) {
+	acks, err := AcksOf(r, m, recipient)
+	if err != nil {
+		return nil, err
+	}
+	return acks[len(acks)-1], nil
+}
+
+// Withdraw withdraws a message of mine from a recipient, and returns the state that it had there. An unread message is
+// moved out of the inbox. If the recipient has read it (Owed or Done), it gets a notice, and then owes no ack any more;
+// a retry after an interruption repeats both. An acknowledged message stays, and the state is "". A leased one is a
+// *maildir.LeasedError.
+func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (maildir.State, error) {
+	b, err := r.Mailbox(from)
+	if err != nil {
+		return "", err
+	}
+	wasAcked := false
+	isAcked := func() bool { _, err := AckOf(r, m, from); wasAcked = err == nil; return wasAcked }
+	// A reply is the ack as well; of one on another host only that host's report may tell.
+	isAckedThere := from.Host != "" && m.RequiresAck && RemoteState(r, m, from) == maildir.Done
+	if isAcked() || isAckedThere {
+		return "", nil
+	}
+	state, err := b.Withdraw(ctx, m.ID, me.Address())
+	where := "which you have read"
+	if from.Host != "" {
+		where = "which was on its way to you"
+		if errors.Is(err, maildir.ErrNotFound) { // the bridge has sent it
+			state, err = maildir.Owed, nil
+		}
+	}
+	if err != nil || state == maildir.Unread || state == maildir.Withdrawn {
+		return state, err
+	}
+	if state == maildir.Done && m.RequiresAck {
+		return "", nil
+	}
+	told := &wire.Message{
+		ID:   wire.Derive("withdrawn", m.ID, from), // one of its own for each recipient
+		Type: wire.TypeNotice, InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
+		Subject: "withdrawn: " + letter.OneLine(m.Title(), 200),
+		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), where),
+		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
+	}
+	_, err = Send(ctx, r, &Outgoing{From: me, To: []wire.Address{from}, Message: told, Derived: IsNoticeFrom(me.Address())})
+	if err != nil || from.Host != "" {
+		return state, err
+	}
+	now, err := b.WithdrawRead(ctx, m.ID, me.Address(), isAcked)
+	if wasAcked || now == maildir.Done && m.RequiresAck { // meanwhile
+		b.Withdraw(ctx, told.ID, me.Address()) // leaves one that was read
+		return "", err
+	}
+	return state, err
+}
+
+// IsNoticeFrom returns what a notice under a derived id looks like.
+func IsNoticeFrom(sender wire.Address) func(*wire.Message) bool {
+	return func(m *wire.Message) bool {
+		return m.Type == wire.TypeNotice && m.From == sender && !m.IsDropped()
+	}
+}
+
+// FindLease returns the mailbox, box or a recipient's, in which a member has taken an unread message under a lease; nil
+// if there is none. If somebody else has taken it, the error is a *maildir.LeasedError or, after that lease has
+// expired, maildir.ErrNotHeld.
+func FindLease(r *teamdir.Root, box *maildir.Box, m *wire.Message, by wire.Address) (from *maildir.Box, err error) {
+	for _, a := range append([]wire.Address{box.Address()}, m.To...) {
+		var lease maildir.Lease
+		isTaken := false
+		b, bad := r.Mailbox(a)
+		if bad == nil {
+			lease, isTaken, bad = b.LastLease(m.ID)
+		}
+		switch {
+		case errors.Is(bad, maildir.ErrNoAgent) || errors.Is(bad, teamdir.ErrNoTeam):
+		case bad != nil:
+			return nil, bad
+		case lease.By == by:
+			return b, nil
+		case lease.Until.After(time.Now()):
+			from, err = b, &maildir.LeasedError{ID: m.ID, Lease: lease}
+		case isTaken:
+			from, err = b, fmt.Errorf("message %s %w", m.ID.Short(6), maildir.ErrNotHeld)
+		}
+	}
+	return from, err
+}
+
+// LeaseFlags returns what is shown of a message's lease.
+func LeaseFlags(it *maildir.Item) letter.Flags {
+	f := letter.Flags{TimesTaken: it.TimesHandedOut}
+	if it.Lease != nil {
+		f.TakenBy, f.TakenUntil = it.Lease.By, it.Lease.Until
+	}
+	return f
+}

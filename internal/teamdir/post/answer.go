@@ -1,0 +1,247 @@
+package post
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/search"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Who may answer a message: CheckAnswer decides it, for a reply and for an ack, and everybody asks it.
+
+// IsReply reports whether m is neither an ack nor a notice, and so may answer another message.
+func IsReply(m *wire.Message) bool { return m.Type != wire.TypeAck && m.Type != wire.TypeNotice }
+
+// ErrNotCounted says that an ack does not count, for which reason it is not sent.
+var ErrNotCounted = errors.New("does not count")
+
+// CheckAnswer returns why a reply to m or an ack of it does not count; nil: it does. It must be from a recipient, or from
+// whoever has taken m from a shared inbox and so speaks for that, and its origin must not speak against its sender: see
+// doubt.
+func CheckAnswer(r *teamdir.Root, m, answer *wire.Message) error {
+	return checkAnswer(r, m, answer, persons(r))
+}
+
+func checkAnswer(r *teamdir.Root, m, answer *wire.Message, isPerson func(wire.Address) bool) error {
+	if !slices.ContainsFunc(m.To, func(a wire.Address) bool { return speaksFor(r, a, answer.From, m) }) {
+		return fmt.Errorf("%s was not asked", who(m, answer.From))
+	}
+	if why := doubt(answer, isPerson); why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// who renders an address for the sender of a message.
+func who(m *wire.Message, a wire.Address) string { return (&letter.Renderer{Team: m.From.Team}).Who(a) }
+
+func speaksFor(r *teamdir.Root, recipient, sender wire.Address, m *wire.Message) bool {
+	if sender == recipient {
+		return true
+	}
+	t, err := r.Team(recipient.Team)
+	if err != nil || sender.Team != recipient.Team || sender.Host != recipient.Host {
+		return false
+	}
+	if recipient.Host != "" { // which member has taken it is known only there
+		remote, err := presence.Remote(t, recipient.Agent, recipient.Host)
+		return err == nil && remote.Shared
+	}
+	return t.Box(recipient.Agent).HasTaken(m.ID, sender)
+}
+
+// doubt returns why a message may not be from its sender; "": nothing speaks against it. A member may drop a file, but
+// no other member's process writes in its name. A person writes from outside of agents' programs only: else an agent
+// could answer what a person was asked.
+func doubt(m *wire.Message, isPerson func(wire.Address) bool) string {
+	isAgents, by := m.FromAgent()
+	switch {
+	case by != wire.Address{}:
+		return "sent by a process of " + who(m, by)
+	case m.Origin != nil && m.Origin.Via == "cli" && !isAgents, !isPerson(m.From):
+		return ""
+	case m.IsDropped():
+		return "dropped as a file"
+	case isAgents:
+		return "sent from an agent's environment"
+	}
+	return "not sent with a command of atm" // but by an MCP client, or put there by another program
+}
+
+func persons(r *teamdir.Root) func(wire.Address) bool {
+	return func(a wire.Address) bool { return IsPerson(r, a) }
+}
+
+// IsPerson reports whether an address may be a person's, as far as team.toml or another host says. The member called me
+// is one unless team.toml says otherwise or atm has run it: that is what people call themselves here.
+func IsPerson(r *teamdir.Root, a wire.Address) bool {
+	t, err := r.Team(a.Team)
+	if err != nil {
+		return false
+	}
+	if a.Host != "" {
+		m, err := presence.Remote(t, a.Agent, a.Host)
+		return err == nil && m.Kind == "person"
+	}
+	c, _ := t.Config() // doctor reports its mistakes
+	m, isDescribed := c.Members[a.Agent]
+	return m.Person || !isDescribed && a.Agent == "me" && t.RunInfo(a.Agent).Run == ""
+}
+
+// Answers finds the answers to some messages. It walks the mailbox of each of their senders once, when the first reply is
+// asked for, and asks once for each member whether it is a person: that reads team.toml.
+type Answers struct {
+	root     *teamdir.Root
+	replies  func() map[asked][]*maildir.Item
+	isPerson func(wire.Address) bool
+}
+
+// asked is a message that may be answered.
+type asked struct {
+	from wire.Address
+	id   wire.ID
+}
+
+// AnswersTo finds the answers to messages.
+func AnswersTo(ctx context.Context, r *teamdir.Root, to ...*wire.Message) *Answers {
+	known := map[wire.Address]bool{}
+	isPerson := func(a wire.Address) bool {
+		is, isKnown := known[a]
+		if !isKnown {
+			is = IsPerson(r, a)
+			known[a] = is
+		}
+		return is
+	}
+	return &Answers{r, sync.OnceValue(func() map[asked][]*maildir.Item { return repliesTo(ctx, r, to) }), isPerson}
+}
+
+// repliesTo finds the replies to messages, oldest first, in the mailboxes of their senders. To one on another host it finds
+// those that members here have sent.
+func repliesTo(ctx context.Context, r *teamdir.Root, to []*wire.Message) map[asked][]*maildir.Item {
+	found, ids := map[asked][]*maildir.Item{}, map[wire.Address][]wire.ID{}
+	for _, m := range to {
+		found[asked{m.From, m.ID}], ids[m.From] = nil, append(ids[m.From], m.ID)
+	}
+	for from, ids := range ids {
+		isReply := func(it *maildir.Item) bool {
+			_, isAsked := found[asked{from, it.InReplyTo}]
+			return isAsked && IsReply(it.Message)
+		}
+		var replies []*maildir.Item
+		if t, err := r.Team(from.Team); err == nil && from.Host != "" {
+			rg := search.Answering(ids, search.EveryBox(t)...)
+			replies, _ = search.Collect(ctx, t, maildir.Range{Sent: true, Since: rg.Since, Keep: rg.Keep}, nil, isReply)
+		} else if box, err := r.Mailbox(from); err == nil {
+			box.Walk(ctx, search.Answering(ids, box), func(it *maildir.Item) bool {
+				if isReply(it) {
+					replies = append(replies, it)
+				}
+				return true
+			})
+		}
+		slices.SortFunc(replies, search.ByID)
+		for _, it := range replies {
+			to := asked{from, it.InReplyTo}
+			found[to] = append(found[to], it)
+		}
+	}
+	return found
+}
+
+// Replies are the replies to a message, oldest first.
+type Replies struct {
+	Counted []*maildir.Item
+	Others  []NoAnswer
+}
+
+// NoAnswer is a reply that does not count as an answer, and why.
+type NoAnswer struct {
+	*maildir.Item
+	Reason error
+}
+
+// Replies returns the replies to one of the messages. With a recipient only those that speak for it are counted.
+func (a *Answers) Replies(m *wire.Message, recipient wire.Address) (out Replies) {
+	for _, it := range a.replies()[asked{m.From, m.ID}] {
+		if err := checkAnswer(a.root, m, it.Message, a.isPerson); err != nil {
+			out.Others = append(out.Others, NoAnswer{it, err})
+		} else if recipient == (wire.Address{}) || speaksFor(a.root, recipient, it.From, m) {
+			out.Counted = append(out.Counted, it)
+		}
+	}
+	return out
+}
+
+// IsAnswered reports whether a recipient has answered one of the messages, or there is nobody to answer. A reply counts as
+// the answer, and so does an ack that says done or declined, or is of the member that took the message from a shared inbox:
+// it means that the work is done, while any other ack means "I have it".
+func (a *Answers) IsAnswered(m *wire.Message, recipient wire.Address) bool {
+	if sender, _ := a.root.Mailbox(m.From); sender == nil {
+		return true
+	}
+	if acks, err := acksOf(a.root, m, recipient, a.isPerson); err == nil {
+		last := acks[len(acks)-1]
+		if last.From != recipient || last.Outcome() == "done" || last.Outcome() == "declined" {
+			return true
+		}
+	}
+	return len(a.Replies(m, recipient).Counted) > 0
+}
+
+// HasFinished reports whether a member has acknowledged or answered one of the messages for one of its recipients.
+func (a *Answers) HasFinished(m *wire.Message, recipient, by wire.Address) bool {
+	isBy := func(it *maildir.Item) bool { return it.From == by }
+	acks, err := acksOf(a.root, m, recipient, a.isPerson)
+	return err == nil && isBy(acks[len(acks)-1]) || slices.ContainsFunc(a.Replies(m, recipient).Counted, isBy)
+}
+
+// ReplyTo returns the recipients of an answer to parent: its sender, or with all everybody in it. An answer to one's
+// own message goes to its recipients, except that one who has taken it from a shared inbox answers its sender.
+func ReplyTo(ctx context.Context, r *teamdir.Root, parent *wire.Message, box *maildir.Box, all bool) []wire.Address {
+	to, me := []wire.Address{parent.From}, box.Address()
+	hasTaken := func() bool { // now, or before an earlier answer finished it
+		from, err := FindLease(r, box, parent, me)
+		isMine := func(it *maildir.Item) bool { return it.From == me }
+		return from != nil && err == nil || slices.ContainsFunc(AnswersTo(ctx, r, parent).Replies(parent, wire.Address{}).Counted, isMine)
+	}
+	if all || parent.From == me && !hasTaken() {
+		to = append(to, parent.To...)
+	}
+	others := slices.DeleteFunc(unique(to), func(a wire.Address) bool { return a == me })
+	if len(others) == 0 {
+		return []wire.Address{me}
+	}
+	return others
+}
+
+// markAnswered marks a message that me has answered as read, or as acknowledged if an ack is owed, and ends its lease.
+// *maildir.LeasedError or maildir.ErrNotHeld if somebody else has taken the message: then the answer is no ack.
+func markAnswered(ctx context.Context, r *teamdir.Root, me *maildir.Box, parent *wire.Message) error {
+	taken, takenErr := FindLease(r, me, parent, me.Address())
+	if taken != nil && takenErr == nil {
+		return taken.MarkAcked(ctx, parent.ID, me.Address())
+	}
+	it, err := me.Get(parent.ID)
+	switch {
+	case errors.Is(err, maildir.ErrNotFound): // it is in somebody else's mailbox
+		return takenErr
+	case err != nil:
+		return err
+	case parent.RequiresAck && (it.State == maildir.Unread || it.State == maildir.Owed):
+		return me.MarkAcked(ctx, parent.ID, me.Address())
+	case it.State == maildir.Unread:
+		return me.MarkRead(ctx, parent.ID)
+	}
+	return nil
+}
+
+func HasRead(it *maildir.Item) bool { return it.State == maildir.Owed || it.State == maildir.Done }

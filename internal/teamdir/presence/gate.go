@@ -1,0 +1,149 @@
+package presence
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/wire"
+)
+
+// This file says what keeps mail from a member, from evidence only.
+
+// IsSilent reports whether the member's runner does not answer.
+func (m *Member) IsSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
+
+// ToMail returns the member as its runner and its hooks see it when they hand over mail: a question on the session channel
+// holds up none.
+func (m *Member) ToMail() *Member {
+	if m.AtPrompt == "" {
+		return m
+	}
+	out := *m
+	out.State, out.WaitingOn = m.AtPrompt, nil
+	return &out
+}
+
+// slowStart is how long a program may take to show its prompt before that is reported.
+const slowStart = 10 * time.Second
+
+// holdReason returns what keeps the runner from typing in unread mail, unless State says it.
+func (m *Member) holdReason() string {
+	m = m.ToMail()
+	why, isSlow := m.GateReason(), m.Runner.ChildPID != 0 && time.Since(m.Runner.Started) > slowStart
+	switch {
+	case m.Inject == "off":
+		return "atm types nothing in (inject is off)"
+	case m.Runner.Gate == control.GateUnknown:
+		return why
+	case m.State == reducer.WordIdle && why == "" && m.Runner.Untyped != "":
+		return "typing it in failed: " + m.Runner.Untyped
+	case m.State == reducer.WordIdle, (m.State == reducer.WordStarting || m.State == reducer.WordUnknown) && isSlow:
+		return why
+	}
+	return ""
+}
+
+// GateReason returns why the runner types nothing into an idle agent; "" if it does, or will in a moment.
+func (m *Member) GateReason() string {
+	switch g := m.Runner.Gate; g {
+	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
+		return ""
+	case control.GateDialog:
+		return "a dialog is open"
+	case control.GateDraft:
+		return "its prompt has a half-written line"
+	case control.GateTyping:
+		return "a person is typing"
+	case control.GateLimit:
+		return "it is at its usage limit"
+	case control.GateMoved, control.GateStranger, control.GateUnread, control.GateUnknown:
+		return string(g)
+	}
+	return "it is not at its prompt"
+}
+
+// RunsNoMail reports whether the member is a shell, or a program that may be one, which is only told to read its mail.
+func (m *Member) RunsNoMail() bool { return m.Inject == "pointer" && m.Runner.Driver == "plain" }
+
+// HasHooks reports whether hooks hand over mail to the agent. Some only report what it does.
+func (m *Member) HasHooks() bool { return m.Transport == "hook" }
+
+// StateDetail describes the state's detail to people, for the middle of a line.
+func (m *Member) StateDetail() string {
+	if w := m.WaitingOn; w != nil && w.Dialog != "trust" && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
+		q := ask.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
+		return q.Brief(80)
+	}
+	said := strings.TrimSuffix(strings.TrimSuffix(m.Detail, m.note), "; ")
+	return strings.Trim(letter.Name(InWords(m.State, said), 80)+"; "+m.note, "; ")
+}
+
+// words are what details of a state mean that a program says in words of its own. Why it ends a session is one
+// of these; some say nothing that off does not.
+var words = map[reducer.Word]map[string]string{
+	reducer.WordOff: {
+		"other": "", "exit": "", "prompt_input_exit": "", "logout": "logged out", "deleted": "its session was deleted",
+		"bypass_permissions_disabled": "it may not bypass permissions any more",
+	},
+	reducer.WordBlocked: {"trust": "asks whether to trust its directory", "unknown": "asks what only its terminal shows"},
+}
+
+// InWords returns the detail of a state for people. A detail that it does not know is the program's or a person's own.
+func InWords(state reducer.Word, detail string) string {
+	if text, isKnown := words[state][detail]; isKnown {
+		return text
+	}
+	if state == reducer.WordOff && strings.HasPrefix(detail, "SIG") {
+		return "killed by " + detail
+	}
+	return detail
+}
+
+// declaredState returns a member's state with what a program that its person started says in its file, if that counts
+// against what its hooks said: they do not tell of an interrupt. nil: it does not.
+func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
+	i := slices.IndexFunc(m.Programs, func(p programs.Program) bool { return p.Session != "" && p.Session == s.Session().ID })
+	if i < 0 || m.Running {
+		return nil
+	}
+	session, err := m.Programs[i].Says()
+	if err != nil || session.ID != s.Session().ID || session.Activity == reducer.Unknown {
+		return nil
+	}
+	says := reducer.Session{Activity: session.Activity}
+	if says.Word() == s.Word() {
+		return nil
+	}
+	claim := reducer.Claim{
+		Activity: session.Activity, Source: reducer.FromFile, Since: session.Since, QuietFrom: session.Since, IsPrompt: session.IsIdle(),
+	}
+	if counts, _ := s.Weigh(claim, now, reducer.StaleAfter); !counts {
+		return nil
+	}
+	e := wire.Event{Source: "pty", Kind: wire.StateChange, Session: session.ID, Team: s.Team, Agent: s.Agent, At: session.Since}
+	e = e.With("new", string(claim.Activity)).With("evidence", string(reducer.FromFile)).With("detail", wire.Clip(session.WaitingFor, 40))
+	return applyTo(s, e)
+}
+
+// Sharing says which programs have a member's name at the same time; "": at most one has it.
+func (m *Member) Sharing() string {
+	var names []string
+	for _, p := range m.Programs {
+		names = append(names, p.String())
+	}
+	all := strings.Join(names, " and ")
+	switch {
+	case m.Running && all != "":
+		return all + " beside the runner: gets no mail"
+	case len(names) > 1:
+		return all + " share the name and its mail"
+	}
+	return ""
+}

@@ -1,0 +1,395 @@
+// Package presence says how members are: busy, idle, blocked on a person, off or unknown, on what evidence, and what waits
+// for a person's answer. It looks at their events, their runners and their programs, and at what other machines told.
+package presence
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Member is the evidence about a member, as team and status print it in JSON. Without evidence a state is unknown,
+// which is neither idle nor off. The fields that every member has are there in JSON, null if not known.
+type Member struct {
+	Name wire.Name `json:"name"` // bob@build if on another host
+	OtherHost
+	Kind string `json:"kind"` // agent, person
+	// Shared says that others may take from its inbox, and then answer for it.
+	Shared bool   `json:"shared,omitempty"`
+	Role   string `json:"role,omitempty"`
+
+	State  reducer.Word `json:"state"` // one word, derived from the fields below
+	Detail string       `json:"detail"`
+	Since  *time.Time   `json:"since"`           // when State began
+	Until  *time.Time   `json:"until,omitempty"` // when its usage limit ends
+
+	Presence   reducer.Presence `json:"presence"`
+	PresenceAt *time.Time       `json:"presence_at"` // when there was evidence for Presence
+
+	// Sources are what the state rests on, the strongest first. Only Status has them.
+	Sources []control.Claim `json:"sources,omitempty"`
+	// Ways are how its runner tells it what. Only Status has them.
+	Ways control.Ways `json:"ways,omitzero"`
+	// WaysIn are how mail gets into a program that its person started. Only Status has them.
+	WaysIn []programs.WayNow `json:"ways_in,omitempty"`
+
+	TurnState
+	MailCounts
+	PID    *int64     `json:"pid"`
+	ReadAt *time.Time `json:"read_at,omitempty"` // of the newest message_read or injected event
+	Inject string     `json:"inject,omitempty"`  // how its runner hands over mail: body, pointer, run, off; "": unknown
+
+	Running    bool               `json:"-"` // the runner lock is held
+	RunnerGone bool               `json:"-"` // its runner was killed
+	Runner     control.Status     `json:"-"` // what its runner answers
+	RunnerErr  error              `json:"-"` // why its runner does not answer
+	source     reducer.Source     // of the turn
+	heardAt    time.Time          // and when that was last heard
+	Started    time.Time          `json:"-"` // when a runner last started its program
+	Programs   []programs.Program `json:"-"` // that people have started under its name, and that still run
+	Questions  []ask.Question     `json:"-"` // what is open in all sessions of its program; none while it is off
+	EventsErr  error              `json:"-"` // an *UnreadableError if its events cannot be read
+	note       string             // the end of Detail that is atm's own
+	AtPrompt   reducer.Word       `json:"-"` // State but for a question on the session channel, which holds up no mail; "": State
+}
+
+// OtherHost says from which host a row came; zero: from this one.
+type OtherHost struct {
+	Host   wire.Name  `json:"host,omitempty"`
+	SeenAt *time.Time `json:"seen_at,omitempty"` // when that host's rows last arrived
+	Clock  string     `json:"clock,omitempty"`   // how that host's clock differs: "3m ahead"
+}
+
+// TurnState is a member's turn and its program's errors, as its events have them.
+type TurnState struct {
+	TurnStatus reducer.TurnStatus `json:"turn_status"`
+	Activity   reducer.Activity   `json:"activity"`
+	TurnID     OrNull             `json:"turn_id"`
+	ThreadID   OrNull             `json:"thread_id"`
+	Transport  OrNull             `json:"transport"`
+	Session    OrNull             `json:"session"`
+	LastTurn   *reducer.Last      `json:"last_turn"`
+	Errors     uint64             `json:"errors"`
+	LastError  string             `json:"last_error,omitempty"`
+	Dropped    reducer.Dropped    `json:"dropped"`
+	Unknown    uint64             `json:"unknown"` // events of unknown kinds
+	WaitingOn  *reducer.Waiting   `json:"waiting_on"`
+}
+
+// MailCounts are the numbers of messages in a member's mailbox.
+type MailCounts struct {
+	Unread int    `json:"unread"`           // without leased messages
+	Held   string `json:"held,omitempty"`   // why unread mail waits, unless State says it
+	Leased int    `json:"leased,omitempty"` // messages under a lease
+	Owed   int    `json:"owed"`             // messages that it has not acknowledged
+	Bad    int    `json:"bad,omitempty"`
+}
+
+// OrNull is a text that is null in JSON if there is none.
+type OrNull string
+
+// MarshalJSON implements json.Marshaler.
+func (t OrNull) MarshalJSON() ([]byte, error) {
+	if t == "" {
+		return []byte("null"), nil
+	}
+	return wire.Quote(string(t)), nil
+}
+
+// Summary returns a member without the counts of its mailbox. A member whose events cannot be read is unknown, which is
+// no error.
+func Summary(t *teamdir.Team, name wire.Name) (Member, error) {
+	c, _ := t.Config() // doctor reports its mistakes
+	return SummaryWith(context.Background(), t, c, name)
+}
+
+// SummaryWith is Summary with a team.toml that the caller has read: parsing it for each of many members takes long.
+func SummaryWith(ctx context.Context, t *teamdir.Team, c *config.Config, name wire.Name) (Member, error) {
+	return summary(ctx, t, known{config: c}, name)
+}
+
+// known is what a look at one member, or at many, has found out before.
+type known struct {
+	config  *config.Config
+	runners map[wire.Name]runnerAnswer // of those that ran then
+}
+
+func summary(ctx context.Context, t *teamdir.Team, k known, name wire.Name) (Member, error) {
+	s, err := t.State(name)
+	if errors.Is(err, maildir.ErrNoAgent) {
+		return Member{Name: name}, err
+	}
+	if err != nil {
+		m, bad := summaryOf(ctx, t, k, name, &reducer.State{})
+		m.Detail, m.LastError, m.EventsErr = "its events cannot be read", err.Error(), teamdir.Unreadable(t.Box(name), err)
+		return m, bad
+	}
+	m, err := summaryOf(ctx, t, k, name, s)
+	if m.RunnerGone { // or it ended after State had read the log, which says so by now
+		if s, bad := t.State(name); bad == nil {
+			return summaryOf(ctx, t, k, name, s)
+		}
+	}
+	return m, err
+}
+
+// SummaryAt returns the summary of the member at an address, for another host's member from that host's last rows.
+func SummaryAt(r *teamdir.Root, a wire.Address) (Member, error) {
+	t, err := r.Team(a.Team)
+	if err != nil {
+		return Member{}, err
+	}
+	if a.Host != "" {
+		return Remote(t, a.Agent, a.Host)
+	}
+	return Summary(t, a.Agent)
+}
+
+// Summaries is SummaryWith for several members, whose runners it asks all at the same time. Each has its own error.
+func Summaries(ctx context.Context, t *teamdir.Team, c *config.Config, names []wire.Name) ([]Member, []error) {
+	k := known{c, askRunners(ctx, t, names, askWithin)}
+	members, errs := make([]Member, len(names)), make([]error, len(names))
+	teamdir.AtOnce(len(names), func(i int) { members[i], errs[i] = summary(ctx, t, k, names[i]) })
+	return members, errs
+}
+
+// SummariesAt is Summary for several addresses, which asks all runners of a team at the same time. What it cannot read has
+// no State.
+func SummariesAt(ctx context.Context, r *teamdir.Root, addresses []wire.Address) map[wire.Address]Member {
+	all, local := map[wire.Address]Member{}, map[wire.Name][]wire.Name{}
+	for _, a := range addresses {
+		if a.Host != "" {
+			all[a], _ = SummaryAt(r, a)
+		} else if !slices.Contains(local[a.Team], a.Agent) {
+			local[a.Team] = append(local[a.Team], a.Agent)
+		}
+	}
+	for team, names := range local {
+		t, err := r.Team(team)
+		if err != nil {
+			continue
+		}
+		c, _ := t.Config() // doctor reports its mistakes
+		members, _ := Summaries(ctx, t, c, names)
+		for i, name := range names {
+			all[t.Box(name).Address()] = members[i]
+		}
+	}
+	return all
+}
+
+// SummaryOf is Summary for a state that the caller keeps up to date.
+func SummaryOf(ctx context.Context, t *teamdir.Team, name wire.Name, s *reducer.State) (Member, error) {
+	c, _ := t.Config() // doctor reports its mistakes
+	return summaryOf(ctx, t, known{config: c}, name, s)
+}
+
+func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s *reducer.State) (Member, error) {
+	running, err := t.Running(name)
+	if err != nil {
+		return Member{Name: name}, err
+	}
+	entry, run := k.config.Members[name], t.RunInfo(name)
+	m := Member{Name: name, Kind: "agent", Role: entry.Role}
+	given := s
+	if !running {
+		s = withoutEnded(t, name, s)
+	}
+	if running {
+		m.Inject = run.Inject
+		answer, isKnown := k.runners[name]
+		if !isKnown {
+			answer = askRunner(ctx, t, name)
+		}
+		m.Runner, m.RunnerErr = answer.status, answer.err
+		m.Running = !errors.Is(m.RunnerErr, control.ErrNoRunner) // else it has just ended
+	}
+	evidence := reducer.Evidence{
+		Now: time.Now(), IsPerson: entry.Person, RunID: run.Run, IsRunnerLocked: m.Running,
+		IsStopping: m.Runner.Gate == control.GateStopping, IsNotAnswering: errors.Is(m.RunnerErr, control.ErrNotAnswering),
+	}
+	m.setView(s, s.Evaluate(evidence))
+	if s != given && m.State == reducer.WordOff {
+		m.Since = nil // nobody knows when
+	}
+	if entry.Person { // whatever its events say
+		m.Kind, m.TurnStatus, m.Activity = "person", reducer.TurnIdle, reducer.Unknown
+		m.TurnID, m.LastTurn = "", nil
+		return m, nil
+	}
+	if requests := s.Requests(); len(requests) > 0 && m.State != reducer.WordOff {
+		m.WaitingOn, m.Questions = &requests[0], questions(t, &m, requests)
+		if m.WaitingOn.IsOnChannel {
+			unasked := *s
+			unasked.Asked = nil
+			m.AtPrompt = unasked.Evaluate(evidence).Word
+		}
+	}
+	if m.RunnerGone {
+		m.Detail = "runner gone"
+		if left, _ := process.Leftovers(run.Run); len(left) > 0 {
+			m.addNote(fmt.Sprintf("%s still runs: atm stop %s", letter.OneLine(fmt.Sprint(left[0]), 40), name))
+		}
+	}
+	m.Programs = programs.Of(t, name)
+	if declared := m.declaredState(s, evidence.Now); declared != nil {
+		m.setView(declared, declared.Evaluate(evidence))
+	}
+	if m.Until != nil {
+		m.addNote("until " + letter.Stamp(*m.Until))
+	}
+	if text := m.Sharing(); text != "" {
+		m.addNote(text)
+	}
+	return m, nil
+}
+
+// withoutEnded returns the state in which the sessions of programs that were killed are over.
+func withoutEnded(t *teamdir.Team, name wire.Name, s *reducer.State) *reducer.State {
+	for _, p := range programs.EndedUnsaid(programs.NotedPrograms(t, name), s) {
+		e := p.SessionEnd(programs.OtherSession(t, name, p))
+		e.Team, e.Agent, e.At = s.Team, s.Agent, s.SessionOf(p.Session).HeardAt
+		if copied := applyTo(s, e); copied != nil {
+			s = copied
+		}
+	}
+	return s
+}
+
+// applyTo returns a copy of a state with one more event; nil: it cannot be copied.
+func applyTo(s *reducer.State, e wire.Event) *reducer.State {
+	copied := &reducer.State{}
+	if data, err := json.Marshal(s); err != nil || json.Unmarshal(data, copied) != nil {
+		return nil
+	}
+	copied.Apply(&e)
+	return copied
+}
+
+func (m *Member) setView(s *reducer.State, v reducer.View) {
+	turn := v.Session.Turn
+	m.State, m.Detail, m.Since, m.Until = v.Word, v.Detail, TimeOrNil(v.Since), nil
+	if v.Word == reducer.WordLimited && !v.Until.IsZero() {
+		m.Until = TimeOrNil(v.Until)
+	}
+	m.Presence, m.PresenceAt = v.Presence, TimeOrNil(v.PresenceAt)
+	m.TurnState = TurnState{
+		TurnStatus: turn.Status, Activity: v.Session.Activity, TurnID: OrNull(turn.ID), ThreadID: OrNull(turn.Thread),
+		Transport: OrNull(turn.Transport), Session: OrNull(v.Session.ID), LastTurn: v.Session.Last,
+		Errors: s.Errors, LastError: s.LastError, Dropped: s.Dropped, Unknown: s.Unknown,
+	}
+	m.ReadAt, m.RunnerGone = TimeOrNil(s.Read), v.RunnerGone
+	m.source, m.heardAt = v.Session.Source, v.Session.HeardAt
+	if v.PID > 0 {
+		m.PID = new(v.PID)
+	}
+	if s.Run != nil {
+		m.Started = s.Run.Started
+	}
+}
+
+// TimeOrNil is t for a JSON field that is null or absent without a time.
+func TimeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
+}
+
+// addNote adds words of atm's own to the detail.
+func (m *Member) addNote(text string) {
+	m.Detail, m.note = strings.TrimPrefix(m.Detail+"; "+text, "; "), strings.TrimPrefix(m.note+"; "+text, "; ")
+}
+
+// Status returns a member with the counts of its mailbox, and ingests dropped files. With an *UnreadableError it
+// returns what could be read.
+func Status(ctx context.Context, t *teamdir.Team, name wire.Name) (Member, error) {
+	c, _ := t.Config() // doctor reports its mistakes
+	m, err := status(ctx, t, known{config: c}, name)
+	m.Sources, m.Ways, m.WaysIn = m.sources(), m.Runner.Ways, programs.WaysNow(t, name)
+	return m, err
+}
+
+// sources returns what the state rests on: what its runner sees, unless the newest event came from elsewhere.
+func (m *Member) sources() (all []control.Claim) {
+	if m.Kind == "person" || m.source == "" {
+		return nil
+	}
+	newest := control.Claim{Source: string(m.source), Says: string(m.Activity), At: m.heardAt.UTC(), Counts: true}
+	isSeen := slices.Contains([]reducer.Source{reducer.FromDeclared, reducer.FromTitle, reducer.FromProgress, reducer.FromScreen}, m.source)
+	if !isSeen || len(m.Runner.Claims) == 0 {
+		all = append(all, newest)
+	}
+	for _, c := range m.Runner.Claims {
+		c.Counts, c.At = c.Counts && isSeen, c.At.UTC()
+		all = append(all, c)
+	}
+	return all
+}
+
+func status(ctx context.Context, t *teamdir.Team, k known, name wire.Name) (Member, error) {
+	c, countErr := t.Box(name).Count(ctx) // before summary: it ingests dropped files, which may be events
+	m, err := summary(ctx, t, k, name)
+	err = teamdir.Unreadable(t.Box(name), cmp.Or(countErr, err))
+	if err != nil {
+		m.State = cmp.Or(m.State, reducer.WordUnknown)
+		m.addNote("its mailbox cannot be read: atm doctor")
+	}
+	m.Shared, _ = t.Box(name).Shared()
+	m.MailCounts = MailCounts{Unread: c.Unread, Leased: c.Leased, Owed: c.Owed, Bad: c.Bad}
+	if m.Unread > 0 && m.Running {
+		m.Held = m.holdReason()
+	}
+	return m, err
+}
+
+// Members returns all members, those of other hosts last. With an *UnreadableError it returns what could be read.
+func Members(ctx context.Context, t *teamdir.Team) ([]Member, error) {
+	members, err := LocalMembers(ctx, t)
+	all, unreadable := ReadRows(t)
+	for _, r := range all {
+		for _, m := range r.Members {
+			members = append(members, r.localize(m))
+		}
+	}
+	return members, cmp.Or(err, unreadable)
+}
+
+// LocalMembers is Members without those of other hosts.
+func LocalMembers(ctx context.Context, t *teamdir.Team) (members []Member, err error) {
+	boxes, err := t.Boxes()
+	if err != nil {
+		return []Member{}, err
+	}
+	c, _ := t.Config() // doctor reports its mistakes
+	var names []wire.Name
+	for _, b := range boxes {
+		names = append(names, b.Agent())
+	}
+	k := known{c, askRunners(ctx, t, names, askAllWithin)}
+	all, errs := make([]Member, len(boxes)), make([]error, len(boxes))
+	teamdir.AtOnce(len(boxes), func(i int) { all[i], errs[i] = status(ctx, t, k, names[i]) })
+	members = []Member{} // in JSON nobody is [], not null
+	for i, m := range all {
+		if !errors.Is(errs[i], maildir.ErrNoAgent) {
+			members = append(members, m)
+		}
+	}
+	return members, teamdir.JoinUnreadable(boxes, errs)
+}

@@ -1,0 +1,170 @@
+package presence
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Pending returns everything that waits for a person's answer, oldest first: the questions of these members and the local
+// drafts. With an *UnreadableError it returns what could be read.
+func Pending(ctx context.Context, t *teamdir.Team, members []Member) ([]ask.Question, error) {
+	out, err := Drafts(ctx, t)
+	for _, m := range members {
+		out, err = append(out, m.Questions...), errors.Join(err, m.EventsErr)
+	}
+	slices.SortStableFunc(out, func(a, b ask.Question) int { return a.Since.Compare(b.Since) })
+	if err != nil {
+		err = &teamdir.UnreadableError{Err: err}
+	}
+	return out, err
+}
+
+// PendingQuestions returns what waits for an answer of all members, also those on other hosts.
+func PendingQuestions(ctx context.Context, t *teamdir.Team) ([]ask.Question, error) {
+	members, err := Members(ctx, t)
+	out, unreadable := Pending(ctx, t, members)
+	return out, cmp.Or(err, unreadable)
+}
+
+// Questions returns the open questions of a member.
+func Questions(t *teamdir.Team, name wire.Name) ([]ask.Question, error) {
+	m, err := Summary(t, name)
+	return m.Questions, cmp.Or(err, m.EventsErr)
+}
+
+func questions(t *teamdir.Team, m *Member, requests []reducer.Waiting) (out []ask.Question) {
+	for _, w := range requests {
+		out = append(out, ask.Question{
+			ID: w.ID, Agent: m.Name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
+			Options: ask.ParseOptions(w.Options, w.IsOnWire), Since: w.Since.UTC(), Cut: w.IsIncomplete,
+			Running: m.Running, Call: w.ToolCallID, ByWire: w.IsOnWire && !m.Running, OnChannel: w.IsOnChannel,
+			Served: !m.Running && programs.IsServed(t, m.Name, w.ID),
+		})
+	}
+	if slices.ContainsFunc(out, func(q ask.Question) bool { return q.OnChannel }) && t.CheckHumanInput(m.Name) == nil {
+		session := onlySession(t, m.Name)
+		for i := range out {
+			out[i].Session = session
+		}
+	}
+	return out
+}
+
+// onlySession returns the session that the agent's name means: its only one that is alive, else "".
+func onlySession(t *teamdir.Team, agent wire.Name) (only wire.UUID) {
+	list, _, _ := t.Sessions().List()
+	for _, s := range list {
+		switch {
+		case s.AgentID != string(agent) || !s.State.Alive():
+		case only != "":
+			return ""
+		default:
+			only = s.SessionID
+		}
+	}
+	return only
+}
+
+// draftEvents is how many of an agent's newest events are searched for drafts outside any session.
+const draftEvents = 1000
+
+// Drafts returns the drafts that nobody has approved or rejected: those of live sessions, and those that were lately
+// announced outside any session. With an error it returns what could be read.
+func Drafts(ctx context.Context, t *teamdir.Team) (out []ask.Question, err error) {
+	sessions, bad, err := t.Sessions().List()
+	for _, b := range bad {
+		err = errors.Join(err, b)
+	}
+	known := map[string]bool{} // by agent and id
+	asked := map[wire.Name][]ask.Question{}
+	add := func(agent wire.Name, sessionID wire.UUID, d session.Draft, isAlive bool) {
+		key := string(agent) + " " + string(d.ID)
+		isKnown := known[key]
+		known[key] = true
+		if isKnown || !isAlive {
+			return
+		}
+		asked[agent] = append(asked[agent], draftQuestion(t, agent, sessionID, d))
+	}
+	for _, s := range sessions {
+		agent := wire.Name(s.AgentID)
+		if bad := t.Sessions().CatchUp(ctx, s); bad != nil {
+			err = errors.Join(err, fmt.Errorf("the drafts of %s: %w", agent, bad))
+		}
+		for _, d := range s.Drafts() {
+			d.At = cmp.Or(d.At, s.CreatedAt)
+			add(agent, s.SessionID, d, s.State.Alive())
+		}
+	}
+	unreadable := t.Each(func(b *maildir.Box) error {
+		events, err := b.Log().Newest(draftEvents)
+		for i := range events {
+			if e, ok := session.ChannelEvent(&events[i]); ok && events[i].Kind == wire.DraftReady {
+				add(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}, true)
+			}
+		}
+		return err
+	})
+	for agent, questions := range asked {
+		answers, unreadable := DraftAnswers(ctx, t, agent, questions...)
+		err = errors.Join(err, unreadable)
+		for _, q := range questions {
+			if _, isAnswered := answers[q.ID]; !isAnswered {
+				out = append(out, q)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b ask.Question) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
+	return out, errors.Join(err, unreadable)
+}
+
+// draftQuestion asks whether to approve a draft of a session, or with "" one outside any.
+func draftQuestion(t *teamdir.Team, agent wire.Name, sessionID wire.UUID, d session.Draft) ask.Question {
+	running, _ := t.Running(agent)
+	prompt := letter.Many(d.Artifacts, "artifact")
+	if d.Summary != "" {
+		prompt = d.Summary + " (" + prompt + ")"
+	}
+	return ask.Question{
+		ID: string(d.ID), Agent: agent, Kind: ask.KindDraft, Session: sessionID, Prompt: prompt,
+		Options: []ask.Option{}, Since: d.At.UTC(), Running: running,
+	}
+}
+
+// DraftAnswers returns, for the drafts of an agent, by their ids, the first answer to the whole draft that counts
+// (CheckInput). Every answer is a message in the agent's mailbox, which it walks once.
+func DraftAnswers(ctx context.Context, t *teamdir.Team, agent wire.Name, drafts ...ask.Question) (map[string]session.Input, error) {
+	since := slices.MinFunc(drafts, func(a, b ask.Question) int { return a.Since.Compare(b.Since) }).Since
+	rg := maildir.Range{
+		Unread: true, Owed: true, Done: true, Archive: true, Since: since.Add(-time.Hour), // clocks may differ
+		NoDrops: true, // which are no verdicts, and may need git, for which nobody waits under a lock
+		Keep:    func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
+	}
+	answers := map[string]session.Input{}
+	_, err := t.Box(agent).Walk(ctx, rg, func(it *maildir.Item) bool {
+		in, isInput := t.Sessions().InputOf(agent, it.Message)
+		first, isAnswered := answers[string(in.DraftID)]
+		if isInput && in.IsVerdict() && in.ArtifactURI == nil && (!isAnswered || in.At.Before(first.At)) {
+			answers[string(in.DraftID)] = in
+		}
+		return true
+	})
+	if err != nil && !errors.Is(err, maildir.ErrNoAgent) {
+		return answers, fmt.Errorf("the answers to drafts of %s: %w", agent, err)
+	}
+	return answers, nil
+}

@@ -1,0 +1,224 @@
+// Package push gives mail to a program through the ways that its driver lists. To one that its person started by hand
+// whoever has delivered a message does that at once; to one that atm runs, its runner when the program is idle. What does
+// not get in that way stays in the inbox, which the programs that can watch, and for which the hooks look at each turn.
+package push
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/delivery"
+	"github.com/agentteammail/atm/internal/handover"
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A Outcome says what became of giving a member's mail to its program.
+type Outcome struct {
+	By       string          // of agents.WayNames; "": no way is open now
+	IsIn     bool            // the mail was given to the program. Else it takes it itself, or, without By, at its next turn
+	IsUnsure bool            // and it may not have taken it
+	To       presence.Member // as the member was before
+	Why      string          // why the mail is not in; "": it is, or nobody has to know
+}
+
+// senderTime limits how long a sender tries.
+const senderTime = 3 * time.Second
+
+// A RunWays is a ptyrun.Beside: the ways into the program of a run.
+type RunWays struct {
+	Team *teamdir.Team
+	Name wire.Name
+	Run  string
+}
+
+// program returns the program of the run that people see, whose hooks have told of its conversation.
+func (w RunWays) program() (p programs.Program, ok bool) {
+	all := slices.DeleteFunc(programs.RunningPrograms(w.Team, w.Name), func(p programs.Program) bool {
+		return p.Run != w.Run || p.Session == "" || !p.IsAttended()
+	})
+	if len(all) == 0 {
+		return p, false
+	}
+	return slices.MaxFunc(all, func(a, b programs.Program) int { return a.At.Compare(b.At) }), true
+}
+
+func (w RunWays) way() (p programs.Program, way *programs.OpenWay) {
+	p, ok := w.program()
+	if !ok {
+		return p, nil
+	}
+	way, _ = p.BestWay(agents.AtIdle)
+	return p, way
+}
+
+// Look names the way that is open now; "": none is.
+func (w RunWays) Look(context.Context) (by string) {
+	if _, way := w.way(); way != nil {
+		by = way.By
+	}
+	return by
+}
+
+// Give gives messages to the program, unless it takes them itself.
+func (w RunWays) Give(ctx context.Context, ids []wire.ID) error {
+	p, way := w.way()
+	if way == nil {
+		return errors.New("its way is not open any more")
+	}
+	if way.Way == nil {
+		return nil
+	}
+	_, err := Into(ctx, w.Team, w.Name, p, Options{
+		Way: way, Limit: letter.MaxMessages, Match: func(m *maildir.Item) bool { return slices.Contains(ids, m.ID) },
+	})
+	if errors.Is(err, delivery.ErrUnsure) {
+		return nil
+	}
+	return err
+}
+
+// TakeBack returns those of the messages that may be given again. What lies in a server's queue is the follower's to take back.
+func (w RunWays) TakeBack(ctx context.Context, ids []wire.ID) (back []wire.ID) {
+	box, now := w.Team.Box(w.Name), time.Now()
+	_, way := w.way()
+	taken := map[wire.ID]maildir.Given{}
+	for _, g := range box.Given(now) {
+		if g.IsLive {
+			taken[g.ID] = g
+		}
+	}
+	for _, id := range ids {
+		it, err := box.Get(id)
+		g, isTaken := taken[id]
+		if err != nil || it.State != maildir.Unread || isTaken && way != nil && way.By == agents.ServerQueue {
+			continue
+		}
+		if isTaken && box.Expire(ctx, []maildir.Given{g}, now) != nil {
+			continue
+		}
+		back = append(back, id)
+	}
+	return back
+}
+
+// pushUnread gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
+// it costs one look into a directory.
+func pushUnread(ctx context.Context, t *teamdir.Team, name wire.Name) (h Outcome) {
+	p, ok := programs.Bound(t, name)
+	if !ok {
+		return h
+	}
+	p = programs.FollowAgain(ctx, t, name, p)
+	way, why := p.BestWay(agents.AtIdle)
+	if way == nil {
+		return Outcome{Why: why}
+	}
+	if h.By = way.By; way.Way == nil {
+		return h
+	}
+	h.To, _ = presence.Summary(t, name) // the mail may begin a turn
+	ctx, cancel := context.WithTimeout(ctx, senderTime)
+	defer cancel()
+	got, err := Into(ctx, t, name, p, Options{Limit: letter.MaxMessages, Way: way})
+	if err == nil && got.IsFull {
+		err = errors.New("as much is in it as it takes at a time")
+	}
+	if h.IsUnsure = errors.Is(err, delivery.ErrUnsure); err != nil && !h.IsUnsure {
+		h = Outcome{Why: fmt.Sprintf("%s: %v", way.By, err)}
+		if next, _ := p.BestWay(agents.AtIdle, way.By); next != nil && next.Way == nil {
+			h.By = next.By
+		}
+		return h
+	}
+	h.IsIn = true
+	return h
+}
+
+// Options say which mail is put into a program's conversation, and by which way.
+type Options struct {
+	Way   delivery.Way
+	Limit int                      // of messages at a time
+	Match func(*maildir.Item) bool // which; nil: all
+}
+
+// Into claims unread mail for a program's conversation, and puts it there. It counts as read when a hook of the program, or
+// its server, shows it. The result is never nil; without Items there was nothing to put, or another call has claimed it.
+func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Program, o Options) (*handover.Handover, error) {
+	box, ended, after := t.Box(name), programs.EndedSessions(t, name), context.WithoutCancel(ctx)
+	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
+	call := handover.Call{
+		Session: p.Session, Name: "push " + string(wire.NewID()), IsPush: true, CanCarryMail: true, Now: l.Now,
+		IsGone: func(session string) bool { return slices.Contains(ended, session) },
+	}
+	h, err := call.HandOver(ctx, box, maildir.ReadOptions{
+		Limit: o.Limit, MaxBytes: 16 << 20, Fits: l.LimitToPage(), Current: true,
+		Match: func(m *maildir.Item) bool {
+			return (o.Match == nil || o.Match(m)) && t.HoldReason(m.Message, name) == (teamdir.Hold{})
+		},
+	})
+	if err != nil || len(h.Items) == 0 {
+		return h, errors.Join(err, h.Release(after))
+	}
+	if o.Limit == 1 { // the hooks of the turn that it begins add the others
+		h.More, h.GivenUp = 0, 0
+	}
+	first, isIn := h.Items[0].ID, false
+	if h.Repeat[first] {
+		if isIn, err = o.Way.Has(ctx, first); errors.Is(err, delivery.ErrSilent) {
+			err = nil
+		}
+	}
+	if err == nil && !isIn {
+		err = o.Way.Put(ctx, delivery.Text{ID: first, From: h.Sender(), Body: h.PushText(l)})
+	}
+	if errors.Is(err, delivery.ErrUnsure) {
+		if isIn, asked := o.Way.Has(ctx, first); !isIn && !errors.Is(asked, delivery.ErrSilent) {
+			return h, err // the claim stands for a while, and then the program is asked once more
+		}
+	}
+	if _, effect := delivery.Next(delivery.Claimed, delivery.EventOf(err)); effect == delivery.Release {
+		return h, errors.Join(err, h.Release(after))
+	}
+	announced, failed := h.Sent(after)
+	return h, errors.Join(err, failed, box.Log().Append(after, announced...))
+}
+
+// All gives mail to the programs of all whom the posts have just reached, side by side.
+func All(ctx context.Context, r *teamdir.Root, posts []*maildir.Post) map[wire.Address]Outcome {
+	var reached []wire.Address
+	for _, post := range posts {
+		for _, out := range post.Outcomes {
+			a := out.Box.Address()
+			if out.Err != nil || out.AlreadyStored || a.Host != "" || slices.Contains(reached, a) {
+				continue
+			}
+			if t, err := r.Team(a.Team); err == nil && t.HoldReason(post.Message, a.Agent) == (teamdir.Hold{}) {
+				reached = append(reached, a)
+			}
+		}
+	}
+	if len(reached) > 0 {
+		lockfile.Waits("push")
+	}
+	pushed := make([]Outcome, len(reached))
+	teamdir.AtOnce(len(reached), func(i int) {
+		if t, err := r.Team(reached[i].Team); err == nil {
+			pushed[i] = pushUnread(ctx, t, reached[i].Agent)
+		}
+	})
+	all := map[wire.Address]Outcome{}
+	for i, a := range reached {
+		all[a] = pushed[i]
+	}
+	return all
+}

@@ -1,0 +1,243 @@
+// Package reply asks a question and waits for its answer.
+package reply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/history"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Response is the answer to a question.
+type Response struct {
+	ID     wire.ID        // of the question; "": it could not be sent
+	To     post.Recipient // what became of the question
+	From   wire.Address   // who has answered
+	Reply  *maildir.Item  // nil if the turn ended without a reply
+	Turn   string         // the turn that the question was handed into; "": unknown
+	Status string         // replied, or how the turn ended: completed, interrupted, failed
+	Text   string         // the reply's body, or the turn's response; "": unknown
+	Took   time.Duration
+}
+
+// settleTime is how long a restart may take after a program has ended, and how long after the end of a turn, which the
+// screen shows, a hook may report its response.
+const settleTime = 1500 * time.Millisecond
+
+// Observer has functions, each possibly nil, that Ask calls one at a time while it waits.
+type Observer struct {
+	Sent    func(*Response)                         // after the question is delivered
+	Event   func(e *wire.Event, turn *history.Turn) // an event of the recipient; turn: that of the question, or nil
+	Message func(answer *maildir.Item)              // a message from the recipient
+	Other   func(post.NoAnswer)                     // a reply that does not count, once
+}
+
+// Ask sends a question to one recipient and waits for what comes first: a reply that counts (CheckAnswer), which it does
+// not mark as read, or the end of the turn that the question was handed into. A person answers with a reply only.
+//
+// With an id or key that was used before (Outgoing.Message, Outgoing.Once) it sends nothing, but hands a question
+// over again whose turn was cut short; if that was another question, it is an *OtherTextError. If ctx ends the wait, the
+// Response has what is known so far.
+func Ask(ctx context.Context, r *teamdir.Root, o *post.Outgoing, observer Observer) (*Response, error) {
+	posted, unknown, err := post.Prepare(r, o)
+	if err == nil && len(unknown) > 0 {
+		err = unknown[0].Err
+	}
+	if err != nil {
+		return &Response{}, err
+	}
+	a := &Response{ID: o.Message.ID}
+	if len(posted.To) != 1 || posted.To[0].Address() == o.From.Address() {
+		return a, errors.New("ask exactly one other member")
+	}
+	box := posted.To[0]
+	q := &asking{
+		Response: a, observer: observer, message: o.Message, me: o.From, box: box, sentAt: o.Message.SentAt,
+		root: r, isPerson: post.IsPerson(r, box.Address()), others: map[wire.ID]bool{},
+	}
+	if it, err := box.Get(a.ID); err == nil { // it was asked before
+		if q.sentAt = it.SentAt; it.Body != o.Message.Body {
+			return a, &OtherTextError{a.ID}
+		}
+	}
+	if q.team, err = r.Team(box.Address().Team); err != nil {
+		return a, err
+	}
+	if q.turns, err = q.team.HistorySince(box.Agent(), q.sentAt.Add(-24*time.Hour)); err != nil {
+		return a, err
+	}
+	watched := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{box.Address(): q.turns.Seq()}}
+	return a, watcher.Until(ctx, []watcher.Mailbox{q.me, box}, watched, func(e watcher.Entry) (done bool, err error) {
+		if e == (watcher.Entry{}) {
+			err = q.send(ctx, posted)
+		}
+		if err != nil {
+			return false, err
+		}
+		q.note(e)
+		return q.look(ctx, e.Err != nil)
+	})
+}
+
+// OtherTextError refuses to wait for the answer to a message under whose id or key another text was sent: an answer to
+// that would be none to this one.
+type OtherTextError struct{ ID wire.ID }
+
+func (e *OtherTextError) Error() string {
+	return fmt.Sprintf("%s was already sent with another text; this text was not sent", e.ID.Short(6))
+}
+
+// asking is an Ask in progress.
+type asking struct {
+	*Response
+	observer Observer
+	root     *teamdir.Root
+	message  *wire.Message
+	me, box  *maildir.Box
+	team     *teamdir.Team // of box
+	isPerson bool          // the recipient is
+	sentAt   time.Time
+	turns    *history.History
+	others   map[wire.ID]bool // the replies that do not count
+
+	endedAt  time.Time // when the end of its turn was noticed; zero: it is open
+	exitedAt time.Time // when the recipient's program ended; zero: it has not, or was restarted
+	exitCode uint64
+}
+
+func (q *asking) send(ctx context.Context, posted *maildir.Post) error {
+	q.To = post.Deliver(ctx, q.root, posted)
+	err := q.To.Err
+	if err == nil && q.To.AlreadyStored {
+		err = q.handOverAgain(ctx)
+	}
+	if err == nil && q.observer.Sent != nil {
+		q.observer.Sent(q.Response)
+	}
+	q.isReplied(ctx)
+	return err
+}
+
+// handOverAgain makes a question unread again if its turn was cut short.
+func (q *asking) handOverAgain(ctx context.Context) error {
+	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).WasCutShort() {
+		return nil
+	}
+	if err := q.box.MarkUnread(ctx, q.ID); err != nil {
+		return err
+	}
+	q.turns.Delivery(q.ID).Reset()
+	again := wire.Event{Source: "cli", Kind: wire.EventUnread}
+	return q.box.Log().Append(ctx, again.With("id", string(q.ID)).With("by", q.me.Address().String()))
+}
+
+// isReplied reports whether there is a reply, which it looks for and keeps in q.Reply.
+func (q *asking) isReplied(ctx context.Context) bool {
+	if q.Reply == nil {
+		all := post.AnswersTo(ctx, q.root, q.message).Replies(q.message, wire.Address{})
+		if len(all.Counted) > 0 {
+			q.Reply = all.Counted[0]
+		} else {
+			q.noteOthers(all.Others)
+		}
+	}
+	return q.Reply != nil
+}
+
+func (q *asking) noteOthers(others []post.NoAnswer) {
+	for _, other := range others {
+		if isNew := !q.others[other.ID]; isNew && q.observer.Other != nil {
+			q.observer.Other(other)
+		}
+		q.others[other.ID] = true
+	}
+}
+
+// look completes the Response once there is a reply or the turn has ended. A reply that was sent within the turn takes
+// precedence over its end. At a tick it looks for what no event reports: the recipient was retired, or its runner
+// killed.
+func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
+	delivery := q.turns.Delivery(q.ID)
+	turn := delivery.Turn
+	if q.isPerson {
+		turn = nil // events tell nothing about people
+	}
+	if turn != nil {
+		q.Turn = turn.ID
+	}
+	switch {
+	case q.Reply != nil || turn.HasEnded() && q.isReplied(ctx):
+		q.Status, q.Text, q.Took = "replied", q.Reply.Body, max(q.Reply.SentAt.Sub(q.sentAt), 0)
+		q.From = q.Reply.From
+		return true, nil
+	case turn.HasEnded():
+		q.endedAt = cmp.Or(q.endedAt, time.Now())
+		if turn.Response == "" && !turn.WasCutShort() && time.Since(q.endedAt) < settleTime {
+			return false, nil
+		}
+		q.Status, q.Text, q.Took = cmp.Or(turn.Status, reducer.Completed), turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
+		q.From = q.box.Address()
+		if q.Text == "" {
+			err = fmt.Errorf("the turn of %s ended without an answer: %s", q.box.Agent(), q.Status)
+		}
+		return true, err
+	case !q.exitedAt.IsZero() && time.Since(q.exitedAt) >= settleTime:
+		if running, err := q.box.Store().Running(q.box.Agent()); err == nil && !running {
+			return false, fmt.Errorf("%s exited with %d before it answered", q.box.Agent(), q.exitCode)
+		}
+		q.exitedAt = time.Time{}
+	case isTick:
+		if _, gone := q.team.Member(q.box.Agent()); errors.Is(gone, maildir.ErrNoAgent) {
+			return false, gone
+		}
+		if m, err := presence.Summary(q.team, q.box.Agent()); err == nil && m.RunnerGone && delivery.IsHanded && !q.isPerson {
+			return false, fmt.Errorf("the runner of %s was killed before it answered", q.box.Agent())
+		}
+	}
+	q.endedAt = time.Time{}
+	return false, nil
+}
+
+// note applies what is new in the two mailboxes.
+func (q *asking) note(entry watcher.Entry) {
+	m, e := entry.Message, entry.Event
+	if m != nil && entry.Address == q.me.Address() {
+		isTheirs := m.From == q.box.Address()
+		isInThread := isTheirs && m.Thread == q.message.ThreadID() && m.InReplyTo == "" // no reply to another message
+		it, err := q.me.Get(m.ID)
+		if err != nil { // it has moved on just now
+			it = &maildir.Item{Message: m}
+		}
+		if post.IsReply(m) && (isInThread || m.InReplyTo == q.ID) {
+			if err := post.CheckAnswer(q.root, q.message, m); err == nil {
+				q.Reply = it
+			} else {
+				q.noteOthers([]post.NoAnswer{{Item: it, Reason: err}})
+			}
+		}
+		if q.observer.Message != nil && isTheirs {
+			q.observer.Message(it)
+		}
+	}
+	if e == nil || entry.Address != q.box.Address() {
+		return
+	}
+	q.turns.Apply(e)
+	if q.observer.Event != nil {
+		q.observer.Event(e, q.turns.Delivery(q.ID).Turn)
+	}
+	if e.Kind == wire.Exited && !q.isPerson {
+		q.exitedAt = time.Now()
+		q.exitCode, _ = e.Uint("code")
+	}
+}

@@ -1,0 +1,212 @@
+// Package search finds messages in all mailboxes of a team.
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+func Own(box *maildir.Box, id wire.ID) (*maildir.Item, error) {
+	it, err := box.Get(id)
+	if errors.Is(err, maildir.ErrNotFound) {
+		it = &maildir.Item{}
+		it.Message, err = box.Sent(id)
+	}
+	return it, err
+}
+
+// OwnMessage returns a message that box's owner received or sent, or nil.
+func OwnMessage(box *maildir.Box, id wire.ID) *wire.Message {
+	if it, err := Own(box, id); err == nil {
+		return it.Message
+	}
+	return nil
+}
+
+// mentioning selects the messages that contain a message's or thread's id, of those in which there may be some.
+func mentioning(id wire.ID, in ...*maildir.Box) maildir.Range {
+	return maildir.Range{
+		Unread: true, Owed: true, Done: true, Archive: true, Since: BeforeAnswers(id, id.Time(), in...),
+		Keep: func(_ wire.ID, raw []byte) bool { return mayMention(raw, id) },
+	}
+}
+
+// Answering selects the messages that may answer one of several.
+func Answering(ids []wire.ID, in ...*maildir.Box) maildir.Range {
+	rg := mentioning(ids[0], in...)
+	for _, id := range ids[1:] {
+		if since := BeforeAnswers(id, id.Time(), in...); since.Before(rg.Since) {
+			rg.Since = since
+		}
+		rg.Keep = func(_ wire.ID, raw []byte) bool {
+			return bytes.Contains(raw, []byte(`"in_reply_to"`)) || hasEscapes(raw)
+		}
+	}
+	return rg
+}
+
+// mayMention reports whether a message may contain an id, by its text as a file. A stranger may have written the id in
+// upper case, without hyphens or with escapes; its last twelve digits are never divided.
+func mayMention(raw []byte, id wire.ID) bool {
+	last := []byte(id[strings.LastIndexByte(string(id), '-')+1:])
+	return bytes.Contains(raw, last) || hasEscapes(raw) || bytes.Contains(bytes.ToLower(raw), last)
+}
+
+// hasEscapes reports whether any character of a JSON text may be written as an escape.
+func hasEscapes(raw []byte) bool { return bytes.Contains(raw, []byte(`\u`)) }
+
+// EveryBox returns the mailboxes of the team, also retired ones.
+func EveryBox(t *teamdir.Team) []*maildir.Box {
+	boxes, _ := t.Boxes()
+	retired, _ := t.Store.Retired("")
+	return append(boxes, retired...)
+}
+
+func ByID(a, b *maildir.Item) int { return strings.Compare(string(a.ID), string(b.ID)) }
+
+// Thread returns the messages of a thread that members have received or sent, each once, in order: all members, or only
+// the named ones.
+func Thread(ctx context.Context, t *teamdir.Team, thread wire.ID, members ...wire.Name) ([]*maildir.Item, error) {
+	rg := mentioning(thread, EveryBox(t)...)
+	rg.Withdrawn, rg.Sent = true, true
+	out, err := Collect(ctx, t, rg, members, func(it *maildir.Item) bool { return it.ThreadID() == thread })
+	// Not by id alone: the id of an ack or a notice is derived from another message's.
+	slices.SortFunc(out, func(a, b *maildir.Item) int { return cmp.Or(a.SentAt.Compare(b.SentAt), ByID(a, b)) })
+	return out, err
+}
+
+// Collect returns the matching messages, each once, in the mailboxes of the named members, or of all members and
+// retired members. It goes on after an error. A copy of a message that it has looked at is not opened.
+func Collect(ctx context.Context, t *teamdir.Team, rg maildir.Range, members []wire.Name, matches func(*maildir.Item) bool) ([]*maildir.Item, error) {
+	found := map[wire.ID]*maildir.Item{}
+	var mu sync.Mutex // guards what follows
+	looked, rejected, keep := 0, map[wire.ID]bool{}, rg.Keep
+	rg.Keep = func(id wire.ID, raw []byte) bool {
+		isKept := keep == nil || keep(id, raw)
+		mu.Lock()
+		defer mu.Unlock()
+		if looked++; t.Progress != nil {
+			t.Progress(looked)
+		}
+		if !isKept {
+			rejected[id] = true
+		}
+		return isKept
+	}
+	walk := func(b *maildir.Box) error {
+		_, err := b.Walk(ctx, rg, func(it *maildir.Item) bool {
+			if matches(it) {
+				found[it.ID] = it
+			} else {
+				rejected[it.ID] = true
+			}
+			return ctx.Err() == nil
+		})
+		return err
+	}
+	all := func() error {
+		err := t.Each(func(b *maildir.Box) error {
+			if len(members) > 0 && !slices.Contains(members, b.Agent()) {
+				return nil
+			}
+			return walk(b)
+		})
+		if retired, _ := t.Store.Retired(""); len(members) == 0 {
+			for _, b := range retired {
+				walk(b) // an error may mean that it was restored meanwhile
+			}
+		}
+		return err
+	}
+	sent := maildir.Range{Sent: rg.Sent, Since: rg.Since, Keep: rg.Keep}
+	rg.Sent = false
+	rg.Wants = func(id wire.ID) bool { return found[id] == nil } // another recipient's copy may be another text
+	err := all()
+	if sent.Sent { // these copies have no State
+		rg = sent
+		rg.Wants = func(id wire.ID) bool { return found[id] == nil && !rejected[id] }
+		err = cmp.Or(err, all())
+	}
+	return slices.Collect(maps.Values(found)), cmp.Or(ctx.Err(), err)
+}
+
+// Query selects messages for Search; all of its conditions must hold.
+type Query struct {
+	Words []string // in subject or body, lower case
+	From  string   // agent or agent@team
+	To    string
+	In    string // new, cur, done; empty: everywhere
+	Since time.Time
+	Until time.Time // before it
+}
+
+// Search looks through every message of the team, newest first.
+func Search(ctx context.Context, t *teamdir.Team, q Query) ([]*maildir.Item, error) {
+	in := func(place string) bool { return q.In == "" || q.In == place }
+	rg := maildir.Range{
+		Unread: in("new"), Owed: in("cur"), Done: in("done"), Archive: in("done"),
+		Withdrawn: q.In == "", Sent: q.In == "", Since: q.Since,
+	}
+	rg.Keep = func(_ wire.ID, raw []byte) bool { return q.mayMatch(raw) }
+	out, err := Collect(ctx, t, rg, nil, func(it *maildir.Item) bool { return q.matches(it, t.Name) })
+	slices.SortFunc(out, func(a, b *maildir.Item) int { return ByID(b, a) })
+	return out, err
+}
+
+// mayMatch reports whether a message may match, by its text as a file. Decoding it takes ten times as long.
+func (q Query) mayMatch(raw []byte) bool {
+	if hasEscapes(raw) {
+		return true
+	}
+	from, _, _ := strings.Cut(q.From, "@")
+	to, _, _ := strings.Cut(q.To, "@")
+	if !bytes.Contains(raw, []byte(from)) || !bytes.Contains(raw, []byte(to)) {
+		return false
+	}
+	raw = bytes.ToLower(raw)
+	return !slices.ContainsFunc(q.Words, func(w string) bool {
+		isEscaped := strings.ContainsFunc(w, func(r rune) bool { return r < ' ' || strings.ContainsRune(`"\/`, r) })
+		return !isEscaped && !bytes.Contains(raw, []byte(w))
+	})
+}
+
+func (q Query) matches(it *maildir.Item, team wire.Name) bool {
+	isCalled := func(a wire.Address, word string) bool { // a name without a team means a member of this one
+		return word == "" || word == a.String() || word == (&letter.Renderer{Team: team}).Who(a)
+	}
+	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written().Before(q.Since) || !q.Until.IsZero() && !it.Written().Before(q.Until) {
+		return false
+	}
+	if q.To != "" && !slices.ContainsFunc(it.To, func(a wire.Address) bool { return isCalled(a, q.To) }) {
+		return false
+	}
+	text := strings.ToLower(it.Subject + "\n" + it.Body)
+	return !slices.ContainsFunc(q.Words, func(w string) bool { return !strings.Contains(text, w) })
+}
+
+// BeforeAnswers returns a time before which nothing mentions a message, by the clock here: a day before it was sent,
+// since clocks differ, or before the first sign of it in these mailboxes, since the sender's clock may have been ahead.
+func BeforeAnswers(id wire.ID, sent time.Time, in ...*maildir.Box) time.Time {
+	first := sent
+	for _, b := range in {
+		if at := b.FirstSign(id); !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	if now := time.Now(); first.After(now) {
+		first = now
+	}
+	return first.Add(-24 * time.Hour)
+}
