@@ -27,6 +27,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -127,6 +128,9 @@ func (m *Mailbox) Close() error { return m.box.Store().Close() }
 // Address returns the owner's address.
 func (m *Mailbox) Address() wire.Address { return m.box.Address() }
 
+// Log returns the events of the owner.
+func (m *Mailbox) Log() *eventlog.Log { return m.box.Log() }
+
 // Outcome says what became of a delivery.
 type Outcome struct {
 	ID           wire.ID
@@ -151,7 +155,7 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 		message.SentAt = time.Now().UTC()
 	}
 	if message.Origin == nil {
-		message.Origin = &wire.Origin{Via: "library"}
+		message.Origin = &wire.Origin{Via: "mailbox"}
 	}
 	maildir.Deliver(ctx, post)
 	out := post.Outcomes[0]

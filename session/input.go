@@ -29,7 +29,10 @@ func (st *Store) InputOf(agent wire.Name, m *wire.Message) (Input, bool) {
 	self := wire.Address{Agent: agent, Team: st.mail.Team}
 	_, by := m.FromAgent()
 	isOwn := (m.From == self || by == self) && in.Kind != "abort"
-	isRefused := ok && st.CheckInput != nil && st.CheckInput(agent, m) != nil
+	isRefused := in.IsVerdict() && !m.IsByCommand()
+	if st.CheckInput != nil {
+		isRefused = ok && st.CheckInput(agent, m) != nil
+	}
 	if !ok || isOwn || isRefused {
 		return Input{}, false
 	}

@@ -60,6 +60,7 @@ func tell(t tb, st *Store, id wire.UUID, in foreign.HumanInput) {
 	m, err := Message(id, in)
 	must(t, err)
 	m.From, m.To = wire.Address{Agent: "me", Team: "main"}, []wire.Address{{Agent: "bob", Team: "main"}}
+	m.Origin = &wire.Origin{Via: "cli"}
 	p := &maildir.Post{Message: m, To: []*maildir.Box{st.mail.Box("bob")}}
 	maildir.Deliver(ctx, p)
 	must(t, p.Outcomes[0].Err)

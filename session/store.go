@@ -63,7 +63,7 @@ type Store struct {
 // OpenOptions say how a team's sessions are used.
 type OpenOptions struct {
 	// CheckInput returns why human input to an agent, such as an abort or a verdict on a draft, does not count. Nil: all
-	// counts.
+	// counts, but a verdict only if it was sent with a command or with package teams.
 	CheckInput func(agent wire.Name, m *wire.Message) error
 
 	LockTimeout time.Duration // how long to wait for a lock; 0: five seconds

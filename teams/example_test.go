@@ -95,7 +95,7 @@ func Example() {
 	}
 	fmt.Println(all[0].State, err)
 	// Output:
-	// sent: there is no such member (no agent "carol" in team "main")
+	// sent: no agent "carol" in team "main"
 	// bob is unknown with 1 unread: <nil>
 	// alice@main says Rebase, please.
 	// <nil>

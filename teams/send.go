@@ -60,15 +60,15 @@ func (t *Team) Send(ctx context.Context, m Message) (id wire.ID, to []Recipient,
 	}
 	sent, err := post.Send(ctx, t.in.Root(), out)
 	if sent == nil {
-		return "", nil, translate(err)
+		return "", nil, err
 	}
-	id, err = out.Message.ID, translate(err)
+	id = out.Message.ID
 	for _, r := range sent.To {
 		if r.IsOtherText && r.Err == nil {
 			r.Err = ErrOtherText
 			err = errors.Join(err, fmt.Errorf("send to %s: %w", r.Address, r.Err))
 		}
-		to = append(to, Recipient{r.Address, r.Stored, r.AlreadyStored, translate(r.Err)})
+		to = append(to, Recipient{r.Address, r.Stored, r.AlreadyStored, r.Err})
 	}
 	return id, to, err
 }
@@ -99,13 +99,13 @@ func (t *Team) Ask(ctx context.Context, m Message) (Answer, error) {
 	if r.Reply != nil {
 		a.Message = r.Reply.Message
 	}
-	return a, translate(err)
+	return a, err
 }
 
 func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) {
 	from, err := t.in.Member(m.From)
 	if err != nil {
-		return nil, translate(err)
+		return nil, err
 	}
 	w := &wire.Message{
 		Subject: m.Subject, Body: m.Text, Payload: m.Payload, RequiresAck: m.RequiresAck, DueAt: m.Due, Origin: origin(),
@@ -141,7 +141,7 @@ func origin() *wire.Origin { return &wire.Origin{Via: "library"} }
 func (t *Team) Ack(ctx context.Context, member wire.Name, id wire.ID, text string) error {
 	box, err := t.in.Member(member)
 	if err != nil {
-		return translate(err)
+		return err
 	}
 	it, err := box.Get(id)
 	if err == nil && it.State == maildir.Withdrawn {
@@ -151,7 +151,7 @@ func (t *Team) Ack(ctx context.Context, member wire.Name, id wire.ID, text strin
 		_, err = post.Ack(ctx, t.in.Root(), box, box, it.Message, &wire.Message{Body: text, Origin: origin()})
 	}
 	if err != nil {
-		return fmt.Errorf("ack %s: %w", id.Short(6), translate(err))
+		return fmt.Errorf("ack %s: %w", id.Short(6), err)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ type Stage struct {
 func (t *Team) Trace(ctx context.Context, member wire.Name, id wire.ID) (all []Delivery, err error) {
 	box, err := t.in.Member(member)
 	if err != nil {
-		return nil, translate(err)
+		return nil, err
 	}
 	m := search.OwnMessage(box, id)
 	if m == nil {
@@ -187,7 +187,7 @@ func (t *Team) Trace(ctx context.Context, member wire.Name, id wire.ID) (all []D
 	answers := post.AnswersTo(ctx, t.in.Root(), m)
 	for _, a := range m.To {
 		found := answers.Trace(m, a)
-		d := Delivery{To: a, State: mailbox.State(found.State), Err: translate(found.Err)}
+		d := Delivery{To: a, State: mailbox.State(found.State), Err: found.Err}
 		for _, s := range found.Stages {
 			if s.Evidence == nil {
 				continue

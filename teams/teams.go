@@ -11,10 +11,11 @@
 //
 // An answer counts if it comes from whom it was asked of. That of a person must have been given with a command of atm,
 // such as atm reply, since any program may be an agent's: what is sent in a person's name from here is mail, and no
-// answer. Questions of permission are answered with atm approve and atm reject.
+// answer. Questions of permission are answered with atm approve and atm reject. What a person says in a session counts
+// (Say), unless this program's ancestors or its environment tell that an agent's program has started it.
 //
-// A Team may be used by several goroutines, and a team by several processes. The package reads neither the environment
-// nor flags.
+// A Team may be used by several goroutines, and a team by several processes. The package reads no flags, and nothing else
+// from the environment.
 //
 // Begin with Open, or Create for a new one. It starts no programs: that is package ptyrun.
 package teams
@@ -30,25 +31,26 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/input"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
-	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
-	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Errors that callers tell apart, with errors.Is. ErrNotFound and ErrNotDurable of package mailbox come from here as well.
 var (
-	ErrNoTeam      = errors.New("there is no such team")
-	ErrNoMember    = errors.New("there is no such member")
-	ErrOtherText   = errors.New("another text was sent under this key")
-	ErrNotCounted  = errors.New("it would not count")
-	ErrTooManyHops = errors.New("too many replies to replies within an hour")
+	ErrNoTeam      = teamdir.ErrNoTeam
+	ErrNoMember    = mailbox.ErrNoMailbox
+	ErrOtherText   = post.ErrOtherText // under this key
+	ErrNotCounted  = post.ErrNotCounted
+	ErrTooManyHops = post.ErrTooManyHops
+	ErrAnswered    = input.ErrAnswered // by an earlier verdict
 )
 
 // Team is an open team.
@@ -58,7 +60,7 @@ type Team struct{ in *teamdir.Team }
 func Open(dir string) (*Team, error) {
 	t, err := open(dir, (*teamdir.Root).Team)
 	if err != nil {
-		return nil, fmt.Errorf("open team %s: %w", dir, translate(err))
+		return nil, fmt.Errorf("open team %s: %w", dir, err)
 	}
 	return t, nil
 }
@@ -70,7 +72,7 @@ func Open(dir string) (*Team, error) {
 func Create(ctx context.Context, dir string, members ...wire.Name) (*Team, error) {
 	t, err := create(ctx, dir, members)
 	if err != nil {
-		return nil, fmt.Errorf("create team %s: %w", dir, translate(err))
+		return nil, fmt.Errorf("create team %s: %w", dir, err)
 	}
 	return t, nil
 }
@@ -124,6 +126,9 @@ func open(dir string, get func(*teamdir.Root, wire.Name) (*teamdir.Team, error))
 		return nil, err
 	}
 	root, err := teamdir.Open(filepath.Dir(dir), notices.Tell)
+	if errors.Is(err, rootdir.ErrNotRoot) {
+		err = fmt.Errorf("%w: %w", ErrNoTeam, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -145,16 +150,13 @@ func (t *Team) Dir() string { return t.in.Dir().Path() }
 func (t *Team) Mailbox(name wire.Name) (*mailbox.Mailbox, error) {
 	box, err := t.in.Member(name)
 	if err != nil {
-		return nil, translate(err)
+		return nil, err
 	}
 	return mailbox.Open(box.Path())
 }
 
 // OpenFile opens the content of a file that came with a message to a member of the team.
 func (t *Team) OpenFile(a wire.Attachment) (*os.File, error) { return t.in.Store.Attachment(a) }
-
-// Sessions returns the sessions of the team's members with people.
-func (t *Team) Sessions() *session.Store { return t.in.Sessions() }
 
 // Member says how a member is.
 type Member struct {
@@ -173,17 +175,17 @@ func (t *Team) Members(ctx context.Context) (members []Member, err error) {
 	for _, m := range all {
 		members = append(members, memberOf(m))
 	}
-	return members, translate(err)
+	return members, err
 }
 
 // Member says how one member of this host is, or returns ErrNoMember.
 func (t *Team) Member(ctx context.Context, name wire.Name) (Member, error) {
 	_, err := t.in.Member(name)
 	if err != nil {
-		return Member{}, translate(err)
+		return Member{}, err
 	}
 	m, err := presence.Status(ctx, t.in, name)
-	return memberOf(m), translate(err)
+	return memberOf(m), err
 }
 
 func memberOf(m presence.Member) Member {
@@ -194,34 +196,22 @@ func memberOf(m presence.Member) Member {
 	return out
 }
 
+// State returns what a member's events say of it: its sessions, turns and questions. Member says how it is, which needs
+// more than its events.
+func (t *Team) State(name wire.Name) (*reducer.State, error) {
+	if _, err := t.in.Member(name); err != nil {
+		return nil, err
+	}
+	return t.in.State(name)
+}
+
+// Watch begins to watch the mailboxes of some members, or of all, also of those that come later.
+func (t *Team) Watch(ctx context.Context, o watcher.Options, members ...wire.Name) (*watcher.Watcher, error) {
+	return watcher.OpenTeam(ctx, t.Dir(), o, members...)
+}
+
 // Pending lists what waits for a person's answer, the oldest first. With an error it lists what it could read.
 func (t *Team) Pending(ctx context.Context) ([]ask.Question, error) {
 	questions, err := presence.PendingQuestions(ctx, t.in)
-	return questions, translate(err)
-}
-
-// translate makes an error that callers tell apart of one of the packages below.
-func translate(err error) error {
-	if err == nil {
-		return nil
-	}
-	_, isUnsynced := errors.AsType[*maildir.NotDurableError](err)
-	_, isOther := errors.AsType[*reply.OtherTextError](err)
-	for _, c := range []struct {
-		is bool
-		as error
-	}{
-		{errors.Is(err, teamdir.ErrNoTeam) || errors.Is(err, rootdir.ErrNotRoot), ErrNoTeam},
-		{errors.Is(err, maildir.ErrNoAgent), ErrNoMember},
-		{isOther, ErrOtherText},
-		{errors.Is(err, post.ErrNotCounted), ErrNotCounted},
-		{errors.Is(err, post.ErrTooManyHops), ErrTooManyHops},
-		{errors.Is(err, maildir.ErrNotFound), mailbox.ErrNotFound},
-		{isUnsynced, mailbox.ErrNotDurable},
-	} {
-		if c.is {
-			return fmt.Errorf("%w (%w)", c.as, err)
-		}
-	}
-	return err
+	return questions, err
 }

@@ -26,10 +26,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/jsonextra"
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/agentteammail/atm/internal/jsonextra"
 )
 
 // Limits of a message.
@@ -112,6 +111,12 @@ func (m *Message) Claims() string {
 
 // IsDropped reports whether the message was a dropped file, so that nobody knows who wrote it.
 func (m *Message) IsDropped() bool { return m.Origin != nil && m.Origin.Via == "drop" }
+
+// IsByCommand reports whether human input was sent with a command or a page of atm, or by a program with Team.Say of
+// package teams: these say in its origin whether an agent's program started them.
+func (m *Message) IsByCommand() bool {
+	return m.Origin != nil && (m.Origin.Via == "cli" || m.Origin.Via == "library")
+}
 
 // FromAgent reports whether the message's origin says that an agent's program started the process that sent it, and
 // names the agent if that is known and not the sender.

@@ -26,7 +26,7 @@ func (t *Team) CheckInput(agent wire.Name, m *wire.Message) error {
 	isForeign := m.From.Team != t.Name || m.From.Host != ""
 	p, _, err := t.PolicyFor(agent)
 	switch {
-	case in.IsVerdict() && (isForeign || by != (wire.Address{}) || m.Origin == nil || m.Origin.Via != "cli"):
+	case in.IsVerdict() && (isForeign || by != (wire.Address{}) || !m.IsByCommand()):
 		return fmt.Errorf("the draft of %s is %w: the answer was not given with atm approve or atm reject by a member", agent, policy.ErrNotYours)
 	case in.IsVerdict():
 		return cmp.Or(err, p.CheckAnswerer(agent, m.From.Agent, isInAgent))

@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/input"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -165,7 +166,7 @@ func (g *Given) explain(err error) *failure.Error {
 			hint = strings.NewReplacer("NAME", g.Word, "ID", g.Word).Replace(hint)
 		}
 		isForbidden := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
-		if isForbidden && (hasAgentMark(os.Getenv) || os.Getenv("ATM_AGENT") != "") {
+		if isForbidden && (programs.HasMark(os.Getenv) || os.Getenv("ATM_AGENT") != "") {
 			hint = "a sandbox may forbid it: let it read and write the root, which `atm where` shows; otherwise: " + hint
 		}
 		return k.make("%w", err).WithHint("%s", hint)

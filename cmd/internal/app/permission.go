@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
-	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -19,45 +18,28 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// ShellOf is the variable that names the agent in whose shell a command runs, as far as its hooks can set it.
-const ShellOf = "ATM_SHELL_OF"
-
-// AgentMarks are the variables that agents' programs set for the processes they start.
-func AgentMarks() []string {
-	marks := []string{"ATM_RUN", ShellOf, "PI_CODING_AGENT", "COPILOT_CLI"}
-	for _, v := range all.Vendors {
-		marks = append(marks, v.Marks...)
-	}
-	return marks
-}
-
 // OwnEnvironment is this process's environment for what an owner has started: without what says who I am, or that an agent
 // has started it.
 func OwnEnvironment() []string {
-	marks := append(AgentMarks(), "ATM_AGENT", ProjectDir)
+	marks := append(programs.Marks(), "ATM_AGENT", ProjectDir)
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
 		return slices.Contains(marks, name)
 	})
 }
 
-// hasAgentMark reports whether an environment is that of a process that an agent's program started.
-func hasAgentMark(env func(string) string) bool {
-	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return env(mark) != "" })
-}
-
 // isPerson reports whether a person types this at a terminal of their own.
-func (g *Given) isPerson() bool { return !hasAgentMark(os.Getenv) && output.IsTerminal(g.In) }
+func (g *Given) isPerson() bool { return !programs.HasMark(os.Getenv) && output.IsTerminal(g.In) }
 
 // agentOf returns the member, of any team, whose program started this process (zero: unknown), and whether an agent's
 // program did so at all.
 func (s *Scope) agentOf() (by wire.Address, isInAgent bool) {
-	return s.agentOfProcess(process.Parent(), os.Getenv)
+	return programs.StartedBy(s.Team, process.Parent(), os.Getenv)
 }
 
 // IsInAgent reports whether an agent's program started this process, also where no team is open.
 func (s *Scope) IsInAgent() bool {
-	return hasAgentMark(os.Getenv) || s.Root.RunnerOf(process.Ancestors(process.Parent())).Team != ""
+	return programs.HasMark(os.Getenv) || s.Root.RunnerOf(process.Ancestors(process.Parent())).Team != ""
 }
 
 // AgentOf is agentOf for another process, by its ancestors and its environment.
@@ -65,62 +47,13 @@ func (s *Scope) AgentOf(pid int) (by wire.Address, isInAgent bool) {
 	if pid <= 0 {
 		return by, false
 	}
-	return s.agentOfProcess(pid, variablesOf(process.Environment(pid)))
+	return programs.StartedBy(s.Team, pid, variablesOf(process.Environment(pid)))
 }
 
 // variablesOf returns os.Getenv for another environment.
 func variablesOf(environment []string) func(string) string {
 	env := process.Variables(environment)
 	return func(name string) string { return env[name] }
-}
-
-// agentOfProcess finds a runner among a process's ancestors, even if it has not its environment.
-func (s *Scope) agentOfProcess(pid int, env func(string) string) (by wire.Address, isInAgent bool) {
-	if by = s.startedBy(pid); by != (wire.Address{}) {
-		return by, true
-	}
-	if env("ATM_RUN") != "" {
-		return s.memberOfRun(env), true
-	}
-	if by, ok := s.ShellMember(env); ok {
-		return by, true
-	}
-	thread, _ := programs.ThreadOf(env)
-	if by, _, ok := programs.MemberOfThread(s.Team.Root(), thread); ok {
-		return by, true
-	}
-	return wire.Address{}, hasAgentMark(env)
-}
-
-// ShellMember returns the member that an environment's ShellOf names, which may be without a team.
-func (s *Scope) ShellMember(env func(string) string) (of wire.Address, ok bool) {
-	of, err := wire.ParseAddress(strings.TrimPrefix(env(ShellOf), "@"), cmp.Or(wire.Name(env("ATM_TEAM")), s.Team.Name))
-	return of, err == nil
-}
-
-// memberOfRun returns the member whose last run an environment's ATM_RUN is, above all the member that it names:
-// processes of a killed runner still act for its agent. Zero for an old run, one of another root, or an invented one.
-func (s *Scope) memberOfRun(env func(string) string) wire.Address {
-	home := cmp.Or(wire.Name(env("ATM_TEAM")), s.Team.Name)
-	named, err := wire.ParseAddress(env("ATM_AGENT"), home)
-	isNamed := err == nil
-	if isNamed {
-		home = named.Team
-	}
-	team, err := s.Team.Root().Team(home)
-	if err != nil {
-		return wire.Address{}
-	}
-	members, _ := team.Agents()
-	if isNamed {
-		members = append([]wire.Name{named.Agent}, members...)
-	}
-	for _, name := range members {
-		if info, _ := runinfo.Read(team.Dir(), name); info.Run == env("ATM_RUN") {
-			return team.Box(name).Address()
-		}
-	}
-	return wire.Address{}
 }
 
 // Actor returns the member of this team on whose behalf this process acts ("": none), and whether an agent's program
@@ -138,11 +71,6 @@ func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
 	return a.Agent, isInAgent
 }
 
-// startedBy returns the member, of any team, whose runner is the process or one of its ancestors.
-func (s *Scope) startedBy(pid int) wire.Address {
-	return s.Team.Root().RunnerOf(process.Ancestors(pid))
-}
-
 // MayWrite refuses to mark mail, acknowledge and send as a running agent, except for the agent's own processes: those
 // whose ATM_RUN names this run of this agent, unless another member's runner started them (agents can read each other's
 // ATM_RUN).
@@ -157,7 +85,7 @@ func (s *Scope) MayWrite() error {
 		return failure.Refused("whether this process is of %s, which is running, is unknown: %w", name, err)
 	}
 	if run := os.Getenv("ATM_RUN"); run != "" && run == info.Run {
-		if by := s.startedBy(process.Parent()); by == (wire.Address{}) || by == s.Me.Address() {
+		if by := s.Root.RunnerOf(process.Ancestors(process.Parent())); by == (wire.Address{}) || by == s.Me.Address() {
 			return nil
 		}
 	}

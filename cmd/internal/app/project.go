@@ -10,6 +10,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/teamdir/git"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -27,12 +28,12 @@ const ProjectDir = "ATM_PROJECT"
 // about "ATM_ROOT=/other; atm read".
 func (g *Given) isUnasked() bool {
 	isForm := len(g.Args) > 0 && slices.Contains(policy.Unasked, g.Args[0])
-	return isForm && (hasAgentMark(os.Getenv) || len(agentEnvironments()) > 0)
+	return isForm && (programs.HasMark(os.Getenv) || len(agentEnvironments()) > 0)
 }
 
 // agentEnvironments are what those processes above this one were started with that an agent's program has started.
 var agentEnvironments = sync.OnceValue(func() [][]string {
-	return slices.DeleteFunc(process.Inherited(), func(environment []string) bool { return !hasAgentMark(variablesOf(environment)) })
+	return slices.DeleteFunc(process.Inherited(), func(environment []string) bool { return !programs.HasMark(variablesOf(environment)) })
 })
 
 // inherited returns the values that a variable has there.

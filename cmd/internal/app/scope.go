@@ -35,6 +35,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -228,14 +229,7 @@ func (s *Scope) StateFile(kind, subject, suffix string) (string, error) {
 
 // Origin is the evidence that this process attaches to what it sends.
 func (s *Scope) Origin() *wire.Origin {
-	o := &wire.Origin{Via: cmp.Or(s.Given.Via, "cli"), Run: os.Getenv("ATM_RUN")}
-	if by, isInAgent := s.agentOf(); isInAgent {
-		o.Agent = cmp.Or(by.String(), wire.UnknownAgent)
-	}
-	if uid := os.Getuid(); uid >= 0 {
-		o.UID = &uid
-	}
-	return o
+	return programs.Origin(s.Team, cmp.Or(s.Given.Via, "cli"))
 }
 
 // Search returns the team's messages that match a query, newest first. A from: or to: that nobody has is an error if

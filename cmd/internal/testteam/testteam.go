@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/testprogram"
 )
 
@@ -24,8 +24,8 @@ func Main(m *testing.M) {
 // ClearEnviron removes what the environment says to atm and to agents. If an agent runs the tests, atm would know by what
 // the processes above were started with: then the tests run again in a session of their own, and this process ends.
 func ClearEnviron() {
-	isMarked := slices.ContainsFunc(app.AgentMarks(), func(mark string) bool { return os.Getenv(mark) != "" })
-	for _, name := range append(app.AgentMarks(), "ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_PROJECT", "NO_COLOR", "EDITOR", "VISUAL") {
+	isMarked := slices.ContainsFunc(programs.Marks(), func(mark string) bool { return os.Getenv(mark) != "" })
+	for _, name := range append(programs.Marks(), "ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_PROJECT", "NO_COLOR", "EDITOR", "VISUAL") {
 		os.Unsetenv(name)
 	}
 	if isMarked {

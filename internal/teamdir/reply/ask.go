@@ -94,8 +94,9 @@ func Ask(ctx context.Context, r *teamdir.Root, o *post.Outgoing, observer Observ
 type OtherTextError struct{ ID wire.ID }
 
 func (e *OtherTextError) Error() string {
-	return fmt.Sprintf("%s was already sent with another text; this text was not sent", e.ID.Short(6))
+	return fmt.Sprintf("%s %v; this text was not sent", e.ID.Short(6), post.ErrOtherText)
 }
+func (e *OtherTextError) Is(target error) bool { return target == post.ErrOtherText }
 
 // asking is an Ask in progress.
 type asking struct {

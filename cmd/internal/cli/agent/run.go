@@ -282,7 +282,7 @@ func (k *call) chooseDir(ctx context.Context, m config.Member, isPlanned bool, d
 // environment returns ours with the agent's identity, but without what says that it runs inside another agent or
 // terminal, or which colours a person wants to see on theirs. The last value of a name counts.
 func environment(given []string, m config.Member, spec runspec.Spec) []string {
-	unset := append(app.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION",
+	unset := append(programs.Marks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION",
 		"NO_COLOR", "FORCE_COLOR")
 	env := slices.DeleteFunc(agentconfig.WithoutBrought(os.Environ()), func(pair string) bool {
 		k, _, _ := strings.Cut(pair, "=")

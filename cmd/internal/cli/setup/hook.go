@@ -267,14 +267,14 @@ func arguments() []string {
 	return process.Arguments(p.PID)
 }
 
-// markShell adds app.ShellOf and the root to the variables that a program sets for the commands of a session, but
+// markShell adds programs.ShellOf and the root to the variables that a program sets for the commands of a session, but
 // not for its hooks.
 func markShell(file string, s *app.Scope) error {
 	f, err := durable.OpenRegular(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "export %s=%s\nexport ATM_ROOT=%s\n", app.ShellOf, s.Me.Address(), policy.Quote(s.Root.Path))
+	_, err = fmt.Fprintf(f, "export %s=%s\nexport ATM_ROOT=%s\n", programs.ShellOf, s.Me.Address(), policy.Quote(s.Root.Path))
 	return cmp.Or(err, f.Close())
 }
 
@@ -296,7 +296,7 @@ func openForHook(g *app.Given) (s *app.Scope, isSecond bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if of, _ := s.ShellMember(os.Getenv); of == s.Me.Address() {
+	if of, _ := programs.MemberOfShell(s.Team, os.Getenv); of == s.Me.Address() {
 		return nil, false, nil
 	}
 	err = s.MayWrite()
