@@ -1,5 +1,8 @@
 // Package waytest proves that a way into a program keeps what delivery.Way promises. That a text which is given twice says
 // so is the promise of those who carry it: the table's effect Repeat.
+//
+// Where the program looks into the inbox itself, with its hooks or a plugin, there is no type that is a Way, since nobody
+// puts anything there: a test's own delivers and withdraws (package cmd/internal/hook).
 package waytest
 
 import (
