@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -64,13 +63,10 @@ func (r *runner) openQuestion(q *question, e wire.Event) {
 
 // ruledOption returns the option that a rule chooses; nil: none.
 func (q *question) ruledOption() *ask.Option {
-	switch q.rule {
-	case policy.Allow:
-		return firstOption(q.Options, ask.Option.AllowsOnce)
-	case policy.Deny:
-		return firstOption(q.Options, ask.Option.Denies)
+	if q.rule != policy.Allow && q.rule != policy.Deny {
+		return nil
 	}
-	return nil
+	return q.Once(q.rule == policy.Deny)
 }
 
 // answerByRule presses a rule's option. If that is not possible, the lead is notified. It runs beside the loop.
@@ -106,13 +102,6 @@ func (r *runner) notify(what string, tell func() error) {
 			r.Log.Error(what, "err", err)
 		}
 	})
-}
-
-func firstOption(options []ask.Option, fits func(ask.Option) bool) *ask.Option {
-	if i := slices.IndexFunc(options, fits); i >= 0 {
-		return &options[i]
-	}
-	return nil
 }
 
 // closeQuestion closes the question because its dialog is gone, whoever answered it. now is what the screen shows

@@ -365,8 +365,8 @@ func (p *terminal) press(q *question, o ask.Option) error {
 	}
 	// Use the keys as they are now: arrow keys count from the option that is selected.
 	if d := p.reading.Dialog; d != nil {
-		if fresh := firstOption(d.Options, func(f ask.Option) bool { return f.ID == o.ID }); fresh != nil {
-			o = *fresh
+		if i := slices.IndexFunc(d.Options, func(f ask.Option) bool { return f.ID == o.ID }); i >= 0 {
+			o = d.Options[i]
 		}
 	}
 	if o.Keys == "" {

@@ -194,6 +194,7 @@ func (a *acpAgent) confirm(ctx context.Context, id acp.SessionId, call acp.ToolC
 		Options: []acp.PermissionOption{
 			{Kind: acp.PermissionOptionKindAllowAlways, Name: "Always", OptionId: "always"},
 			{Kind: acp.PermissionOptionKindAllowOnce, Name: "Just this once", OptionId: "once"},
+			{Kind: acp.PermissionOptionKindRejectAlways, Name: "Never", OptionId: "never"},
 			{Kind: acp.PermissionOptionKindRejectOnce, Name: "Leave it", OptionId: "no"},
 		},
 	})

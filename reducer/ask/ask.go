@@ -88,6 +88,19 @@ func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
 // AllowsOnce reports whether the option is known to allow this one call only.
 func (o Option) AllowsOnce() bool { return o.Kind == "allow_once" }
 
+// Once returns the option that allows this one call, or denies it, as a rule may; nil: none is known to. An option for longer
+// is a person's to choose.
+func (q *Question) Once(denies bool) *Option {
+	kind := "allow_once"
+	if denies {
+		kind = "reject_once"
+	}
+	if i := slices.IndexFunc(q.Options, func(o Option) bool { return o.Kind == kind }); i >= 0 {
+		return &q.Options[i]
+	}
+	return nil
+}
+
 // IsTyped reports whether a program asks on its screen for any text, as a shell's read does: it is answered by typing.
 func (q *Question) IsTyped() bool { return q.Dialog == "question" && len(q.Options) == 0 && !q.Served }
 
@@ -187,6 +200,8 @@ func (q *Question) pickUnnamed(denies bool) (Option, error) {
 	switch {
 	case denies && q.Cancel.ID != "" && (isQuestion || len(found) == 0):
 		return q.Cancel, nil
+	case denies && q.Once(true) != nil:
+		return *q.Once(true), nil
 	case len(found) == 1, len(found) > 1 && (denies || !isQuestion):
 		return found[0], nil
 	case denies:

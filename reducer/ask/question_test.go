@@ -48,6 +48,32 @@ func TestPick(t *testing.T) {
 	}
 }
 
+// What is chosen for this one call is never an option for longer, whichever comes first.
+func TestOnce(t *testing.T) {
+	always, yes := Option{ID: "1", Kind: "allow_always"}, Option{ID: "2", Kind: "allow_once"}
+	never, no := Option{ID: "3", Kind: "reject_always"}, Option{ID: "4", Kind: "reject_once"}
+	for name, c := range map[string]struct {
+		options       []Option
+		allow, reject string
+	}{
+		"all":         {[]Option{always, yes, never, no}, "2", "4"},
+		"for longer":  {[]Option{always, never}, "", ""},
+		"not known":   {[]Option{{ID: "5"}}, "", ""},
+		"no options":  {nil, "", ""},
+		"and no kind": {[]Option{{ID: "5"}, no, yes}, "2", "4"},
+	} {
+		q := Question{Options: c.options}
+		for denies, want := range map[bool]string{false: c.allow, true: c.reject} {
+			if o := q.Once(denies); (o == nil) != (want == "") || o != nil && o.ID != want {
+				t.Errorf("%s, denies %v: %v, not %q", name, denies, o, want)
+			}
+		}
+	}
+	if o, err := (&Question{Options: []Option{never, no}}).Pick(Answer{Deny: true}); o != no || err != nil {
+		t.Errorf("a person's no is %v, %v", o, err)
+	}
+}
+
 // In the middle of a line, what an agent asks cannot look like what atm says behind it.
 func TestBrief(t *testing.T) {
 	for _, c := range []struct {

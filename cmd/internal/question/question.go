@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -274,21 +273,11 @@ func (w *wait) ruledOption() *ask.Option {
 	if w.q.Rule == nil || w.q.Rule.Tool == "" || w.q.Kind != reducer.Permission {
 		return nil
 	}
-	switch w.policy.Rules.Decide(*w.q.Rule) {
-	case policy.Allow:
-		return w.optionOf("allow_once")
-	case policy.Deny:
-		return w.optionOf("reject_once")
-	}
-	return nil
-}
-
-func (w *wait) optionOf(kind string) *ask.Option {
-	i := slices.IndexFunc(w.q.Options, func(o ask.Option) bool { return o.Kind == kind })
-	if i < 0 {
+	rule := w.policy.Rules.Decide(*w.q.Rule)
+	if rule != policy.Allow && rule != policy.Deny {
 		return nil
 	}
-	return &w.q.Options[i]
+	return w.q.Once(rule == policy.Deny)
 }
 
 // inLog returns the question as the log has it, nil if it is over, and whether a turn is open that it belongs to.
