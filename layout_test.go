@@ -187,10 +187,9 @@ var mayNameVendors = map[string]string{
 	"internal/testagent/":      "it plays them",
 	"wire/foreign/":            "their formats",
 	"cmd/internal/claudeteam/": "a companion for one", "cmd/atm-claude/": "a companion for one",
-	"cmd/internal/follow/":          "a companion for one",
-	"cmd/internal/backup/backup.go": "a companion's files",
-	"cmd/internal/cli/":             "help has examples, and lists what can be installed",
-	"mailbox/letter/mark.go":        "what programs say to their models", "internal/testframe/testframe.go": "what programs say to their models",
+	"cmd/internal/follow/":   "a companion for one",
+	"cmd/internal/cli/":      "help has examples, and lists what can be installed",
+	"mailbox/letter/mark.go": "what programs say to their models", "internal/testframe/testframe.go": "what programs say to their models",
 }
 
 func TestOnlyVendorsFoldersNameThem(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	vendors "github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
@@ -34,10 +35,18 @@ import (
 // They are compiled when they are used: at start they would cost every command a tenth of its time.
 var (
 	files = onUse(`^(team\.toml|\.(files|sessions|subscriptions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.later/((withdrawn|bad)/)?[^/]+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|\.bridge/received/[-0-9]+\.taken|` +
-		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|run/claude|(inbox|sent|events)/.+))$`)
+		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|` + strings.Join(marks(), "|") + `|(inbox|sent|events)/.+))$`)
 	dirs     = onUse(`^(\.files|\.sessions|\.subscriptions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
 	messages = onUse(`^inbox/(new|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
 )
+
+// marks are the files of mailboxes that a companion has made for the members of a vendor's own team.
+func marks() (all []string) {
+	for _, name := range vendors.Names() {
+		all = append(all, "run/"+name)
+	}
+	return all
+}
 
 func onUse(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
@@ -90,7 +99,7 @@ func (w *writer) reportMissing(what string, err error) bool {
 func (w *writer) writeTeam(t *teamdir.Team) {
 	w.writeDir(string(t.Name))
 	skipped := w.total.Skipped
-	w.writeMailboxes(t, "sent", "events", "shared", "run/claude", "inbox")
+	w.writeMailboxes(t, slices.Concat([]string{"sent", "events", "shared"}, marks(), []string{"inbox"})...)
 	names := []string{config.File, ".sessions", teamdir.SubscriptionsDir, ".archive", teamdir.LaterDir, teamdir.BadEnvelopes, teamdir.ReceivedDir}
 	outboxes, err := t.Store.Outboxes()
 	w.reportMissing(maildir.BridgeDir, err)

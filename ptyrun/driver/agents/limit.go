@@ -12,7 +12,8 @@ import (
 
 // LimitEnd returns when a usage limit ends by its notice, which may have been shown since shown; zero: the notice does not
 // say, or not in a form that is understood. A minute is added, because programs leave out the seconds. A time of day is the
-// next one after shown. It is local unless the notice names a zone.
+// next one after shown. It is local unless the notice names a zone. All programs use much the same words, so this is no
+// vendor's; that a text is such a notice their driver files and hooks tell.
 func LimitEnd(notice string, shown, now time.Time) time.Time {
 	notice = strings.Map(func(r rune) rune { // a narrow no-break space stands before PM
 		if unicode.IsSpace(r) {
@@ -116,6 +117,6 @@ var (
 	})
 	limitUnit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(limitPart) })
 
-	// limitUnix matches "Claude AI usage limit reached|1751140800".
+	// limitUnix matches "usage limit reached|1751140800".
 	limitUnix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`limit reached\|(\d{10})\b`) })
 )
