@@ -93,13 +93,14 @@ export const Atm = async ({ client, directory }) => {
     if (type === "session.deleted" && id === session) session = ""
     if (type === "session.created" || type === "session.status" && p.status.type === "busy") session = id
     if (type === "message.updated" && p.info.role === "user" && id === session) prompt = p.info
-    if (type === "message.part.updated" && given.delete(p.part?.text)) queued.set(p.part.messageID, p.part.text)
+    if (type === "message.part.updated" && given.delete(p.part?.text)) queued.set(p.part.messageID, p.part)
     if (type === "message.updated" && p.info.role === "assistant") {
-      for (const [message, text] of queued) {
+      for (const [message, { text }] of queued) {
         if (message > p.info.parentID || !queued.delete(message)) continue
         queue.then(() => receive({ type: "atm.shown", properties: { sessionID: id }, text }))
       }
     }
+    if (type === "session.idle") queue.then(() => giveBack(id))
     if (session !== hidden) hidden = undefined
     if (type === "session.idle" && id === hidden) show().finally(() => { hidden = undefined })
     if (/^session\.(created|idle|deleted)$/.test(type)) lookSoon()
@@ -119,6 +120,19 @@ export const Atm = async ({ client, directory }) => {
       lookSoon()
     }
     await tell({ type: "atm.refused", properties: { sessionID: id } })
+  }
+  // What the model did not get before its turn was over, as after a rejection, is taken out of the session and given anew. A
+  // busy session keeps it.
+  const giveBack = async (id) => {
+    let isBack = false
+    for (const [message, part] of queued) {
+      if (part.sessionID !== id) continue
+      const error = await client._client.delete({ url: `/session/${id}/message/${message}` }).then((r) => r.error, (error) => error)
+      if (!error) isBack = queued.delete(message)
+    }
+    if (!isBack) return
+    await tell({ type: "atm.refused", properties: { sessionID: id } })
+    lookSoon()
   }
   const watchers = new Map()
   let looks = pushes && new Promise((done) => setTimeout(done, 1000)) // until there is a screen

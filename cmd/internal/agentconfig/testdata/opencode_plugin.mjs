@@ -45,7 +45,10 @@ function fake(done) {
       promptAsync: async (o) => { done.push(["prompt", o.path.id, o.body]); return { error: o.body.parts[0].text.includes("refuse") ? {} : undefined } },
     },
     tui: { publish: async (o) => { done.push([o.body.type, o.body.properties.sessionID]) } },
-    _client: { post: async (o) => { done.push(["reply", o.url, o.body]) } },
+    _client: {
+      post: async (o) => { done.push(["reply", o.url, o.body]) },
+      delete: async (o) => { done.push(["delete", o.url]); return { error: o.url.includes("busy") ? {} : undefined } },
+    },
   }
 }
 
@@ -144,12 +147,12 @@ async function inWorker({ plugin, dir }) {
 
   // It is received when the model begins an answer to it or to a later prompt, and not before.
   await event("session.created", { info: { id: "ses_made" } })
-  await event("message.part.updated", { sessionID: "ses_made", part: { type: "text", messageID: "msg_2", text: "[atm] first" } })
-  await event("message.updated", { sessionID: "ses_made", info: { role: "assistant", id: "msg_3", parentID: "msg_1" } })
   await event("session.idle", { sessionID: "ses_made" })
   assert.deepEqual(done.slice(3), [["tui.session.select", "ses_made"]]) // the screen may not have been there before
   await event("session.idle", { sessionID: "ses_made" })
   assert.equal(done.length, 4)
+  await event("message.part.updated", { sessionID: "ses_made", part: { type: "text", sessionID: "ses_made", messageID: "msg_2", text: "[atm] first" } })
+  await event("message.updated", { sessionID: "ses_made", info: { role: "assistant", id: "msg_3", parentID: "msg_1" } })
   assert.deepEqual(calls(dir, "atm.shown"), [])
   await event("message.updated", { sessionID: "ses_made", info: { role: "assistant", id: "msg_4", parentID: "msg_3" } })
   assert.deepEqual((await until("the receipt", () => calls(dir, "atm.shown")[0])).text, "[atm] first")
@@ -185,6 +188,27 @@ async function inWorker({ plugin, dir }) {
   // What a session does not take, it says.
   deliver("[atm] refuse", "3")
   assert.equal((await until("the refusal", () => calls(dir, "atm.refused")[0])).properties.sessionID, "ses_2")
+
+  // What the model did not get before the turn was over is taken out, and asked for again. A busy session keeps it.
+  deliver("[atm] third", "4")
+  await until("the third prompt", () => prompts().length === 4)
+  const third = (messageID) => event("message.part.updated", { part: { type: "text", sessionID: "ses_2", messageID, text: "[atm] third" } })
+  const taken = () => done.filter(([what]) => what === "delete")
+  await third("msg_busy")
+  await event("session.idle", { sessionID: "ses_made" })
+  assert.deepEqual(taken(), [])
+  await event("session.idle", { sessionID: "ses_2" })
+  await until("the refusal to take it out", () => taken().length === 1)
+  assert.equal(calls(dir, "atm.refused").length, 1)
+  await event("message.updated", { sessionID: "ses_2", info: { role: "assistant", id: "msg_z", parentID: "msg_busy" } })
+  deliver("[atm] third", "5")
+  await until("the prompt again", () => prompts().length === 5)
+  await third("msg_queued")
+  put(dir + "/mail", JSON.stringify({ watch: [inbox], text: "[atm] third, may be a repeat" }))
+  await event("session.idle", { sessionID: "ses_2" })
+  await until("the mail again", () => prompts().length === 6)
+  assert.deepEqual(taken().at(-1), ["delete", "/session/ses_2/message/msg_queued"])
+  assert.equal(calls(dir, "atm.refused").length, 2)
 
   // An answer from elsewhere is given; the person's ends the wait for one.
   put(dir + "/answer", JSON.stringify({ reply: "reject", message: "no" }))
