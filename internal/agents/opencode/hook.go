@@ -13,8 +13,8 @@ import (
 )
 
 // The plugin's own calls. askMail asks for mail to push into a session. The answer is a pushAnswer. isMailShown tells of
-// a text with mail that the model is about to get, mailRefused that a session did not take what was pushed, and isResumed
-// that a new program has opened a session.
+// a text with mail that the model is about to get, mailRefused that a session did not take what was pushed, or has lost it, and
+// isResumed that a new program has opened a session.
 const (
 	askMail     = "atm.mail"
 	isMailShown = "atm.shown"
