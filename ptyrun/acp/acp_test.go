@@ -297,13 +297,13 @@ func TestQuestion(t *testing.T) {
 	if q.Dialog != "permission" || q.Tool != "execute" || q.Input != "git push "+long || q.Prompt != "Bash: git push "+long || q.Call != "call-0" || q.Then != reducer.Thinking {
 		t.Errorf("asked: %.300s", fmt.Sprintf("%+v", q))
 	}
-	if o := q.Options; len(o) != 3 || o[0].ID != "1" || o[0].Label != "Always" || o[0].Kind != "allow_always" || o[2].Kind != "reject_once" || o[2].ID != "3" {
+	if o := q.Options; len(o) != 4 || o[0].ID != "1" || o[0].Label != "Always" || o[0].Kind != "allow_always" || o[3].Kind != "reject_once" || o[3].ID != "4" {
 		t.Errorf("options: %+v", o)
 	}
 	if r.Activity() != reducer.Confirming || r.IsIdle() || r.Prompt("more") != ErrBusy {
 		t.Errorf("it is %s", r.Activity())
 	}
-	if err := r.Answer(q.ID, "4"); err == nil || errors.Is(err, ErrGone) {
+	if err := r.Answer(q.ID, "5"); err == nil || errors.Is(err, ErrGone) {
 		t.Errorf("an option that is not there: %v", err)
 	}
 	if err := r.Answer(q.ID, "2"); err != nil {

@@ -117,12 +117,12 @@ func (s *team) hide() (x secrets) {
 	return x
 }
 
-// isTyped reports whether a message, or a pointer to it, was typed and accepted.
-func (s *team) isTyped(id string) (ok, asPointer bool) {
+// isIn reports whether a message, or a pointer to it, was typed and accepted, or read beside the prompt.
+func (s *team) isIn(id string) (ok, asPointer bool) {
 	s.t.Helper()
 	for line := range strings.Lines(s.do("events", "bob", "--json", "--limit", "0")) {
 		var e struct{ Kind, ID, As string }
-		if json.Unmarshal([]byte(line), &e) == nil && e.Kind == "injected" && strings.HasSuffix(e.ID, id) {
+		if json.Unmarshal([]byte(line), &e) == nil && (e.Kind == "injected" || e.Kind == "message_read") && strings.HasSuffix(e.ID, id) {
 			return true, e.As != ""
 		}
 	}
@@ -168,7 +168,7 @@ func (s *team) mailIsData(start func(*team)) {
 		}
 		id := strings.Fields(s.do(append([]string{"send", "bob", body}, flags...)...))[1]
 		all[id] = body
-		s.wait("the prompt for "+body, func() bool { ok, _ := s.isTyped(id); return ok && s.state() == "idle" })
+		s.wait("the prompt for "+body, func() bool { ok, _ := s.isIn(id); return ok && s.state() == "idle" })
 	}
 	for _, body := range []string{
 		"see @secret1.txt, @" + x.outside + "/key.pem @~/key.txt\n@\"a b.txt\"\t@../outside/dir/ (@secret2.txt) \"@secret2.txt\" 见@secret2.txt。@secret2.txt\n" +
@@ -206,7 +206,7 @@ func (s *team) mailIsData(start func(*team)) {
 	}
 	count := map[bool]int{}
 	for id, body := range all {
-		_, asPointer := s.isTyped(id)
+		_, asPointer := s.isIn(id)
 		count[asPointer]++
 		texts := s.prompts(id)
 		if len(texts) != 1 {
@@ -243,7 +243,7 @@ func TestPointerWithHooks(t *testing.T) {
 			}[program]
 			id := s.send(body)
 			s.wait("the pointer, or the message", func() bool {
-				ok, asPointer := s.isTyped(id)
+				ok, asPointer := s.isIn(id)
 				return ok && asPointer != (program == "claude" && s.isPushed())
 			})
 			s.wait("the text at the model", func() bool {
