@@ -35,7 +35,7 @@ func Run(version string, words []string) int {
 	}
 	line, err := cmdline.Sort(program, words)
 	if line.IsUnknown() {
-		if code, found := runExternal(program, line); found {
+		if code, found := runExternal(line); found {
 			return code
 		}
 	}
@@ -49,7 +49,7 @@ func newApp(version string) *cli.App {
 	}
 	program.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), companions,
 		[]*cli.Command{helpCommand, versionCommand, completionCommand})
-	prepare(program.Commands, "")
+	prepare(program.Commands, "atm ")
 	command.Prepare(program)
 	return program
 }
@@ -58,14 +58,14 @@ func newApp(version string) *cli.App {
 func prepare(commands []*cli.Command, parent string) {
 	for _, c := range commands {
 		act := c.Action
-		c.HelpName = parent + c.Name // App.Run puts the program's name in front
+		c.HelpName = parent + c.Name
 		c.Action = func(c *cli.Context) error {
 			if c.Bool("help") && !c.Command.Hidden {
 				return printHelp(c, helpPage(c.Command, command.PrinterOf(c).Width()))
 			}
 			return act(c)
 		}
-		prepare(c.Subcommands, "atm "+c.HelpName+" ")
+		prepare(c.Subcommands, c.HelpName+" ")
 	}
 }
 
@@ -75,7 +75,7 @@ func withoutCommand(c *cli.Context) error {
 	switch {
 	case line.At >= 0:
 		name := line.Typed[line.At]
-		return cmp.Or(app.MemberAsVerb(command.Given(c), name), error(cmdline.UnknownCommand(c.App, name)))
+		return cmp.Or(app.MemberAsVerb(command.Given(c), name), error(cmdline.UnknownCommand(line.Program, name)))
 	case c.Bool("help"):
 		return printHelp(c, mainHelp)
 	}

@@ -104,12 +104,14 @@ func runBridge(c *cli.Context) error {
 }
 
 // runExternal replaces this process by the program atm-NAME, if there is one for the NAME where the command should be.
-func runExternal(program *cli.App, line *cmdline.Line) (code int, found bool) {
+func runExternal(line *cmdline.Line) (code int, found bool) {
 	name := line.Typed[line.At]
 	path, err := app.Companion("atm-" + name)
 	if err != nil || strings.ContainsAny(name, `/\`) { // a path: a program in the working directory is not ours
 		return 0, false
 	}
+	program := line.Alone()
+	program.Setup() // its streams
 	return replaceBy(program, path, slices.Delete(slices.Clone(line.Typed), line.At, line.At+1)), true
 }
 

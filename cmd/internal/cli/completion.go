@@ -48,7 +48,7 @@ func complete(program *cli.App, words []string) {
 		completeBehind(c, line, before, last)
 		return nil
 	})
-	program.Run(append([]string{program.Name}, line.Args()...))
+	line.Alone().Run(append([]string{program.Name}, line.Args()...))
 }
 
 // completeBehind is complete where the flags of the program are known. before are the arguments before the next word.
@@ -69,7 +69,7 @@ func completeBehind(c *cli.Context, line *cmdline.Line, before []string, last st
 	printOffers(c.App.Writer, offers(c, line.Command, nameAt(line.Command, len(before)), before, begun))
 	verbs := line.Command.VisibleCommands()
 	if line.Command.Name == "" || line.Command == helpCommand && len(before) == 0 {
-		verbs = c.App.VisibleCommands()
+		verbs = line.Program.VisibleCommands()
 	}
 	for _, sub := range verbs {
 		fmt.Fprintln(c.App.Writer, sub.Name)

@@ -23,22 +23,23 @@ var helpCommand = &cli.Command{
 atm help all`,
 	Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}, &cli.BoolFlag{Name: "man", Usage: "print the manual page: atm help --man | man -l -"}},
 	Action: func(c *cli.Context) error {
+		program := cmdline.LineOf(c).Program
 		if c.Bool("man") {
-			_, err := io.WriteString(c.App.Writer, manual(c.App))
+			_, err := io.WriteString(c.App.Writer, manual(program))
 			return err
 		}
 		if c.Args().First() == "all" || c.Bool("all") {
-			return printHelp(c, verbLines(c.App.VisibleCommands()))
+			return printHelp(c, verbLines(program.VisibleCommands()))
 		}
 		if !c.Args().Present() {
 			return printHelp(c, mainHelp)
 		}
-		found := &cli.Command{Subcommands: c.App.Commands}
+		found := &cli.Command{Subcommands: program.Commands}
 		for i, name := range c.Args().Slice() {
 			sub := found.Command(name)
 			switch {
 			case sub == nil && i == 0:
-				return cmdline.UnknownCommand(c.App, name)
+				return cmdline.UnknownCommand(program, name)
 			case sub == nil:
 				return cmdline.UnknownWord(found, strings.Join(c.Args().Slice()[:i], " "), name)
 			}

@@ -83,7 +83,7 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 			}
 		}
 		isFlag := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), word) })
-		if isNew && (isFlag || c.App.Command(word) != nil) { // claim release a.go
+		if isNew && (isFlag || cmdline.LineOf(c).Program.Command(word) != nil) { // claim release a.go
 			return failure.Usage("%q is no file here", word).WithHint("a new file of that name: atm claim ./%s", word)
 		}
 		paths = append(paths, path)

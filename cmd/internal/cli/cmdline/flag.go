@@ -44,7 +44,7 @@ func (l *Line) flag(word string) cli.Flag {
 		return nil
 	}
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-	for _, f := range slices.Concat(l.Command.Flags, l.app.Flags) {
+	for _, f := range slices.Concat(l.Command.Flags, l.Program.Flags) {
 		if slices.Contains(f.Names(), name) && (!isVersion(f) || l.Command.Name == "") {
 			return f
 		}

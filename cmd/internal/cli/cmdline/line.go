@@ -23,16 +23,17 @@ type Line struct {
 	Typed   []string
 	At      int      // index in Typed of what stands where the command should be; -1: nothing does
 	Words   []string // what is neither a command nor a flag with its value
+	Program *cli.App // with all its commands, of which urfave/cli gets only the one that runs
 
-	app     *cli.App
-	names   []string // of the commands
-	globals []string // flags of the app
-	flags   []string // flags of the command
+	top     []*cli.Command // the command below the program
+	names   []string       // of the commands
+	globals []string       // flags of the app
+	flags   []string       // flags of the command
 }
 
 // IsUnknown reports whether a word stands where the command should be that is none.
 func (l *Line) IsUnknown() bool {
-	return l.At >= 0 && len(l.names) == 0 && len(l.app.Commands) > 0
+	return l.At >= 0 && len(l.names) == 0 && len(l.Program.Commands) > 0
 }
 
 // LineOf returns the command line that a command was called with.
@@ -57,7 +58,7 @@ func (l *Line) HasJSON() bool {
 // follows CMD belongs to another program. After an error it reads on: a --json behind it decides how the error is
 // printed.
 func Sort(app *cli.App, typed []string) (l *Line, first error) {
-	l = &Line{Command: &cli.Command{HelpName: app.HelpName, Subcommands: app.Commands}, Typed: typed, At: -1, app: app}
+	l = &Line{Command: &cli.Command{HelpName: app.HelpName, Subcommands: app.Commands}, Typed: typed, At: -1, Program: app}
 	app.Metadata["line"] = l
 	knowNames(app.Flags)
 	rest := l.findCommand()
@@ -101,6 +102,9 @@ func (l *Line) findCommand() (rest []string) {
 		if sub == nil {
 			return append(rest, l.Typed[i:]...)
 		}
+		if len(l.names) == 0 {
+			l.top = []*cli.Command{sub}
+		}
 		l.Command, l.names = sub, append(l.names, word)
 	}
 	return rest
@@ -121,7 +125,7 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 	case f == nil:
 		return rest, l.suggestFlag(name)
 	case takesValue(f) && !hasValue && (len(rest) == 0 || next == "--" || l.flag(next) != nil),
-		takesValue(f) && value == "" && next == "" && slices.Contains(l.app.Flags, f) && len(l.app.Commands) > 0: // --team=
+		takesValue(f) && value == "" && next == "" && slices.Contains(l.Program.Flags, f) && len(l.Program.Commands) > 0: // --team=
 		typed, _ := FlagUsage(f)
 		return rest, failure.Usage("%s needs a value", name).WithHint("%s %s", l.Command.HelpName, typed)
 	case takesValue(f) && !hasValue:
@@ -141,7 +145,7 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 }
 
 func (l *Line) add(f cli.Flag, words ...string) {
-	if slices.Contains(l.app.Flags, f) {
+	if slices.Contains(l.Program.Flags, f) {
 		l.globals = append(l.globals, words...)
 	} else {
 		l.flags = append(l.flags, words...)
@@ -166,10 +170,21 @@ func (l *Line) splitLetters(word string) (letters []string) {
 	return letters
 }
 
+// Alone returns the program as urfave/cli runs it: with the command that was typed alone, since it sets up and compares
+// all that it is given.
+func (l *Line) Alone() *cli.App {
+	alone := *l.Program
+	alone.Commands = l.top
+	for _, c := range l.top {
+		c.HelpName = strings.TrimPrefix(c.HelpName, alone.HelpName+" ") // which App.Run puts in front
+	}
+	return &alone
+}
+
 // Instead makes the line one whose command is called without flags and words of its own, and does something else.
 func (l *Line) Instead(act cli.ActionFunc) {
 	l.flags, l.Words = nil, nil
-	l.app.Action, l.Command.Action = act, act
+	l.Program.Action, l.Command.Action = act, act
 }
 
 // ArgNames returns the names of a command's positional arguments: TO, ID|NAME, TEXT.

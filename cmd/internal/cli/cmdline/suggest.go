@@ -41,7 +41,7 @@ func unknownFlag(c *cli.Command, flag string) *failure.Error {
 // suggestFlag is the error for an unknown flag.
 func (l *Line) suggestFlag(flag string) error {
 	c, known, overview := l.Command, map[string]string{}, Synopsis(l.Command)+" takes"
-	ofApp := slices.DeleteFunc(l.app.VisibleFlags(), func(f cli.Flag) bool { return isVersion(f) && c.Name != "" })
+	ofApp := slices.DeleteFunc(l.Program.VisibleFlags(), func(f cli.Flag) bool { return isVersion(f) && c.Name != "" })
 	for _, f := range slices.Concat(c.VisibleFlags(), ofApp) {
 		for _, name := range f.Names() {
 			known[name] = "--" + f.Names()[0]
@@ -98,7 +98,7 @@ func BadValue(c *cli.Context, err error) error {
 		return failure.Usage("the text is given twice: the second is %s", value).WithHint("leave one out")
 	}
 	e := failure.Usage("%s%s for --%s%s", parts[1], value, name, why)
-	if f := (&Line{Command: c.Command, app: c.App}).flag("--" + name); f != nil {
+	if f := (&Line{Command: c.Command, Program: c.App}).flag("--" + name); f != nil {
 		typed, usage := FlagUsage(f)
 		e.WithHint("%s: %s", typed, usage)
 	}

@@ -48,8 +48,8 @@ func newGiven(c *cli.Context) *app.Given {
 		Root: c.String("root"), Team: c.String("team"), As: c.String("as"), Via: c.String("via"),
 		LockTimeout: cmdline.Duration(c, "lock-timeout"), IsQuiet: c.Bool("quiet"), Verb: c.Command.HelpName,
 	}
-	if c.App.Commands != nil {
-		g.IsVerb = func(word string) bool { return c.App.Command(word) != nil }
+	if program := cmdline.LineOf(c).Program; program.Commands != nil {
+		g.IsVerb = func(word string) bool { return program.Command(word) != nil }
 	}
 	if c.NArg() == 1 {
 		g.Word = c.Args().First()

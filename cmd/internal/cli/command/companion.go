@@ -74,6 +74,7 @@ func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (cod
 		Flags: append(cmdline.Flags(), CompanionFlags[verb]...),
 	}
 	Prepare(program)
+	program.Setup()
 	if len(words) == 1 && words[0] == "version" {
 		fmt.Fprintln(program.Writer, program.Name, version)
 		return failure.ExitDone

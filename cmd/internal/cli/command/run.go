@@ -27,7 +27,6 @@ func Prepare(program *cli.App) {
 		return cmdline.BadValue(c, err)
 	}
 	prepare(program, program.Commands)
-	program.Setup()
 }
 
 // innermost is where Run finds the context of an error.
@@ -56,7 +55,7 @@ func Run(program *cli.App, line *cmdline.Line, err error) int {
 	if err != nil {
 		line.Instead(func(*cli.Context) error { return err })
 	}
-	err = program.Run(append([]string{program.Name}, line.Args()...))
+	err = line.Alone().Run(append([]string{program.Name}, line.Args()...))
 	c, ok := program.Metadata[innermost].(*cli.Context)
 	if !ok {
 		panic(err) // two commands have the same name

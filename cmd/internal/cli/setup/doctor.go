@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/agentconfig"
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/doctor"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -28,7 +29,7 @@ Exits 1 if something is wrong.`,
 func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.App.Version, c.Bool("fix")), checkHooks(c.App, newInstaller(p.Given))...)
+	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.App.Version, c.Bool("fix")), checkHooks(cmdline.LineOf(c).Program, newInstaller(p.Given))...)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/agentconfig"
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/hook"
@@ -82,7 +83,7 @@ func runHook(c *cli.Context) (err error) {
 	if h == nil {
 		return err
 	}
-	h.commands, h.isPatient, h.isWake = c.App, isPatient, c.Bool("wake")
+	h.commands, h.isPatient, h.isWake = cmdline.LineOf(c).Program, isPatient, c.Bool("wake")
 	in, err := h.read()
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func (p plugin) commands(adds bool) (lines [][]string) {
 // shown; see canAsk.
 func (p plugin) add(c *cli.Context) error {
 	isNew := !p.isWritten()
-	err := p.write(c.App)
+	err := p.write(cmdline.LineOf(c).Program)
 	if err == nil {
 		_, err = runEach(c, p.commands(true))
 	}

@@ -29,7 +29,7 @@ func primer(c *cli.Context) error {
 		return err
 	}
 	s.WarnUnaccepted()
-	text, err := primerText(c.App, s, false)
+	text, err := primerText(cmdline.LineOf(c).Program, s, false)
 	if s.Me != nil && s.IsInAgent() { // OpenCode's hooks have no other way to say it
 		own := programs.ThisProgram("")
 		thread, _ := programs.ThreadOf(os.Getenv)
