@@ -1,23 +1,22 @@
 package policy
 
 import (
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"unicode"
 
-	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
 // SplitWords splits a command into words and removes quotes, as a shell does. It expands nothing.
 func SplitWords(line string) (words []string, err error) {
-	itself := &expand.Config{Env: expand.FuncEnviron(func(name string) string { return "$" + name })}
 	for w, err := range syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).WordsSeq(strings.NewReader(line)) {
 		word := ""
 		if err == nil {
-			word, err = expand.Literal(itself, w)
+			word, err = plainText(line, w.Parts, false)
 		}
 		if err != nil {
 			return nil, err
@@ -25,6 +24,42 @@ func SplitWords(line string) (words []string, err error) {
 		words = append(words, word)
 	}
 	return words, nil
+}
+
+// plainText returns the parts of a word without their quotes. It is an error if the word is made by a command.
+func plainText(line string, parts []syntax.WordPart, inQuotes bool) (text string, err error) {
+	for _, part := range parts {
+		one := ""
+		switch p := part.(type) {
+		case *syntax.Lit:
+			one = unescaped(p.Value, inQuotes)
+		case *syntax.SglQuoted:
+			one = p.Value
+		case *syntax.DblQuoted:
+			one, err = plainText(line, p.Parts, true)
+		case *syntax.ParamExp:
+			one = source(line, p)
+		default:
+			err = fmt.Errorf("%s is for a shell", source(line, p))
+		}
+		if err != nil {
+			return "", err
+		}
+		text += one
+	}
+	return text, nil
+}
+
+// unescaped removes the backslashes that a shell removes: in double quotes only some.
+func unescaped(s string, inQuotes bool) string {
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && (!inQuotes || strings.ContainsRune("\"\\$`", rune(s[i+1]))) {
+			i++
+		}
+		out.WriteByte(s[i])
+	}
+	return out.String()
 }
 
 // input is a parsed Request.Input.
