@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -87,7 +88,7 @@ const (
 const CommandFailed = "command_failed"
 
 // eventFields are the members that all events have.
-var eventFields = fieldNames[Event]()
+var eventFields = sync.OnceValue(fieldNames[Event])
 
 // With returns the event with a field of its kind set. One that has the name of a member of all events goes under Wire.
 // A value that JSON cannot express changes nothing.
@@ -95,7 +96,7 @@ func (e Event) With(key string, value any) Event {
 	raw, err := Marshal(value)
 	switch {
 	case err != nil:
-	case !slices.Contains(eventFields, key):
+	case !slices.Contains(eventFields(), key):
 		e.Extra = parseObject(e.Extra).With(key, raw).Encode()
 	case e.Wire == nil:
 		e.Wire = Object{{Name: "kind", Value: Quote(e.Kind)}, {Name: key, Value: raw}}.Encode()

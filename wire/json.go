@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -111,13 +112,17 @@ var lenient = jsonv2.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.Prese
 
 // reading and writing add the Go types that are strings in JSON, and have an error name the place within a message.
 var (
-	reading = jsonv2.JoinOptions(lenient, jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
-		stringReader(ParseName), stringReader(ParseUUID), stringReader(ParseID), stringReader(parseTime), stringReader(readAddress),
-		jsonv2.UnmarshalFromFunc(readAddresses),
-		jsonv2.UnmarshalFromFunc(func(dec *jsontext.Decoder, o *Origin) error { return jsonv2.UnmarshalDecode(dec, o.object()) }),
-		jsonv2.UnmarshalFromFunc(func(dec *jsontext.Decoder, a *Attachment) error { return jsonv2.UnmarshalDecode(dec, a.object()) }))))
-	writing = jsonv2.JoinOptions(lenient, jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.MarshalToFunc(
-		func(enc *jsontext.Encoder, t time.Time) error { return enc.WriteToken(jsontext.String(formatTime(t))) })))
+	reading = sync.OnceValue(func() jsonv2.Options {
+		return jsonv2.JoinOptions(lenient, jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
+			stringReader(ParseName), stringReader(ParseUUID), stringReader(ParseID), stringReader(parseTime), stringReader(readAddress),
+			jsonv2.UnmarshalFromFunc(readAddresses),
+			jsonv2.UnmarshalFromFunc(func(dec *jsontext.Decoder, o *Origin) error { return jsonv2.UnmarshalDecode(dec, o.object()) }),
+			jsonv2.UnmarshalFromFunc(func(dec *jsontext.Decoder, a *Attachment) error { return jsonv2.UnmarshalDecode(dec, a.object()) }))))
+	})
+	writing = sync.OnceValue(func() jsonv2.Options {
+		return jsonv2.JoinOptions(lenient, jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.MarshalToFunc(
+			func(enc *jsontext.Encoder, t time.Time) error { return enc.WriteToken(jsontext.String(formatTime(t))) })))
+	})
 )
 
 func stringReader[T any](parse func(string) (T, error)) *jsonv2.Unmarshalers {
@@ -174,11 +179,11 @@ func formatTime(t time.Time) string {
 
 // Marshal writes a value as one line of JSON and escapes only what JSON requires; the same value always gives the same
 // text.
-func Marshal(v any) ([]byte, error) { return jsonv2.Marshal(v, writing) }
+func Marshal(v any) ([]byte, error) { return jsonv2.Marshal(v, writing()) }
 
 // Unmarshal reads one JSON value. The error is a *DecodeError.
 func Unmarshal(data []byte, v any) error {
-	return locate(data, jsonv2.Unmarshal(data, v, reading, jsontext.AllowInvalidUTF8(utf8.Valid(data))))
+	return locate(data, jsonv2.Unmarshal(data, v, reading(), jsontext.AllowInvalidUTF8(utf8.Valid(data))))
 }
 
 // unquote decodes a JSON string; it returns "" for any other JSON.

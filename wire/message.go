@@ -23,6 +23,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -278,7 +279,7 @@ func Decode(data []byte) (*Message, error) {
 // ErrNotMessage if no member identifies a message of ours (a package.json has a "type" too), else a *DecodeError.
 func DecodeDropped(data []byte, team Name) (*Message, error) {
 	o, err := ReadObject(data)
-	isOurs := func(m Member) bool { return slices.Contains(messageFields, m.Name) }
+	isOurs := func(m Member) bool { return slices.Contains(messageFields(), m.Name) }
 	if err == ErrNotObject || err == nil && !slices.ContainsFunc(o.without("id", "type", "meta"), isOurs) {
 		return nil, ErrNotMessage
 	}
@@ -316,7 +317,7 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 }
 
 // messageFields are the members of a message.
-var messageFields = fieldNames[Message]()
+var messageFields = sync.OnceValue(fieldNames[Message])
 
 // decode reads a message in which every member may be missing or null, ignoring those in ignored.
 func decode(data []byte, team Name, ignored ...string) (*Message, error) {
@@ -329,7 +330,7 @@ func decode(data []byte, team Name, ignored ...string) (*Message, error) {
 		text = o.without(ignored...).Encode()
 	}
 	m := &Message{}
-	err := jsonv2.Unmarshal(text, m.object(), reading, jsontext.AllowInvalidUTF8(utf8.Valid(text)))
+	err := jsonv2.Unmarshal(text, m.object(), reading(), jsontext.AllowInvalidUTF8(utf8.Valid(text)))
 	if err != nil || jsontext.Value(text).Kind() != '{' {
 		if _, notObject := ReadObject(data); notObject != nil { // what is wrong with the JSON is said first
 			return nil, notObject

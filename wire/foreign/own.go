@@ -12,21 +12,25 @@ import (
 var (
 	ownIDs = []field{optional("session", text), optional("session_id", text), optional("sessionId", text),
 		optional("turn_id", text), optional("event_id", text)}
-	runnerEvent = tagged("kind", kinds{
-		"session_start":    {optional("source", text)},
-		"session_end":      {optional("reason", text)},
-		"spawned":          {optional("pid", integer)},
-		"state_change":     {optional("new", text), optional("previous", text), optional("detail", text), optional("evidence", text)},
-		"confirm_required": {optional("tool", text), optional("prompt", text), optional("id", text), optional("options", anyArray), optional("input", text), optional("dialog", text)},
-		"exited":           {optional("code", integer), optional("signal", text)},
-		"restarting":       {optional("attempt", integer), optional("pause_ms", integer)},
+	runnerEvent = tagged("kind", func() kinds {
+		return kinds{
+			"session_start":    {optional("source", text)},
+			"session_end":      {optional("reason", text)},
+			"spawned":          {optional("pid", integer)},
+			"state_change":     {optional("new", text), optional("previous", text), optional("detail", text), optional("evidence", text)},
+			"confirm_required": {optional("tool", text), optional("prompt", text), optional("id", text), optional("options", anyArray), optional("input", text), optional("dialog", text)},
+			"exited":           {optional("code", integer), optional("signal", text)},
+			"restarting":       {optional("attempt", integer), optional("pause_ms", integer)},
+		}
 	}, ownIDs...)
-	mailboxEvent = tagged("kind", kinds{
-		wire.EventAnnounced: {optional("id", text)}, wire.EventAcked: {optional("id", text)}, wire.EventWithdrawn: {optional("id", text)},
-		wire.EventInjecting: {optional("id", text)}, wire.EventInjected: {optional("id", text)},
-		wire.EventReturned: {optional("id", text)}, wire.EventUnread: {optional("id", text)},
-		wire.EventRead:            {optional("id", text), optional("batch", text)},
-		wire.EventInjectionFailed: {optional("id", text), optional("outcome", text), optional("reason", text)},
+	mailboxEvent = tagged("kind", func() kinds {
+		return kinds{
+			wire.EventAnnounced: {optional("id", text)}, wire.EventAcked: {optional("id", text)}, wire.EventWithdrawn: {optional("id", text)},
+			wire.EventInjecting: {optional("id", text)}, wire.EventInjected: {optional("id", text)},
+			wire.EventReturned: {optional("id", text)}, wire.EventUnread: {optional("id", text)},
+			wire.EventRead:            {optional("id", text), optional("batch", text)},
+			wire.EventInjectionFailed: {optional("id", text), optional("outcome", text), optional("reason", text)},
+		}
 	}, ownIDs...)
 	activity = oneOf("unknown", "starting", "idle", "thinking", "responding", "tool_running", "awaiting_input", "confirming", "exited", "error")
 )
@@ -46,7 +50,7 @@ func CheckKind(kind string) error {
 // field of that kind is a number. It refuses what the kind's owner would.
 func ParseField(kind, name, value string) (json.RawMessage, error) {
 	want := anything
-	for _, f := range typeOf(kind).kinds[kind] {
+	for _, f := range typeOf(kind).kinds()[kind] {
 		if f.name == name {
 			want = f.typ
 		}

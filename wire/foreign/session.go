@@ -12,18 +12,22 @@ var (
 	outputStream = oneOf("std_out", "std_err")
 	sessionState = oneOf("active", "paused", "completed", "aborted")
 
-	sessionEvent = tagged("event_type", kinds{
-		"agent_output":      {required("stream", outputStream), required("content", text)},
-		"draft_ready":       {required("draft_id", uuid), required("summary", text), required("artifact_count", uint64s)},
-		"goal_complete":     {required("goal_id", uuid)},
-		"waiting_for_input": {required("prompt", text)},
-		"status_update":     {required("message", text)},
+	sessionEvent = tagged("event_type", func() kinds {
+		return kinds{
+			"agent_output":      {required("stream", outputStream), required("content", text)},
+			"draft_ready":       {required("draft_id", uuid), required("summary", text), required("artifact_count", uint64s)},
+			"goal_complete":     {required("goal_id", uuid)},
+			"waiting_for_input": {required("prompt", text)},
+			"status_update":     {required("message", text)},
+		}
 	})
-	humanInput = tagged("input_type", kinds{
-		"message": {required("text", text)},
-		"approve": {required("draft_id", uuid), orAbsent("artifact_uri", text, "null")},
-		"reject":  {required("draft_id", uuid), orAbsent("artifact_uri", text, "null"), required("reason", text)},
-		"abort":   {},
+	humanInput = tagged("input_type", func() kinds {
+		return kinds{
+			"message": {required("text", text)},
+			"approve": {required("draft_id", uuid), orAbsent("artifact_uri", text, "null")},
+			"reject":  {required("draft_id", uuid), orAbsent("artifact_uri", text, "null"), required("reason", text)},
+			"abort":   {},
+		}
 	})
 
 	// SessionMessage is an entry in a session's log.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,7 +20,7 @@ type Type struct {
 	element *Type                                              // of an array
 	fields  []field                                            // the members of every kind of object
 	tag     string                                             // the member that names the kind; "": no kinds
-	kinds   kinds
+	kinds   func() kinds                                       // made when they are first asked for; nil: none
 }
 
 // kinds are the members that each kind of object has beside those of all kinds.
@@ -61,8 +62,8 @@ func object(fields ...field) *Type { return &Type{fields: fields} }
 
 func list(element *Type) *Type { return &Type{element: element} }
 
-func tagged(tag string, k kinds, ofAll ...field) *Type {
-	return &Type{tag: tag, kinds: k, fields: ofAll}
+func tagged(tag string, k func() kinds, ofAll ...field) *Type {
+	return &Type{tag: tag, kinds: sync.OnceValue(k), fields: ofAll}
 }
 
 func oneOf(words ...string) *Type {
@@ -205,16 +206,21 @@ func joinArray(list []json.RawMessage) json.RawMessage {
 func (t *Type) object(o wire.Object) (wire.Object, error) {
 	fields := t.fieldsOf(o.Text(t.tag))
 	if t.tag != "" {
-		tag := required(t.tag, oneOf(slices.Sorted(maps.Keys(t.kinds))...))
+		tag := required(t.tag, oneOf(slices.Sorted(maps.Keys(t.kinds()))...))
 		fields = slices.Insert(slices.Clone(fields), len(t.fields), tag)
 	}
 	return selectFields(o, fields)
 }
 
 // fieldsOf returns the members of a kind.
-func (t *Type) fieldsOf(kind string) []field { return slices.Concat(t.fields, t.kinds[kind]) }
+func (t *Type) fieldsOf(kind string) []field {
+	if t.kinds == nil {
+		return t.fields
+	}
+	return slices.Concat(t.fields, t.kinds()[kind])
+}
 
-func (t *Type) hasKind(kind string) bool { _, ok := t.kinds[kind]; return ok }
+func (t *Type) hasKind(kind string) bool { _, ok := t.kinds()[kind]; return ok }
 
 // selectFields returns the members of o that are fields, as their owner writes them.
 func selectFields(o wire.Object, fields []field) (out wire.Object, err error) {
