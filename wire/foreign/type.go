@@ -67,12 +67,11 @@ func tagged(tag string, k func() kinds, ofAll ...field) *Type {
 }
 
 func oneOf(words ...string) *Type {
-	last := len(words) - 1
-	description := strings.Join(words[:last], ", ") + " or " + words[last]
 	return &Type{check: func(raw json.RawMessage) (json.RawMessage, error) {
 		s, err := readText(raw)
 		if err == nil && !slices.Contains(words, s) {
-			err = errors.New("must be " + description)
+			last := len(words) - 1
+			err = errors.New("must be " + strings.Join(words[:last], ", ") + " or " + words[last])
 		}
 		return wire.Quote(s), err
 	}}

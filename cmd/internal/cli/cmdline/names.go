@@ -33,20 +33,22 @@ func (f *intFlag) Names() []string     { return f.names }
 func (f *genericFlag) Names() []string { return f.names }
 func (f *listFlag) Names() []string    { return f.names }
 
+func namesOf(name string, aliases []string) []string { return append([]string{name}, aliases...) }
+
 // knowNames replaces flags by those that know their names.
 func knowNames(flags []cli.Flag) {
 	for i, f := range flags {
 		switch f := f.(type) {
 		case *cli.BoolFlag:
-			flags[i] = &boolFlag{f, f.Names()}
+			flags[i] = &boolFlag{f, namesOf(f.Name, f.Aliases)}
 		case *cli.StringFlag:
-			flags[i] = &stringFlag{f, f.Names()}
+			flags[i] = &stringFlag{f, namesOf(f.Name, f.Aliases)}
 		case *cli.IntFlag:
-			flags[i] = &intFlag{f, f.Names()}
+			flags[i] = &intFlag{f, namesOf(f.Name, f.Aliases)}
 		case *cli.GenericFlag:
-			flags[i] = &genericFlag{f, f.Names()}
+			flags[i] = &genericFlag{f, namesOf(f.Name, f.Aliases)}
 		case *cli.StringSliceFlag:
-			flags[i] = &listFlag{f, f.Names()}
+			flags[i] = &listFlag{f, namesOf(f.Name, f.Aliases)}
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -12,8 +11,11 @@ var commit string
 
 // Version returns the version that the linker set or, after `go install`, the module's.
 func Version(linked string) string {
+	if linked != "dev" {
+		return linked
+	}
 	info, _ := debug.ReadBuildInfo()
-	if linked != "dev" || info.Main.Version == "" || info.Main.Version == "(devel)" {
+	if info.Main.Version == "" || info.Main.Version == "(devel)" {
 		return linked
 	}
 	return info.Main.Version
@@ -30,8 +32,12 @@ type Build struct {
 
 // BuildOf returns the Build of the running program, whose version is known.
 func BuildOf(version string) Build {
-	info, _ := debug.ReadBuildInfo()
-	return Build{version, cmp.Or(commit, revision(info.Settings)), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+	b := Build{version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+	if b.Commit == "" {
+		info, _ := debug.ReadBuildInfo()
+		b.Commit = revision(info.Settings)
+	}
+	return b
 }
 
 // revision returns the commit that Go recorded, if it built in a checkout.
