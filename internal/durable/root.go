@@ -157,7 +157,7 @@ func (r *Root) openDir(name string) (*os.File, error) {
 	if err := r.IsDir(name); err != nil {
 		return nil, err
 	}
-	d, err := r.root.OpenFile(name, os.O_RDONLY|dirOnly, 0)
+	d, err := r.root.OpenFile(name, os.O_RDONLY|dirOnly|NoWait, 0)
 	if isNotDirectory(err) {
 		err = r.pathError("open", name, ErrNotDirectory)
 	}

@@ -95,12 +95,14 @@ func (t *Team) RunOf(name wire.Name) string { return t.RunInfo(name).Run }
 // RunnerOf returns the member, of any team, whose runner is the first of these processes that is one. It asks who holds
 // the runner locks, since agents can write run.json.
 func (r *Root) RunnerOf(pids []int) (a wire.Address) {
+	if holders, isKnown := lockfile.Holders(); isKnown {
+		pids = slices.DeleteFunc(slices.Clone(pids), func(pid int) bool { return !slices.Contains(holders, pid) })
+	}
+	if len(pids) == 0 {
+		return a
+	}
 	teams, _ := r.Teams()
-	holders, isKnown := lockfile.Holders()
 	for _, pid := range pids {
-		if isKnown && !slices.Contains(holders, pid) {
-			continue
-		}
 		for _, name := range teams {
 			t, _ := r.Team(name) // Teams has opened it
 			for _, lock := range t.Locks().HeldBy(pid) {

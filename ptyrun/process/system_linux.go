@@ -42,7 +42,7 @@ func readTable() ([]Info, error) {
 
 // readInfo reads about a process: see proc_pid_stat(5).
 func readInfo(pid int) (Info, bool) {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	text := readStat(pid)
 	// The name may contain blanks and parentheses.
 	open, shut := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	f := strings.Fields(string(text[shut+1:]))
@@ -55,6 +55,19 @@ func readInfo(pid int) (Info, bool) {
 	p.sid, _ = strconv.Atoi(f[3])
 	p.Start, _ = strconv.ParseUint(f[19], 10, 64)
 	return p, true
+}
+
+// readStat reads /proc/PID/stat, which is there whole at the first read; nil if there is none. A process looks at all its
+// ancestors, so this makes no more system calls than it must.
+func readStat(pid int) []byte {
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/stat", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	text := make([]byte, 4<<10)
+	n, _ := unix.Read(fd, text)
+	return text[:max(n, 0)]
 }
 
 // StartedAt returns when the process was started, to a hundredth of a second; zero: that is not known.

@@ -106,7 +106,7 @@ func (s *Scope) CheckAccepted() error { return s.Root.CheckAccepted(context.Back
 func (s *Scope) WarnUnaccepted() { s.warnOf(s.CheckAccepted()) }
 
 // WarnUnnoted is WarnUnaccepted without a look at what git tracks.
-func (s *Scope) WarnUnnoted() { s.warnOf(s.Root.CheckNoted()) }
+func (s *Scope) WarnUnnoted() { s.warnOf(s.Root.WasNoted()) }
 
 func (s *Scope) warnOf(unaccepted error) {
 	if unaccepted == nil || s.hasWarned {

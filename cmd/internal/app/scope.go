@@ -90,7 +90,7 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 // openFound opens a root that needs no note of this user if a runner of it has started this process.
 func openFound(found rootdir.Found) (*teamdir.Root, error) {
 	root, err := teamdir.OpenFound(found, notices.Tell)
-	if err != nil || root.CheckNoted() == nil || root.RunnerOf(process.Ancestors(process.Parent())).Team == "" {
+	if err != nil || root.WasNoted() == nil || root.RunnerOf(process.Ancestors(process.Parent())).Team == "" {
 		return root, err
 	}
 	root.Close() // its teams ask it as it was

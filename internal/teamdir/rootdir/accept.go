@@ -52,6 +52,14 @@ func (f Found) unaccepted(format string, args ...any) *UnacceptedError {
 // CheckNoted returns an *UnacceptedError unless the user made or accepted the root, and nothing was restored into it
 // since. It is the quick part of CheckAccepted.
 func (f Found) CheckNoted() error {
+	_, isNoted := f.place.noted(f.Path)
+	return f.checkNoted(isNoted)
+}
+
+// WasNoted is CheckNoted with the note as Find has seen it, for a command that begins.
+func (f Found) WasNoted() error { return f.checkNoted(f.isNoted) }
+
+func (f Found) checkNoted(isNoted bool) error {
 	if err := CheckRestored(f.Path); err != nil {
 		e := f.unaccepted("%v", err)
 		e.Unknown = err
@@ -60,7 +68,7 @@ func (f Found) CheckNoted() error {
 	if _, err := os.Lstat(filepath.Join(f.Path, RestoredFile)); !isAbsent(err) {
 		return f.unaccepted("a backup was restored into %s, and nobody here has accepted it since", f.Path)
 	}
-	if _, isNoted := f.place.noted(f.Path); f.needsNote && !isNoted {
+	if f.needsNote && !isNoted {
 		if f.place.State == "" {
 			e := f.unaccepted("%v, so nobody can be known to have made or accepted %s", ErrNoState, f.Path)
 			e.Unknown = ErrNoState

@@ -60,6 +60,7 @@ type Found struct {
 	Shadows string // a root further up that this user made or accepted, unlike this one; "": none
 
 	place     Place
+	isNoted   bool     // see WasNoted
 	needsNote bool     // Find or InitDir returned it: it may have come with a clone or an archive, also if it is named
 	strange   error    // instead of a path: why that of a repository is no candidate
 	links     []string // through which it was named
@@ -141,6 +142,7 @@ func Find(p Place) (f Found, skipped []string, err error) {
 	if f.Source == "" {
 		return p.search(dir, false)
 	}
+	_, f.isNoted = p.noted(f.Path)
 	ok, err := hasFormat(f.Path)
 	if _, missing := os.Stat(f.Path); isAbsent(missing) {
 		err = notRoot(f.Path, f.Source, "it does not exist")
@@ -304,9 +306,9 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 		if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
 			continue
 		}
-		_, isNoted := p.noted(f.Path)
+		_, f.isNoted = p.noted(f.Path)
 		isRoot, err := hasFormat(f.Path)
-		why, failed := distrustReason(f.Path, p.UID, !isNoted && !forInit)
+		why, failed := distrustReason(f.Path, p.UID, !f.isNoted && !forInit)
 		if failed != nil {
 			return f, skipped, failed
 		}
@@ -319,7 +321,10 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 				skipped = append(skipped, fmt.Sprintf("%v; if it shall stay gone: rm %s", gone, gone.Note))
 			}
 			for _, up := range candidates[i+1:] {
-				if _, isTheirs := p.noted(up.Path); !isNoted && isTheirs && f.Shadows == "" {
+				if f.isNoted || f.Shadows != "" {
+					break
+				}
+				if _, isTheirs := p.noted(up.Path); isTheirs {
 					f.Shadows = up.Path
 				}
 			}

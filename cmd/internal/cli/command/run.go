@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"flag"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -12,7 +13,8 @@ import (
 
 // Prepare gives a program and its commands what they have in common.
 func Prepare(program *cli.App) {
-	cli.HelpFlag = nil // --help is among the flags of the program
+	cli.HelpFlag = nil                 // --help is among the flags of the program
+	program.Compiled = time.Unix(0, 0) // else urfave/cli looks at the program's file
 	program.HideHelp, program.HideVersion, program.DisableSliceFlagSeparator = true, true, true
 	program.Metadata = map[string]any{}
 	program.ExitErrHandler = func(*cli.Context, error) {} // Run reports it

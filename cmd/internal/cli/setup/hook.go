@@ -292,7 +292,7 @@ func openForHook(g *app.Given) (s *app.Scope, isSecond bool, err error) {
 	}
 	if err == nil {
 		s.DeliverSome(context.Background())
-		err = s.Root.CheckNoted()
+		err = s.Root.WasNoted()
 	}
 	if err != nil {
 		return nil, false, err
