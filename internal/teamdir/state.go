@@ -29,7 +29,7 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	s, events := t.loadSnapshot(name)
 	defer func() { events.Close() }()
 	n := 0
-	for {
+	for !events.IsEmpty() {
 		e, _, err := events.Next()
 		if errors.Is(err, io.EOF) {
 			break

@@ -78,15 +78,12 @@ func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
 // Boxes returns the mailboxes of all members, by name, and also of those that run although git has removed a part of
 // theirs.
 func (t *Team) Boxes() (out []*maildir.Box, err error) {
-	names, _ := t.Dir().Names(".")
+	names, err := t.Dir().Names(".")
 	for _, n := range names {
-		if wire.IsName(n) && t.Dir().IsDir(n) == nil {
-			t.Box(wire.Name(n)).Complete()
+		b := t.Box(wire.Name(n))
+		if wire.IsName(n) && !errors.Is(t.Dir().IsDir(n), durable.ErrNotDirectory) && !errors.Is(b.Complete(), maildir.ErrNoAgent) {
+			out = append(out, b)
 		}
-	}
-	agents, err := t.Agents()
-	for _, n := range agents {
-		out = append(out, t.Box(n))
 	}
 	return out, err
 }

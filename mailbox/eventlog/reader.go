@@ -36,6 +36,8 @@ type Reader struct {
 	last Position // of the last event
 	next uint64   // the number of the next event
 
+	begun error // of Follow's look for the first event: see IsEmpty
+
 	file       *os.File // the open segment; nil: the one after first is to be opened
 	first      uint64   // the segment's first number
 	isFinal    bool     // nothing more is written to it, since there is a newer one
@@ -47,11 +49,15 @@ type Reader struct {
 // Follow returns a reader of the events after seq, archived ones too.
 func (l *Log) Follow(after uint64) *Reader {
 	r := &Reader{log: l, next: after + 1}
-	if r.openNext() == nil { // now, so that it notices if another log takes its place; after an error Next tries again
+	r.begun = r.openNext() // now, so that it notices if another log takes its place; after an error Next tries again
+	if r.begun == nil {
 		r.skip()
 	}
 	return r
 }
+
+// IsEmpty reports whether there was no event to follow when Follow looked.
+func (r *Reader) IsEmpty() bool { return r.begun == io.EOF }
 
 // skip has the reader begin with the first line of the open segment that Next may return: who follows has read most of
 // it. As in lastSeq two lines that follow each other are sure, while one may be another program's.
