@@ -68,7 +68,7 @@ var shells = []string{"sh", "bash", "dash", "ash", "busybox", "zsh", "ksh", "mks
 
 // Program returns the program that has started this process, perhaps through shells.
 func Program() (p Info, ok bool) {
-	for _, pid := range Ancestors(Parent()) {
+	for pid := Parent(); pid > 1; pid = p.ppid {
 		if p, ok = readInfo(pid); ok && !slices.Contains(shells, p.Name) {
 			return p, true
 		}

@@ -27,8 +27,8 @@ import (
 
 // Run runs the command that the words behind the program's name ask for, prints any error, and returns the exit code.
 func Run(version string, words []string) int {
-	output.IgnoreSIGPIPE() // Report answers the same for all verbs
 	program := newApp(command.Version(version))
+	program.Writer, program.ErrWriter = output.Standard() // Report answers the same for all verbs where a pipe is closed
 	if n := len(words) - 1; n >= 0 && words[n] == completionFlag {
 		complete(program, words[:n])
 		return failure.ExitDone
