@@ -144,10 +144,16 @@ faults:
 powercut:
 	ATM_POWERCUT=1 $(GO) test -count=1 -v -run 'PowerCut' -timeout 60m ./cmd/internal/crashtest
 
-# atm beside what this disk and machine can do: TMPDIR=DIR make bench BENCH=Delivery
+# atm beside what this disk and machine can do: TMPDIR=DIR make bench BENCH=Delivery; or the processor time of its commands
+# beside another build's: make bench BIN=/OTHER/bin
 BENCH ?= .
+ifeq ($(origin BIN),command line)
+bench: build
+	ATM_BENCH_COMMANDS='$(CURDIR)/bin:$(BIN)' $(GO) test -count=1 -v -vet=off -run TestCommands ./cmd/internal/bench
+else
 bench:
 	$(GO) test -run '^$$' -bench '$(BENCH)' ./cmd/internal/bench
+endif
 
 # What runners cost, and how long they take, of this build and of others beside it, on the
 # same machine at the same time: make bench-runners BIN=$PWD/bin:/OTHER/bin
