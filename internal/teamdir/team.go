@@ -141,6 +141,10 @@ func JoinUnreadable(boxes []*maildir.Box, errs []error) error {
 // AtOnce calls f with the numbers from 0 to n-1, several at once: what looks at many members waits for runners and
 // disks.
 func AtOnce(n int, f func(i int)) {
+	if n == 1 {
+		f(0)
+		return
+	}
 	var workers sync.WaitGroup
 	var next atomic.Int64
 	for range min(n, 2*runtime.NumCPU()) {
