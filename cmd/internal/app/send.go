@@ -252,32 +252,63 @@ func (s *Scope) openAttached(name string) (*os.File, error) {
 // Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from, with one of
 // wire.Outcomes or "". did says what was done.
 func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *maildir.Item, outcome, text string) (out *Outcome, did string, err error) {
-	if it.State == maildir.Withdrawn {
-		return nil, "", withdrawnError(it.ID)
+	done := s.AckAll(ctx, []Held{{it, box}}, outcome, text)[0]
+	return done.Out, done.Did, done.Err
+}
+
+// Held is a message of mine: in my mailbox, or in the shared one from which I took it.
+type Held struct {
+	*maildir.Item
+	Box *maildir.Box
+}
+
+// DidAck is the result of Ack.
+type DidAck struct {
+	Out *Outcome
+	Did string
+	Err error
+}
+
+// AckAll is Ack for several messages at once.
+func (s *Scope) AckAll(ctx context.Context, all []Held, outcome, text string) []DidAck {
+	did, origin := make([]DidAck, len(all)), s.Origin()
+	var at []int
+	var acks []post.ToAck
+	for i, m := range all {
+		if m.State == maildir.Withdrawn {
+			did[i].Err = withdrawnError(m.ID)
+			continue
+		}
+		ack := &wire.Message{Type: wire.TypeAck, Body: text, Origin: origin}
+		if outcome != "" {
+			ack.SetOutcome(outcome)
+		}
+		at, acks = append(at, i), append(acks, post.ToAck{Box: m.Box, Message: m.Message, Ack: ack})
 	}
-	ack := &wire.Message{Type: wire.TypeAck, Body: text, Origin: s.Origin()}
-	if outcome != "" {
-		ack.SetOutcome(outcome)
+	for i, a := range post.AckAll(ctx, s.Root, s.Me, acks...) {
+		if did[at[i]].Err = repeatable(a.Err); a.Err == nil {
+			did[at[i]].Out, did[at[i]].Did = s.describeAck(a.Acked, all[at[i]].ID, acks[i].Ack, outcome)
+		}
 	}
-	a, err := post.Ack(ctx, s.Root, s.Me, box, it.Message, ack)
-	if err != nil {
-		return nil, "", repeatable(err)
-	}
+	return did
+}
+
+func (s *Scope) describeAck(a post.Acked, of wire.ID, ack *wire.Message, outcome string) (out *Outcome, did string) {
 	out = s.NewOutcome(a.ID)
 	if a.Unsent != "" {
-		out.warn("%s: atm reply %s \"…\"", a.Unsent, it.ID.Short(6))
+		out.warn("%s: atm reply %s \"…\"", a.Unsent, of.Short(6))
 	}
 	out.Warnings = append(out.Warnings, a.Notes...)
 	if a.To.Box != nil {
 		out.addDelivered(s, a.To, ack, "")
 	}
-	if did = "acked " + it.ID.Short(6); outcome != "" {
+	if did = "acked " + of.Short(6); outcome != "" {
 		did += " as " + outcome
 	}
 	if a.WasAcked {
 		did += " before"
 	}
-	return out, did, nil
+	return out, did
 }
 
 // repeatable gives an error its hint where the message that may not be durable has a derived id: again, it is the same.

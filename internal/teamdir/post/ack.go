@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -32,31 +33,73 @@ const ackLease = 30 * time.Second
 // only then marks m as acknowledged and ends the lease. It is idempotent, since the ack's id is derived: only another
 // outcome than that of the last ack, or another text about it, is a new ack. If the sender withdraws m meanwhile
 // (maildir.ErrWithdrawn), Ack withdraws the ack unless it is read.
-func Ack(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, ack *wire.Message) (a Acked, err error) {
+func Ack(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, ack *wire.Message) (Acked, error) {
+	done := AckAll(ctx, r, me, ToAck{box, m, ack})[0]
+	return done.Acked, done.Err
+}
+
+// ToAck is a message in a mailbox, and its ack: see Ack.
+type ToAck struct {
+	Box          *maildir.Box
+	Message, Ack *wire.Message
+}
+
+// AckedOrErr is the result of Ack.
+type AckedOrErr struct {
+	Acked
+	Err error
+}
+
+// AckAll is Ack for several messages, whose acks share the disk's flushes.
+func AckAll(ctx context.Context, r *teamdir.Root, me *maildir.Box, all ...ToAck) []AckedOrErr {
+	done, posts := make([]AckedOrErr, len(all)), make([]*maildir.Post, len(all))
+	finish := make([]func(Recipient) (Acked, error), len(all))
+	var ready []*maildir.Post
+	for i, one := range all {
+		done[i].Acked, posts[i], finish[i], done[i].Err = prepareAck(ctx, r, me, one.Box, one.Message, one.Ack)
+		if posts[i] != nil {
+			ready = append(ready, posts[i])
+		}
+	}
+	maildir.Deliver(ctx, ready...)
+	reached, pushed := recipients(ready), push.All(ctx, r, ready)
+	for i, post := range posts {
+		if post != nil {
+			to := reached[0][0]
+			to.Push, reached = pushed[to.Address], reached[1:]
+			done[i].Acked, done[i].Err = finish[i](to)
+		}
+	}
+	return done
+}
+
+// prepareAck is Ack up to the ack's delivery, which post is for, and finish goes on behind it. Without a post all is done.
+func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, ack *wire.Message) (a Acked, post *maildir.Post, finish func(Recipient) (Acked, error), err error) {
 	by := me.Address()
 	it, err := box.Get(m.ID)
 	if err == nil && (it.Lease != nil || by != box.Address() && it.State != maildir.Done) {
 		_, err = box.RenewLease(ctx, m.ID, by, ackLease) // so that nobody else takes it meanwhile
 	}
 	if err != nil {
-		return a, err
+		return a, nil, nil, err
 	}
 	ack.Type, ack.From, ack.To = wire.TypeAck, by, []wire.Address{m.From}
 	ack.InReplyTo, ack.Thread, ack.Hop = m.ID, m.ThreadID(), m.NextHop()
 	ack.ReplyWanted, ack.SentAt, ack.Origin = "no", time.Now().UTC(), OrCommand(ack.Origin)
 	outcome := ack.Outcome()
 	if why := doubt(ack, persons(r)); why != "" {
-		return a, fmt.Errorf("an ack in the name of %s %w: %s", who(m, by), ErrNotCounted, why)
+		return a, nil, nil, fmt.Errorf("an ack in the name of %s %w: %s", who(m, by), ErrNotCounted, why)
 	}
 	sender, err := r.Mailbox(m.From)
 	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, teamdir.ErrNoTeam) {
 		a.WasAcked = it.State == maildir.Done
 		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, so no ack was sent", m.From))
 		ack.ID = wire.NewID()
-		return a, a.noteUnlogged(box.MarkAckedAs(ctx, m.ID, by, ack, false))
+		err = a.noteUnlogged(box.MarkAckedAs(ctx, m.ID, by, ack, false))
+		return a, nil, nil, err
 	}
 	if err != nil {
-		return a, err
+		return a, nil, nil, err
 	}
 	isAck := isAckFor(r, box.Address(), m, persons(r))
 	acks, err := acksBy(m, box.Address(), func(id wire.ID) (*maildir.Item, error) {
@@ -67,7 +110,7 @@ func Ack(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, ack *wir
 		return &maildir.Item{Message: sent}, err
 	})
 	if err != nil {
-		return a, err
+		return a, nil, nil, err
 	}
 	n, isRepeat := len(acks), false
 	if n > 0 {
@@ -85,30 +128,34 @@ func Ack(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, ack *wir
 	isDone := it.State == maildir.Done
 	switch {
 	case n == maxAcks:
-		return a, fmt.Errorf("message %s was acknowledged %d times", m.ID.Short(6), n)
+		return a, nil, nil, fmt.Errorf("message %s was acknowledged %d times", m.ID.Short(6), n)
 	case isRepeat && isDone && m.From.Host != "": // it is on its way, or there
 		a.WasAcked = true
-		return a, nil
+		return a, nil, nil, nil
 	case len(acks) == 0 && outcome == "" && it.RequiresAck && isDone: // an answer was the ack
 		a.WasAcked = true
 		if ack.Body != "" {
 			a.Unsent = "already answered; your text was not sent"
 		}
-		return a, nil
+		return a, nil, nil, nil
 	}
-	a.To = Deliver(ctx, r, &maildir.Post{Message: ack, To: []*maildir.Box{sender}, Derived: isAck, Sender: me})
-	if outcome != "" && a.To.AlreadyStored && !isRepeat && m.From.Host == "" { // another ack came first
-		return Ack(ctx, r, me, box, m, ack)
-	}
-	a.ID, a.WasAcked = ack.ID, a.To.AlreadyStored || isRepeat // the id that was free
-	if a.To.Err != nil {
-		return a, a.To.Err
-	}
-	err = box.MarkAckedAs(ctx, m.ID, by, ack, true)
-	if errors.Is(err, maildir.ErrWithdrawn) {
-		sender.Withdraw(ctx, ack.ID, by) // leaves one that was read
-	}
-	return a, a.noteUnlogged(err)
+	post = &maildir.Post{Message: ack, To: []*maildir.Box{sender}, Derived: isAck, Sender: me}
+	return a, post, func(to Recipient) (Acked, error) {
+		a.To = to
+		if outcome != "" && to.AlreadyStored && !isRepeat && m.From.Host == "" { // another ack came first
+			return Ack(ctx, r, me, box, m, ack)
+		}
+		a.ID, a.WasAcked = ack.ID, to.AlreadyStored || isRepeat // the id that was free
+		if to.Err != nil {
+			return a, to.Err
+		}
+		err := box.MarkAckedAs(ctx, m.ID, by, ack, true)
+		if errors.Is(err, maildir.ErrWithdrawn) {
+			sender.Withdraw(ctx, ack.ID, by) // leaves one that was read
+		}
+		err = a.noteUnlogged(err)
+		return a, err
+	}, nil
 }
 
 // noteUnlogged makes a note of an error that only an event is missing: the message is marked.

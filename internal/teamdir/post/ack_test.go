@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/agentteammail/atm/internal/maildir"
@@ -154,6 +155,53 @@ func TestFindDuringUnread(t *testing.T) {
 	putBack = func() { teamtest.Must(t, bob.MarkUnread(t.Context(), m.ID)) }
 	if it, box, err := Find(team, bob, m.ID.Short(6)); err != nil || box.Agent() != "bob" || it.State != maildir.Unread {
 		t.Error(it, box, err)
+	}
+}
+
+// Several acks flush a file each, and their directory once.
+func TestAckAll(t *testing.T) {
+	ctx := context.Background()
+	var files, directories atomic.Int32
+	r := teamtest.NewFaultyRoot(t, nil, func(op, name string) error {
+		switch op {
+		case "fsync":
+			files.Add(1)
+		case "fsync directory":
+			directories.Add(1)
+		}
+		return nil
+	})
+	team := teamtest.NewTeam(t, r, "alice", "bob")
+	alice, bob := team.Box("alice"), team.Box("bob")
+	var acks []ToAck
+	for range 5 {
+		m := &wire.Message{Body: "work", RequiresAck: true}
+		teamtest.Must(t, sendTo(team, alice, "bob", m))
+		acks = append(acks, ToAck{bob, m, &wire.Message{}})
+	}
+	teamtest.Must(t, bob.MarkRead(ctx, acks[0].Message.ID))
+	withdrawn := acks[2].Message
+	_, err := Withdraw(ctx, r, alice, withdrawn, bob.Address(), nil)
+	teamtest.Must(t, err)
+	acks = append(acks, ToAck{bob, acks[0].Message, &wire.Message{}}) // once more
+	files.Store(0)
+	directories.Store(0)
+	for i, done := range AckAll(ctx, r, bob, acks...) {
+		if i == 2 {
+			if !errors.Is(done.Err, maildir.ErrWithdrawn) {
+				t.Errorf("a withdrawn message: %v", done.Err)
+			}
+		} else if done.Err != nil || done.WasAcked != (i == 5) {
+			t.Errorf("message %d: %+v", i, done)
+		}
+	}
+	if files.Load() > 6 || directories.Load() != 1 {
+		t.Errorf("%d flushes of files, %d of directories", files.Load(), directories.Load())
+	}
+	for i, one := range acks {
+		if it, err := bob.Get(one.Message.ID); err != nil || i != 2 && it.State != maildir.Done {
+			t.Errorf("message %d: %v, %v", i, it.State, err)
+		}
 	}
 }
 

@@ -63,8 +63,17 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 		}
 	}
 	all := s.NewOutcome("")
-	lines, err := forEach(c.Context, s, ids, true, func(m heldMessage) (string, error) {
-		one, did, err := s.Ack(c.Context, m.box, m.Item, outcome, text)
+	found, err := findAllHeld(c.Context, s, ids, true)
+	if err != nil {
+		return err
+	}
+	held := make([]app.Held, len(found))
+	for i, m := range found {
+		held[i] = app.Held{Item: m.Item, Box: m.box}
+	}
+	acked := s.AckAll(c.Context, held, outcome, text)
+	lines, err := forEach(s, found, func(i int) (string, error) {
+		one, did, err := acked[i].Out, acked[i].Did, acked[i].Err
 		if err != nil {
 			return "", err
 		}
@@ -88,20 +97,24 @@ func isAckText(word string) bool {
 	return strings.Contains(word, " ") && !slices.ContainsFunc(strings.Fields(word), app.IsID)
 }
 
-// forEach calls do with each message that is named, once all are found, and returns its lines. A failure does not keep
-// it from the others; the error names each. See findHeld for withFinished.
-func forEach(ctx context.Context, s *app.Scope, ids []string, withFinished bool, do func(heldMessage) (line string, err error)) (lines string, err error) {
-	var found []heldMessage
+// findAllHeld is findHeld for several words.
+func findAllHeld(ctx context.Context, s *app.Scope, ids []string, withFinished bool) (found []heldMessage, err error) {
 	for _, word := range ids {
 		m, err := findHeld(ctx, s, word, withFinished)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		found = append(found, m)
 	}
+	return found, nil
+}
+
+// forEach calls do with the number of each message and returns its lines. A failure does not keep it from the others; the
+// error names each.
+func forEach(s *app.Scope, found []heldMessage, do func(i int) (line string, err error)) (lines string, err error) {
 	var failed *failure.Error
-	for _, m := range found {
-		line, err := do(m)
+	for i, m := range found {
+		line, err := do(i)
 		if err == nil {
 			lines += line + "\n"
 			continue

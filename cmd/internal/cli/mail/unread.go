@@ -16,7 +16,12 @@ var unreadCommand = &cli.Command{
 	Description: "A message that you took (atm take) goes back to its inbox.",
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		var items []*maildir.Item
-		lines, err := forEach(c.Context, s, c.Args().Slice(), false, func(m heldMessage) (line string, err error) {
+		found, err := findAllHeld(c.Context, s, c.Args().Slice(), false)
+		if err != nil {
+			return err
+		}
+		lines, err := forEach(s, found, func(i int) (line string, err error) {
+			m := found[i]
 			if line = m.ID.Short(6) + " unread again"; m.isLeased {
 				line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
 				err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
