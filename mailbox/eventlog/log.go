@@ -403,13 +403,18 @@ func (l *Log) Newest(n int) ([]wire.Event, error) {
 // Tail returns the newest events, oldest first. It reads backwards until enough returns true for an event, which is the
 // oldest that it returns; archived ones are not read.
 func (l *Log) Tail(enough func(*wire.Event) bool) (events []wire.Event, err error) {
-	err = l.backward(func(line []byte, first uint64, offset int64) bool {
-		e, ok := decode(line, first, offset)
-		if ok {
-			events = append(events, e)
-		}
-		return ok && enough(&e)
+	err = l.Backward(func(e *wire.Event) bool {
+		events = append(events, *e)
+		return enough(e)
 	})
 	slices.Reverse(events)
 	return events, err
+}
+
+// Backward calls f with the events that are not archived, the newest first, until it returns true.
+func (l *Log) Backward(f func(*wire.Event) (enough bool)) error {
+	return l.backward(func(line []byte, first uint64, offset int64) bool {
+		e, ok := decode(line, first, offset)
+		return ok && f(&e)
+	})
 }

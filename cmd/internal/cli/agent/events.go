@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -68,9 +70,12 @@ func events(c *cli.Context) error {
 }
 
 func (k *call) events(o eventsOptions) error {
+	if err := k.skipToLast(&o); err != nil {
+		return err
+	}
 	cursor := k.box.Log().Follow(o.from)
 	defer cursor.Close()
-	d, lines := &aswire.DaemonStream{}, []string{}
+	d, lines, out := &aswire.DaemonStream{}, []string{}, bufio.NewWriter(k.p.Out)
 	for {
 		e, gap, err := cursor.Next()
 		if errors.Is(err, io.EOF) {
@@ -81,14 +86,15 @@ func (k *call) events(o eventsOptions) error {
 		}
 		if e.Seq <= o.since {
 			d.Translate(e)
-		} else {
-			lines = slices.AppendSeq(lines, strings.Lines(k.eventLines(o, d, &e, gap)))
+		} else if text := k.eventLines(o, d, &e, gap); o.limit > 0 {
+			lines = slices.AppendSeq(lines, strings.Lines(text))
+			lines = lines[max(0, len(lines)-o.limit):]
+		} else if _, err := out.WriteString(text); err != nil {
+			return err
 		}
 	}
-	if o.limit > 0 {
-		lines = lines[max(0, len(lines)-o.limit):]
-	}
-	if _, err := io.WriteString(k.p.Out, strings.Join(lines, "")); err != nil || !o.follows {
+	out.WriteString(strings.Join(lines, ""))
+	if err := out.Flush(); err != nil || !o.follows {
 		return err
 	}
 	w := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): cursor.Seq()}}
@@ -101,6 +107,25 @@ func (k *call) events(o eventsOptions) error {
 			}
 			return false, err
 		})
+	})
+}
+
+// skipToLast has reading begin with the first of the last events up to the limit. What the daemon's vocabulary says of an
+// event depends on those before it.
+func (k *call) skipToLast(o *eventsOptions) error {
+	if o.limit == 0 || o.as == "daemon" {
+		return nil
+	}
+	n, oldest := 0, uint64(math.MaxUint64)
+	return k.box.Log().Backward(func(e *wire.Event) (enough bool) {
+		if e.Seq < oldest { // else readers pass over it
+			oldest = e.Seq
+			n += strings.Count(k.eventLines(*o, nil, e, nil), "\n")
+		}
+		if enough = n >= o.limit; enough {
+			o.from = max(o.from, oldest-1)
+		}
+		return enough || oldest <= o.since
 	})
 }
 

@@ -154,7 +154,8 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 			lines = append(lines, logLine{watcher.Entry{Address: box.Address(), Message: it.Message}, it.Written()})
 			return true
 		})
-		events, logErr := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(w.since) })
+		n := 0
+		events, logErr := box.Log().Tail(func(e *wire.Event) bool { n++; return n == w.limit || e.At.Before(w.since) })
 		for i := range events {
 			l := logLine{watcher.Entry{Address: box.Address(), Event: &events[i]}, events[i].At}
 			if i > 0 && l.Event.Seq > events[i-1].Seq+1 {
