@@ -272,12 +272,12 @@ func DistrustReason(root string, uid int, group bool) string {
 
 // distrustReason is DistrustReason with the error that kept it from examining a root that is trusted so far.
 func distrustReason(root string, uid int, group bool) (why string, err error) {
-	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return "it is a symbolic link, which counts only if you name it", nil
-	}
-	info, err := os.Stat(root)
+	info, err := os.Lstat(root)
 	if err != nil {
 		return "", err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return "it is a symbolic link, which counts only if you name it", nil
 	}
 	if why := distrust(info, uid, group); why != "" {
 		return why, nil
@@ -287,9 +287,12 @@ func distrustReason(root string, uid int, group bool) (why string, err error) {
 		return "", err
 	}
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") || e.Type().IsRegular() {
+			continue
+		}
 		// Not Lstat: a link in the root may point to a team.
 		info, err := os.Stat(filepath.Join(root, e.Name()))
-		if err != nil || !info.IsDir() || strings.HasPrefix(e.Name(), ".") {
+		if err != nil || !info.IsDir() {
 			continue
 		}
 		if why := distrust(info, uid, group); why != "" {

@@ -2,6 +2,7 @@ package rootdir
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/wire"
 )
 
 // A note records that this user made or accepted a root. Each note is a file of its own, so that concurrent inits lose
@@ -31,7 +33,8 @@ func (n note) isSame(o note) bool {
 // noteFile is the path of the note about a root, whose path has no symbolic links. Another suffix is another file about
 // it.
 func (p Place) noteFile(root, suffix string) string {
-	return filepath.Join(p.State, "roots", fmt.Sprintf("%x%s", sha256.Sum256([]byte(root)), suffix))
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Join(p.State, "roots", hex.EncodeToString(sum[:])+suffix)
 }
 
 func (p Place) noteOf(root string) (n note, file string, err error) {
@@ -80,7 +83,8 @@ func (p Place) noted(root string) (_ note, ok bool) {
 	}
 	var saved note
 	data, err := p.readOwn(file, maxNote)
-	if err != nil || json.Unmarshal(data, &saved) != nil || !saved.isSame(n) {
+	// As messages are read: a second decoder would cost each command its start.
+	if err != nil || wire.Unmarshal(data, &saved) != nil || !saved.isSame(n) {
 		return note{}, false
 	}
 	return saved, true
