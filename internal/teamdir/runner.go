@@ -11,7 +11,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/runinfo"
-	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
@@ -80,8 +79,10 @@ func (t *Team) writeRunFile(name wire.Name, file string, data []byte) error {
 // runFile is the path of a file in a member's run directory.
 func runFile(name wire.Name, file string) string { return path.Join(string(name), "run", file) }
 
+const maxRunFile = 1 << 20
+
 func (t *Team) ReadRunFile(name wire.Name, file string) ([]byte, error) {
-	return t.Dir().ReadFile(runFile(name, file), config.MaxSize)
+	return t.Dir().ReadFile(runFile(name, file), maxRunFile)
 }
 
 func (t *Team) RunInfo(name wire.Name) (info runinfo.Info) {

@@ -1,5 +1,5 @@
 // Package tomlfile reads TOML files that people write. It is strict: an unknown key and a value of the wrong type are
-// mistakes with a line, and all of them are reported.
+// mistakes with a line.
 package tomlfile
 
 import (
@@ -8,14 +8,21 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 	"github.com/xrash/smetrics"
 )
+
+// MaxSize is how large a file may be. go-toml compares each key with all others, and shows each unknown one with the file
+// around it: the worst 64 KiB cost it some three seconds, 1 MiB minutes.
+const MaxSize = 64 << 10
 
 // A Mistake is a mistake in a file.
 type Mistake struct {
@@ -30,61 +37,130 @@ func SortMistakes(mistakes []Mistake) {
 	slices.SortFunc(mistakes, func(a, b Mistake) int { return cmp.Or(a.Line-b.Line, strings.Compare(a.Text, b.Text)) })
 }
 
-// Options change what Decode does.
-type Options struct {
-	Prepare func(pointer any)   // sets what a new value has that the file may leave out
-	Expand  func(string) string // changes the strings of values that implement encoding.TextUnmarshaler
-}
-
 var byteOrderMark = []byte("\ufeff") // written by editors on Windows
 
-// Decode decodes a file into a struct, and returns the lines of its keys and the mistakes. A file with a syntax error or
-// too much in it is not read, and has only that mistake. A field "Line" with the tag toml:"-" is set to the line of its table.
-func Decode(data []byte, into any, o Options) (lines Lines, mistakes []Mistake, isUnread bool) {
+// Decode decodes a file into a struct, and returns the lines of its keys and the mistakes: the unknown keys, else only the
+// first value of a wrong type or syntax error. After one of these, or if it is too large, the file is unread.
+func Decode(data []byte, into any) (lines Lines, mistakes []Mistake, isUnread bool) {
+	if len(data) > MaxSize {
+		return nil, []Mistake{{1, fmt.Sprintf("the file has more than %d KiB", MaxSize>>10)}}, true
+	}
 	data = bytes.TrimPrefix(data, byteOrderMark)
-	lines, tooMany := findLines(data)
-	if tooMany > 0 {
-		return lines, []Mistake{{tooMany, "the file has too many keys up to here"}}, true
+	lines = FindLines(data)
+	err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(into)
+	root := reflect.TypeOf(into).Elem()
+	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok {
+		for _, e := range unknown.Errors {
+			line, _ := e.Position()
+			mistakes = append(mistakes, Mistake{line, unknownKey(root, e.Key())})
+		}
+	} else if err != nil {
+		mistakes, isUnread = []Mistake{mistakeOf(err, root)}, true
 	}
-	file := map[string]any{}
-	if err := toml.Unmarshal(data, &file); err != nil {
-		return lines, []Mistake{syntaxError(err)}, true
+	return lines, mistakes, isUnread
+}
+
+// DecodePart decodes what a struct has of a file that is known to be right, and ignores all other keys.
+func DecodePart(data []byte, into any) error { return toml.Unmarshal(data, into) }
+
+// Key is the key of a struct's field in a file; "": it has none.
+func Key(field reflect.StructField) string {
+	key := cmp.Or(field.Tag.Get("toml"), strings.ToLower(field.Name))
+	if key == "-" || field.Anonymous || !field.IsExported() {
+		return ""
 	}
-	d := decoder{Options: o, lines: lines}
-	d.decode("", file, reflect.ValueOf(into).Elem())
-	SortMistakes(d.mistakes)
-	return lines, d.mistakes, false
+	return key
 }
 
-// A decoder collects the mistakes while it decodes.
-type decoder struct {
-	Options
-	lines    Lines
-	mistakes []Mistake
-}
-
-func (d *decoder) add(path, format string, args ...any) {
-	d.mistakes = append(d.mistakes, Mistake{Line: d.lines.Of(path), Text: fmt.Sprintf(format, args...)})
-}
-
-func (d *decoder) expand(s string) string {
-	if d.Expand == nil {
-		return s
+// keysOf returns the keys of a table, or of the tables in a list or a table, with the types of their values.
+func keysOf(t reflect.Type) map[string]reflect.Type {
+	keys := map[string]reflect.Type{}
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
 	}
-	return d.Expand(s)
+	if t.Kind() == reflect.Struct {
+		for _, field := range reflect.VisibleFields(t) {
+			keys[Key(field)] = field.Type
+		}
+	}
+	delete(keys, "")
+	return keys
 }
 
-// lastKey is the last key of a path; of an item in a list, the list's.
-func lastKey(path string) string {
-	path = strings.TrimRight(path, ".0123456789")
-	return path[strings.LastIndexByte(path, '.')+1:]
+// unknownKey says which key there is not, and which one may be meant.
+func unknownKey(table reflect.Type, path toml.Key) string {
+	at, known := 0, keysOf(table)
+	for ; at < len(path)-1; at++ {
+		next := known[path[at]]
+		if table.Kind() == reflect.Map {
+			next = table.Elem()
+		}
+		if next == nil {
+			break
+		}
+		table, known = next, keysOf(next)
+	}
+	key := path[at]
+	text := fmt.Sprintf("unknown key %q", key)
+	if at > 0 {
+		text += " in " + strings.Join(path[:at], ".")
+	}
+	distance := func(known string) int { return smetrics.WagnerFischer(key, known, 1, 1, 1) }
+	nearest := slices.SortedFunc(maps.Keys(known), func(a, b string) int { return cmp.Or(distance(a)-distance(b), strings.Compare(a, b)) })
+	if len(nearest) > 0 && distance(nearest[0]) <= 1+len(key)/4 {
+		text += fmt.Sprintf("; did you mean %q?", nearest[0])
+	}
+	return text
 }
 
-func syntaxError(err error) Mistake {
+// addTypes adds what values of a type are called in a file, and those in it, by the names that go-toml has for them.
+func addTypes(names map[string]string, t reflect.Type) {
+	if names[t.String()] != "" {
+		return
+	}
+	kind, name := t.Kind(), "a table"
+	switch {
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		names[t.String()] = "a string in quotes"
+		return
+	case kind == reflect.Bool:
+		name = "true or false"
+	case kind == reflect.Int || kind == reflect.Int64:
+		name = "a whole number"
+	case kind == reflect.String:
+		name = "a string in quotes"
+	case kind == reflect.Slice && t.Elem().Kind() == reflect.String:
+		name = "a list of strings"
+	case kind == reflect.Slice:
+		name = "a list of tables"
+	}
+	names[t.String()], names[kind.String()] = name, name
+	if kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Map {
+		addTypes(names, t.Elem())
+	}
+	for _, inner := range keysOf(t) {
+		addTypes(names, inner)
+	}
+}
+
+var wrongType = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^cannot (?:decode TOML|store an?) (.+) in(?:to)?(?: a)?(?: struct field \S+ of type)? (\S+)$`)
+})
+
+// mistakeOf says what is wrong in a file that go-toml could not decode into a type.
+func mistakeOf(err error, into reflect.Type) Mistake {
 	m := Mistake{1, strings.TrimPrefix(err.Error(), "toml: ")}
 	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, _ := at.Position()
 		m.Line = max(line, 1)
+		path := strings.Join(at.Key(), ".")
+		if is := wrongType().FindStringSubmatch(m.Text); is != nil {
+			names := map[string]string{}
+			addTypes(names, into)
+			m.Text = fmt.Sprintf("%s: %s is needed, not a TOML %s", path, cmp.Or(names[is[2]], is[2]), is[1])
+		} else if path != "" && !strings.Contains(m.Text, "already") {
+			m.Text = path + ": " + m.Text
+		}
 	}
 	if strings.HasSuffix(m.Text, "at start of value") {
 		m.Text = "a value is missing, or a string is not in quotes"
@@ -92,201 +168,92 @@ func syntaxError(err error) Mistake {
 	return m
 }
 
-// decode stores the value at a path. Unlike go-toml it goes on after an unknown key or a value of the wrong type, and
-// reports each as a mistake.
-func (d *decoder) decode(path string, value any, into reflect.Value) {
-	table, isTable := value.(map[string]any)
-	list, isList := value.([]any)
-	text, isText := into.Addr().Interface().(encoding.TextUnmarshaler)
-	below := func(key any) string { return strings.TrimPrefix(fmt.Sprint(path, ".", key), ".") }
-	switch {
-	case into.Kind() == reflect.Pointer:
-		into.Set(reflect.New(into.Type().Elem()))
-		if d.Prepare != nil {
-			d.Prepare(into.Interface())
-		}
-		d.decode(path, value, into.Elem())
-	case isText && reflect.TypeOf(value).Kind() == reflect.String:
-		if err := text.UnmarshalText([]byte(d.expand(value.(string)))); err != nil {
-			d.add(path, "%s: %v", lastKey(path), err)
-		}
-	case into.Kind() == reflect.Struct && isTable:
-		var known []string
-		for _, field := range reflect.VisibleFields(into.Type()) {
-			if field.Anonymous || !field.IsExported() {
-				continue
-			}
-			if field.Tag.Get("toml") == "-" {
-				if field.Name == "Line" {
-					into.FieldByIndex(field.Index).SetInt(int64(d.lines.Of(path)))
-				}
-				continue
-			}
-			key := cmp.Or(field.Tag.Get("toml"), strings.ToLower(field.Name))
-			known = append(known, key)
-			if table[key] != nil {
-				d.decode(below(key), table[key], into.FieldByIndex(field.Index))
-			}
-		}
-		d.checkKeys(path, table, known)
-	case into.Kind() == reflect.Map && isTable:
-		into.Set(reflect.MakeMap(into.Type()))
-		for key, v := range table {
-			item := reflect.New(into.Type().Elem()).Elem()
-			d.decode(below(key), v, item)
-			into.SetMapIndex(reflect.ValueOf(key).Convert(into.Type().Key()), item)
-		}
-	case into.Kind() == reflect.Slice && isList:
-		into.Set(reflect.MakeSlice(into.Type(), len(list), len(list)))
-		for i, v := range list {
-			d.decode(below(i), v, into.Index(i))
-		}
-	case into.Kind() == reflect.Int && reflect.TypeOf(value).Kind() == reflect.Int64:
-		into.SetInt(value.(int64))
-	case into.Kind() == reflect.TypeOf(value).Kind() && reflect.TypeOf(value).ConvertibleTo(into.Type()):
-		into.Set(reflect.ValueOf(value).Convert(into.Type()))
-	default:
-		want := typeName(into.Type())
-		if isText {
-			want = typeName(reflect.TypeFor[string]())
-		}
-		d.add(path, "%s must be %s, not %s", path, want, kindNames[reflect.TypeOf(value).Kind()])
-	}
-}
-
-// kindNames are the names of TOML's types. go-toml decodes a date as a struct.
-var kindNames = map[reflect.Kind]string{
-	reflect.Bool: "true or false", reflect.Int: "a number", reflect.Int64: "a number", reflect.Float64: "a number", reflect.String: "a string",
-	reflect.Slice: "a list", reflect.Map: "a table", reflect.Struct: "a date",
-}
-
-// typeName names the type of a field.
-func typeName(t reflect.Type) string {
-	kind := t.Kind()
-	switch {
-	case kind == reflect.String:
-		return "a string in quotes"
-	case kind == reflect.Struct:
-		return "a table"
-	case kind == reflect.Slice && t.Elem().Kind() == reflect.String:
-		return "a list of strings"
-	case kind == reflect.Slice:
-		return "a list of tables"
-	default:
-		return kindNames[kind]
-	}
-}
-
-func (d *decoder) checkKeys(path string, table map[string]any, known []string) {
-	where := "at the top level"
-	if path != "" {
-		where = "in " + strings.TrimRight(path, ".0123456789") // without the index in a list
-	}
-	for key := range table {
-		if slices.Contains(known, key) {
-			continue
-		}
-		text := fmt.Sprintf("unknown key %q %s", key, where)
-		distance := func(known string) int { return smetrics.WagnerFischer(key, known, 1, 1, 1) }
-		nearest := slices.MinFunc(known, func(a, b string) int { return distance(a) - distance(b) })
-		if distance(nearest) <= 1+len(key)/4 {
-			text += fmt.Sprintf("; did you mean %q?", nearest)
-		}
-		d.add(strings.TrimPrefix(path+"."+key, "."), "%s", text)
-	}
-}
-
-// Lines maps the paths of a file's keys and list values, outside inline tables, to their lines:
-// "members.bob.after", "members.bob.after.1", "rules.1.tool".
+// Lines maps the paths of a file's keys and list items to their lines: "members.bob.after", "members.bob.after.1",
+// "rules.1.tool". They are in lower case, since a key may be in any.
 type Lines map[string]int
+
+// maxDepth is how many parts of a path Lines has. No file that is right has as many.
+const maxDepth = 20
 
 // FindLines finds the lines of a file's keys, up to a syntax error.
 func FindLines(data []byte) Lines {
-	lines, _ := findLines(bytes.TrimPrefix(data, byteOrderMark))
-	return lines
-}
-
-// maxCompared is how many keys go-toml may compare, in a second or less. It compares a key with all that follow its
-// table's header, and a header with all keys of the file.
-const maxCompared = 300_000_000
-
-const maxParts = 100 // of one key, as in a.b.c
-
-// findLines is FindLines without a byte order mark. It stops at the line of the key with which there are too many; 0:
-// there are not.
-func findLines(data []byte) (lines Lines, tooMany int) {
-	lines = Lines{}
+	f := lineFinder{lines: Lines{}, data: bytes.TrimPrefix(data, byteOrderMark), line: 1}
 	var p unstable.Parser
-	p.Reset(data)
-	counted, line := 0, 1
-	lineOf := func(n *unstable.Node) int { // nodes come in their order
-		at := int(n.Raw.Offset)
-		line += bytes.Count(data[counted:at], []byte{'\n'})
-		counted = at
-		return line
-	}
-	table, tables := "", map[string]int{} // the tables of each list yet
-	keys, keysBefore, compared := 0, 0, 0
+	p.Reset(f.data)
+	table, tables := []string(nil), map[string]int{} // the tables of each list yet
 	for p.NextExpression() {
-		e := p.Expression()
-		path, line := "", 0
-		if e.Kind == unstable.KeyValue {
-			path = table
-		}
-		for it, n := e.Key(), 0; it.Next(); n++ {
-			line = lineOf(it.Node())
-			if n == maxParts {
-				return lines, line
-			}
-			path = strings.TrimPrefix(path+"."+string(it.Node().Data), ".")
-			lines[path] = cmp.Or(lines[path], line)
-		}
-		n := keysOf(e)
-		keys += n
-		if e.Kind == unstable.KeyValue {
-			compared += n * (keys - keysBefore)
-		} else {
-			compared, keysBefore = compared+keys, keys
-		}
-		if compared > maxCompared {
-			return lines, line
-		}
-		switch e.Kind {
-		case unstable.Table:
-			table = path
-		case unstable.ArrayTable:
-			table, tables[path] = fmt.Sprintf("%s.%d", path, tables[path]), tables[path]+1
-			lines[table] = line
+		switch e := p.Expression(); e.Kind {
 		case unstable.KeyValue:
-			for i, it := 0, e.Value().Children(); e.Value().Kind == unstable.Array && it.Next(); i++ {
-				lines[fmt.Sprintf("%s.%d", path, i)] = lineOf(it.Node())
-			}
+			f.add(table, e)
+		case unstable.Table:
+			table = f.addKey(nil, e)
+		case unstable.ArrayTable:
+			table = f.addKey(nil, e)
+			list := strings.Join(table, ".")
+			table = append(table, fmt.Sprint(tables[list]))
+			tables[list]++
+			f.note(table)
 		}
 	}
-	return lines, 0
+	return f.lines
 }
 
-// keysOf counts the keys of an expression, and those of the tables inside its value.
-func keysOf(n *unstable.Node) (keys int) {
-	switch n.Kind {
-	case unstable.KeyValue, unstable.Table, unstable.ArrayTable:
-		for it := n.Key(); it.Next(); {
-			keys++
-		}
-		if n.Kind == unstable.KeyValue {
-			keys += keysOf(n.Value())
-		}
-	case unstable.Array, unstable.InlineTable:
+// A lineFinder goes through a file's nodes in their order.
+type lineFinder struct {
+	lines   Lines
+	data    []byte
+	counted int // bytes
+	line    int // of the last one
+}
+
+func (f *lineFinder) goTo(n *unstable.Node) {
+	if at := int(n.Raw.Offset); at > f.counted {
+		f.line += bytes.Count(f.data[f.counted:at], []byte{'\n'})
+		f.counted = at
+	}
+}
+
+func (f *lineFinder) note(path []string) {
+	if len(path) <= maxDepth {
+		key := strings.ToLower(strings.Join(path, "."))
+		f.lines[key] = cmp.Or(f.lines[key], f.line)
+	}
+}
+
+// addKey adds the key of a node, and returns its path.
+func (f *lineFinder) addKey(path []string, n *unstable.Node) []string {
+	path = slices.Clip(path)
+	for it := n.Key(); it.Next(); {
+		f.goTo(it.Node())
+		path = append(path, string(it.Node().Data))
+		f.note(path)
+	}
+	return path
+}
+
+// add adds what is below a path: a key with its value, or a value with the keys and items in it.
+func (f *lineFinder) add(path []string, n *unstable.Node) {
+	switch {
+	case len(path) > maxDepth:
+	case n.Kind == unstable.KeyValue:
+		f.add(f.addKey(path, n), n.Value())
+	case n.Kind == unstable.InlineTable:
 		for it := n.Children(); it.Next(); {
-			keys += keysOf(it.Node())
+			f.add(path, it.Node())
+		}
+	case n.Kind == unstable.Array:
+		for i, it := 0, n.Children(); it.Next(); i++ {
+			f.goTo(it.Node())
+			item := append(slices.Clip(path), fmt.Sprint(i))
+			f.note(item)
+			f.add(item, it.Node())
 		}
 	}
-	return keys
 }
 
 // Of returns the line of a key, else of the nearest table or list around it, else 1.
 func (l Lines) Of(path string) int {
-	for path != "" {
+	for path = strings.ToLower(path); path != ""; {
 		if line, ok := l[path]; ok {
 			return line
 		}

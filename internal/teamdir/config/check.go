@@ -85,6 +85,7 @@ func (k *checker) check() {
 
 func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 	if m.Session != nil {
+		k.inherit(path+".session", m.Session)
 		k.checkSession(path+".session", m.Session)
 	}
 	if m.Driver != "" {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentteammail/atm/internal/tomlfile"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
@@ -23,12 +24,12 @@ import (
 // File is the name of the file in the team's directory. At most MaxSize bytes of it are read.
 const (
 	File    = "team.toml"
-	MaxSize = 1 << 20
+	MaxSize = tomlfile.MaxSize
 )
 
 // Config is the content of team.toml.
 type Config struct {
-	Session   Session // comes first: decode copies it into the members' own sections
+	Session   Session
 	Lead      wire.Name
 	Approvers []wire.Name // nil: absent
 	Members   map[wire.Name]Member
@@ -180,37 +181,23 @@ func (c *Config) StartOrder(names []wire.Name) (out []wire.Name) {
 	return out
 }
 
-// inCycles returns the members that wait for themselves: those of a strongly connected component with an edge (Tarjan).
+// inCycles returns a member of each cycle that a search finds: one that waits for itself.
 func (c *Config) inCycles() (names []wire.Name) {
-	var path []wire.Name // that may still be in the component of an earlier one
-	index, low := map[wire.Name]int{}, map[wire.Name]int{}
+	isOpen := map[wire.Name]bool{} // false: all that it waits for was visited
 	var visit func(n wire.Name)
 	visit = func(n wire.Name) {
-		index[n] = len(index) + 1
-		low[n] = index[n]
-		at := len(path)
-		path = append(path, n)
+		isOpen[n] = true
 		for _, a := range c.Members[n].After {
-			if index[a] == 0 {
+			if open, wasVisited := isOpen[a]; open {
+				names = append(names, a)
+			} else if !wasVisited {
 				visit(a)
 			}
-			if low[a] > 0 { // still on the path
-				low[n] = min(low[n], low[a])
-			}
 		}
-		if low[n] < index[n] {
-			return
-		}
-		if len(path)-at > 1 || slices.Contains(c.Members[n].After, n) {
-			names = append(names, path[at:]...)
-		}
-		for _, done := range path[at:] {
-			low[done] = 0
-		}
-		path = path[:at]
+		isOpen[n] = false
 	}
-	for n := range c.Members {
-		if index[n] == 0 {
+	for _, n := range slices.Sorted(maps.Keys(c.Members)) {
+		if _, wasVisited := isOpen[n]; !wasVisited {
 			visit(n)
 		}
 	}

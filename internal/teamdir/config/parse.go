@@ -1,28 +1,31 @@
 package config
 
 import (
+	"reflect"
+
 	"github.com/agentteammail/atm/internal/tomlfile"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Parse parses a team.toml and returns all mistakes by line; after a syntax error only that one. The file may name a
-// member without a section if hasMailbox (nil: never) reports true for it.
+// Parse parses a team.toml and returns all mistakes by line; after a syntax error or a value of a wrong type only that one.
+// The file may name a member without a section if hasMailbox (nil: never) reports true for it.
 func Parse(data []byte, hasMailbox func(wire.Name) bool) (*Config, []Mistake) {
 	k := checker{config: Default(), hasMailbox: hasMailbox, members: map[wire.Name]bool{}}
 	var isUnread bool
-	k.lines, k.mistakes, isUnread = tomlfile.Decode(data, k.config, tomlfile.Options{Prepare: k.prepare})
-	if isUnread {
-		return k.config, k.mistakes
+	if k.lines, k.mistakes, isUnread = tomlfile.Decode(data, k.config); !isUnread {
+		k.check()
+		tomlfile.SortMistakes(k.mistakes)
 	}
-	k.check()
-	tomlfile.SortMistakes(k.mistakes)
 	return k.config, k.mistakes
 }
 
-// prepare gives a member's own session section what it leaves out.
-func (k *checker) prepare(pointer any) {
-	if own, ok := pointer.(*Session); ok {
-		*own = k.config.Session
+// inherit gives a member's own session section what it leaves out.
+func (k *checker) inherit(path string, own *Session) {
+	of, team := reflect.ValueOf(own).Elem(), reflect.ValueOf(k.config.Session)
+	for _, field := range reflect.VisibleFields(of.Type()) {
+		if _, isSaid := k.lines[path+"."+tomlfile.Key(field)]; !isSaid {
+			of.FieldByIndex(field.Index).Set(team.FieldByIndex(field.Index))
+		}
 	}
 }
 

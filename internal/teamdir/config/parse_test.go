@@ -139,22 +139,27 @@ func TestMistakes(t *testing.T) {
 		{"nothing", "", nil},
 		{"comments", "# x\n\n  # y", nil},
 		{"unknown keys", "leed = \"a\"\n[member.bob]\nx = 1\n[members.bob]\ncomand = [\"x\"]\n[[rules]]\ntol = \"x\"\n[session]\nx = 1", []string{
-			`1: unknown key "leed" at the top level`, `2: unknown key "member" at the top level`, `5: unknown key "comand" in members.bob`,
-			`6: a rule needs a tool`, `7: unknown key "tol" in rules`, `9: unknown key "x" in session`,
+			`1: unknown key "leed"`, `2: unknown key "member"`, `5: unknown key "comand" in members.bob`,
+			`6: a rule needs a tool`, `7: unknown key "tol" in rules; did you mean "tool"?`, `9: unknown key "x" in session`,
 		}},
-		{"a wrong type", "leed = 1\n[members.bob]\nperson = \"yes\"\nsize = 120", []string{
-			`1: unknown key "leed" at the top level`, "3: members.bob.person must be true or false", "4: members.bob.size must be a string in quotes",
-		}},
-		{"every wrong type", "approvers = \"me\"\nrules = 1\n[members.bob]\nafter = [\n \"alice\",\n 1]\nenv = { A = 1 }\n[members.carol]\nenv = 1\n[[session]]\nenabled = 1\n[members.alice]\nrole = 1\n[members]\ncarl = 1", []string{
-			"1: approvers must be a list of strings", "2: rules must be a list of tables", "6: members.bob.after",
-			"7: members.bob.env.A must be a string", "9: members.carol.env must be a table", "10: session must be a table", "13: members.alice.role", "15: members.carl must be a table",
+		{"a wrong type", "leed = 1\n[members.bob]\nperson = \"yes\"\nsize = 120", []string{"3: members.bob.person: true or false is needed, not a TOML string"}},
+		{"a string for a list", "approvers = \"me\"", []string{"1: approvers: a list of strings is needed, not a TOML string"}},
+		{"a number for a list", "rules = 1", []string{"1: rules: a list of tables is needed, not a TOML integer"}},
+		{"a number in a list", "[members.bob]\nafter = [\n \"alice\",\n 1]", []string{"4: members.bob.after: a string in quotes is needed, not a TOML integer"}},
+		{"a number in a table", "[members.bob]\nenv = { A = 1 }", []string{"2: members.bob.env: a string in quotes is needed"}},
+		{"a list for a table", "[[session]]\nenabled = 1", []string{"1: session: a table is needed, not a TOML array table"}},
+		{"a table for a string", "[lead.x]", []string{"1: lead.x: a string in quotes is needed, not a TOML table"}},
+		{"a number for a member", "[members]\ncarl = 1", []string{"2: members.carl: a table is needed, not a TOML integer"}},
+		{"a large number", "[bridge]\nreplicas = 99999999999999999999", []string{"2: bridge.replicas: decimal number is too large"}},
+		{"a member's session in one line", "members = { bob = { session = { enabeld = false, output_capture = \"tty\" } } }", []string{
+			`1: output_capture is "tty"`, `1: unknown key "enabeld"`,
 		}},
 		{"values", "[members.bob]\ncommand = []\nenv = { ATM_RUN = \"x\", \"a=b\" = \"x\", \"\" = \"x\" }\ndriver = \"claud\"\nrestart = \"Always\"\nsize = \"120\"\n[members.carol]\ncommand = [\"\"]", []string{
 			"2: command is empty", `3: env: "`, `3: env: "`, `3: env: "`,
 			`4: driver is "claud", not one of auto, acp, amp, claude`, `5: restart is "Always", not`, `6: size: "120" is not a terminal size`,
 			"8: command is empty",
 		}},
-		{"a mark before it", "\ufeffleed = 1", []string{`1: unknown key "leed" at the top level`}},
+		{"a mark before it", "\ufeffleed = 1", []string{`1: unknown key "leed"`}},
 		{"who there is not", "lead = \"alise\"\napprovers = [\"me\", \"alice\", \"me@laptop\"]\n[members.alice]\nafter = [\"bob\"]\n[[rules]]\nagent = \"carl\"\ntool = \"*\"\ndecision = \"ask\"", []string{
 			`1: lead names "alise"`, `2: approvers names "me"`, `4: after names "bob"`, `6: agent names "carl"`,
 		}},
@@ -173,7 +178,7 @@ func TestMistakes(t *testing.T) {
 		}},
 		{"rules in one line", "rules = [{ tool = \"*\", decision = \"ask\" }, { tol = 1 }]", []string{"1: a rule needs a tool", `1: unknown key "tol"`}},
 		{"round in a circle", "[members.a]\nafter = [\"c\"]\n[members.b]\nafter = [\"a\"]\n[members.c]\nafter = [\"b\"]\n[members.d]\nafter = [\"d\"]", []string{
-			"2: after has a cycle: a waits for itself", "4: after has a cycle", "6: after has a cycle", "8: after has a cycle: d waits for itself",
+			"2: after has a cycle: a waits for itself", "8: after has a cycle: d waits for itself",
 		}},
 		{"commands on events", "[[on]]\n[[on]]\nevent = \"urgent\"\nwho = [\"carl\", \"@coder\"]\ncommand = [\"x\"]\ntimeout = \"5\"", []string{
 			"1: an event and a command are needed", `3: event is "urgent", not one of mail, urgent-mail`, `4: who names "@coder", which is no group`, `4: who names "carl"`, `6: timeout is "5"`,
@@ -185,7 +190,7 @@ func TestMistakes(t *testing.T) {
 		{"twice", "lead = \"a\"\nlead = \"a\"\n[members.a]\n[members.a]\n[members]\n[members]\n", []string{"2: key lead is already defined"}},
 		{"a table and a value", "members.a.role = \"x\"\n[members.a]\nperson = true\nrole.x = 1", []string{"2: "}},
 		{"syntax, and what is around it", "leed = \"x\"\nlead = alice\n[members.a]\nperson = 1", []string{"2: a value is missing"}},
-		{"a type, then syntax", "lead = 1\n[members.a]\nrole = \n", []string{"3: "}},
+		{"a type, then syntax", "lead = 1\n[members.a]\nrole = \n", []string{"1: lead: "}},
 		{"syntax, several times", "leed = \"x\"\nlead = alice\n[members.a]\nrole = \nperson = 1\ncommand = [\"x\"\n[members.b]\nperson = 1", []string{"2: a value is missing"}},
 		{"sizes", "[members.a]\nsize = \"0x0\"\n[members.b]\nsize = \"120x\"\n[members.c]\nsize = \"-1x30\"\n[members.d]\nsize = \"1001x30\"\n[members.e]\nsize = \"120X30\"", []string{
 			`2: size: "0x0"`, `4: size: "120x"`, `6: size: "-1x30"`, `8: size: "1001x30"`, `10: size: "120X30"`,
@@ -218,7 +223,7 @@ func TestMistakes(t *testing.T) {
 func TestNamedOften(t *testing.T) {
 	text := "[groups]\n"
 	for i := range 300 {
-		text += fmt.Sprintf("g%d = [%s\"al\"]\n", i, strings.Repeat("\"bob\", ", 300))
+		text += fmt.Sprintf("g%d = [%s\"al\"]\n", i, strings.Repeat("\"bob\", ", 20))
 	}
 	looks := 0
 	c, mistakes := Parse([]byte(text), func(n wire.Name) bool { looks++; return n == "bob" || n == "al" })

@@ -87,6 +87,8 @@ func TestSettings(t *testing.T) {
 		{"[members.lead]", `lead = "lead"`},
 		{"[session]\noutput_capture = \"pipe\"\nallow_human_input = false\n[members.bob.session]\nallow_human_input = true\n[members.al.session]\nenabled = false",
 			`session.allow_human_input = false; members.al.session.enabled = false; members.bob.session.allow_human_input = true`},
+		{"members = { bob = { session = { Allow_Human_Input = false } } }\n[session]\noutput_capture = \"pty\"", // any case, and any order
+			`session.output_capture = "pty"; members.bob.session.allow_human_input = false`},
 		{"[[rules]]\ntool = \"*\"\ndecision = \"deny\"\n[[rules]]\nagent=\"bob\"\ntool = \"Bash\"\ndecision = \"ask\"\n[members.bob]",
 			`rules.0.tool = "*"; rules.0.decision = "deny"; rules.1.agent = "bob"; rules.1.tool = "Bash"; rules.1.decision = "ask"`},
 		{"[[on]]\nevent = \"idle, mail\"\ncommand = [\"a\", \"b c\"]", `on.0.event = "idle,mail"; on.0.command = ["a","b c"]`},

@@ -3,6 +3,7 @@ package agents
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -92,21 +93,8 @@ func Parse(name string, text []byte) (f *File, mistakes []Mistake) {
 }
 
 func parse(name string, text []byte) (*File, []tomlfile.Mistake) {
-	f := &File{Name: name, Text: text}
-	base, parts := partsOf(text)
-	baseText, err := embedded.ReadFile(base + ".toml")
-	if base != "" && err == nil {
-		_, baseParts := partsOf(baseText)
-		parts = withOwn(parts, baseParts)
-	}
-	var pairs []string
-	for name, part := range parts {
-		if len(part) <= maxPattern {
-			pairs = append(pairs, "{{"+name+"}}", part)
-		}
-	}
-	options := tomlfile.Options{Expand: strings.NewReplacer(pairs...).Replace}
-	lines, mistakes, isUnread := tomlfile.Decode(text, f, options)
+	f, from := &File{Name: name, Text: text}, &File{}
+	lines, mistakes, isUnread := tomlfile.Decode(text, f)
 	if isUnread {
 		return f, mistakes
 	}
@@ -114,14 +102,27 @@ func parse(name string, text []byte) (*File, []tomlfile.Mistake) {
 	for _, m := range mistakes {
 		k.add(m.Line, "%s", withNewKey(m.Text))
 	}
+	base := checker{}
 	if f.Extends != "" {
-		from := &File{}
-		if err == nil {
-			tomlfile.Decode(baseText, from, options)
-		}
+		baseText, err := embedded.ReadFile(f.Extends + ".toml")
+		base.lines, _, _ = tomlfile.Decode(baseText, from)
 		if err != nil || from.isOurs() {
 			k.add(lines.Of("extends"), "extends: %q is no built-in driver of an agent", f.Extends)
 		}
+	}
+	var pairs []string
+	for name, part := range withOwn(f.Parts, from.Parts) {
+		if len(part) <= maxPattern {
+			pairs = append(pairs, "{{"+name+"}}", part)
+		}
+	}
+	parts := strings.NewReplacer(pairs...)
+	k.finish("", reflect.ValueOf(f).Elem(), parts)
+	base.finish("", reflect.ValueOf(from).Elem(), parts)
+	for _, m := range base.mistakes { // its patterns, with the parts of this file
+		k.add(lines.Of("parts"), "parts: in %s, %s", f.Extends, m)
+	}
+	if f.Extends != "" {
 		f.extend(from, lines)
 	}
 	if f.Keys.Submit == nil {
@@ -133,16 +134,6 @@ func parse(name string, text []byte) (*File, []tomlfile.Mistake) {
 	k.check(f)
 	tomlfile.SortMistakes(k.mistakes)
 	return f, k.mistakes
-}
-
-// partsOf returns what a file extends, and its parts, which its patterns are decoded with.
-func partsOf(text []byte) (base string, parts map[string]string) {
-	var f struct {
-		Extends string
-		Parts   map[string]string
-	}
-	tomlfile.Decode(text, &f, tomlfile.Options{}) // all other keys are unknown to this one
-	return f.Extends, f.Parts
 }
 
 // newKeys are the keys that have taken the place of former ones.
@@ -262,7 +253,7 @@ func (k *checker) checkWord(line int, key, word string, known []string) {
 func (k *checker) checkScreen(path string, s *Screen) {
 	b, d := &s.Box, &s.Dialog
 	of := func(key string) int { return k.lines.Of(path + "." + key) }
-	if d.Option != nil {
+	if d.Option != nil && d.Option.Regexp != nil {
 		k.checkOption(of("dialog.option"), d.Option)
 	}
 	if b.Text == nil && (b.Top != nil || b.Bottom != nil) {

@@ -1,12 +1,55 @@
 package agents
 
 import (
-	"cmp"
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/tomlfile"
 )
+
+func below(path string, key any) string { return strings.TrimPrefix(fmt.Sprint(path, ".", key), ".") }
+
+// finish sets the lines and compiles the patterns of what is at a path, after decoding.
+func (k *checker) finish(path string, v reflect.Value, parts *strings.Replacer) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if p, ok := v.Interface().(*Pattern); ok && p != nil && p.text == "" {
+			k.addError(path, errors.New("a string in quotes is needed"))
+		} else if !v.IsNil() {
+			k.finish(path, v.Elem(), parts)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			k.finish(below(path, i), v.Index(i), parts)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			k.finish(below(path, key), v.MapIndex(key), parts)
+		}
+	case reflect.Struct:
+		if p, ok := v.Addr().Interface().(*Pattern); ok {
+			if p.text != "" {
+				k.addError(path, p.compile(parts))
+			}
+			return
+		}
+		for _, field := range reflect.VisibleFields(v.Type()) {
+			if key := tomlfile.Key(field); key != "" {
+				k.finish(below(path, key), v.FieldByIndex(field.Index), parts)
+			} else if field.Name == "Line" {
+				v.FieldByIndex(field.Index).SetInt(int64(k.lines.Of(path)))
+			}
+		}
+	}
+}
+
+func (k *checker) addError(path string, err error) {
+	if err != nil {
+		k.add(k.lines.Of(path), "%s: %v", path[strings.LastIndexByte(path, '.')+1:], err)
+	}
+}
 
 // extend adds to a person's file what the built-in one has that it extends. A list of the screen or of what is typed begins
 // with the person's own items, a table has the keys of both, and anything else is the person's if that file says it.
@@ -28,8 +71,8 @@ func merge(path string, own, from reflect.Value, lines tomlfile.Lines) {
 	switch own.Kind() {
 	case reflect.Struct:
 		for _, field := range reflect.VisibleFields(own.Type()) {
-			if key := cmp.Or(field.Tag.Get("toml"), strings.ToLower(field.Name)); key != "-" && !field.Anonymous {
-				merge(strings.TrimPrefix(path+"."+key, "."), own.FieldByIndex(field.Index), from.FieldByIndex(field.Index), lines)
+			if key := tomlfile.Key(field); key != "" {
+				merge(below(path, key), own.FieldByIndex(field.Index), from.FieldByIndex(field.Index), lines)
 			}
 		}
 	case reflect.Pointer:

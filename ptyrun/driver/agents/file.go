@@ -9,7 +9,6 @@
 package agents
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -184,21 +183,29 @@ type Dialog struct {
 type Pattern struct {
 	*regexp.Regexp
 	Rows int // that it matches, where it is for several: one more than it has \n
+
+	text string // with {{NAME}} for the parts
 }
 
 // Matches reports whether a row matches; a nil pattern matches none.
 func (p *Pattern) Matches(row string) bool { return p != nil && p.MatchString(row) }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (p *Pattern) UnmarshalText(text []byte) (err error) {
-	switch {
-	case len(text) == 0:
+// UnmarshalText implements encoding.TextUnmarshaler. The pattern is compiled when all parts of the file are known.
+func (p *Pattern) UnmarshalText(text []byte) error {
+	p.text = string(text)
+	if p.text == "" {
 		return errors.New("the pattern is empty")
-	case len(text) > maxPattern:
+	}
+	return nil
+}
+
+func (p *Pattern) compile(parts *strings.Replacer) (err error) {
+	text := parts.Replace(p.text)
+	if len(text) > maxPattern {
 		return fmt.Errorf("the pattern has more than %d bytes", maxPattern)
 	}
-	p.Rows = 1 + bytes.Count(text, []byte(`\n`))
-	p.Regexp, err = regexp.Compile(string(text))
+	p.Rows = 1 + strings.Count(text, `\n`)
+	p.Regexp, err = regexp.Compile(text)
 	return err
 }
 

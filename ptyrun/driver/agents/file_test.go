@@ -37,20 +37,24 @@ func TestMistakes(t *testing.T) {
 		{"nothing", "", nil},
 		{"a box", start, nil},
 		{"a shell", "plain = true\n[keys]\ninterrupt = \"Ctrl-C\"", nil},
-		{"unknown keys", "comand = 1\n" + start + "bottm = \"x\"", []string{`1: unknown key "comand" at the top level; did you mean "command"?`, `6: unknown key "bottm" in screen.box; did you mean "bottom"?`}},
-		{"wrong types", start + "max_below = \"2\"\nmodes = 1\n[screen.dialog]\ndigits = 1\nheading = 1", []string{
-			"5: screen.box.max_below must be a number", "6: screen.box.modes must be a list of tables", "8: screen.dialog.digits must be true or false",
-			"9: screen.dialog.heading must be a string in quotes",
-		}},
-		{"words", "[keys]\ninterrupt = \"Escape\"\n" + start + "below = [\n { text = \"x\", means = \"bussy\" },\n { text = \"\", means = \"busy\" }]\n[screen.dialog]\noption = '(?P<labl>x)'", []string{
-			`2: interrupt: "Escape" is not a key`, `8: means: "bussy" is not one of busy`, "9: box.below: a text is empty",
+		{"unknown keys", "comand = 1\n" + start + "bottm = \"x\"", []string{`1: unknown key "comand"; did you mean "command"?`, `6: unknown key "bottm" in screen.box; did you mean "bottom"?`}},
+		{"a wrong type", "comand = 1\n" + start + "max_below = \"2\"\nmodes = 1", []string{"6: screen.box.max_below: a whole number is needed, not a TOML string"}},
+		{"another", start + "modes = 1", []string{"5: screen.box.modes: a list of tables is needed, not a TOML integer"}},
+		{"no pattern", start + "bottom = {}", []string{"5: bottom: a string in quotes is needed"}},
+		{"a broken option", start + "[screen.dialog]\noption = \"(\"", []string{"6: option: error parsing regexp"}},
+		{"a part that breaks what it extends", "extends = \"claude\"\n[parts]\ntool = \"(\"", []string{"2: parts: in claude, line 100", "2: parts: in claude, line 196", "2: parts: in claude, line 99"}},
+		{"no table", start + "below = [\n1]", []string{"6: screen.box.below: a table is needed, not a TOML integer"}},
+		{"a key", "[keys]\ninterrupt = \"Escape\"", []string{`2: keys.interrupt: "Escape" is not a key`}},
+		{"a style", start + "[[screen.rows]]\npattern = \"x\"\nkind = \"tool\"\nmark = \"red\"", []string{`8: screen.rows.mark: "red" is not one of ink`}},
+		{"words", "[keys]\ninterrupt = \"Esc\"\n" + start + "below = [\n { text = \"x\", means = \"bussy\" },\n { text = \"\", means = \"busy\" }]\n[screen.dialog]\noption = '(?P<labl>x)'", []string{
+			`8: means: "bussy" is not one of busy`, "9: box.below: a text is empty",
 			`11: a group of dialog.option: "labl" is not one of`, `11: dialog.option needs a group`,
 		}},
 		{"progress", strings.Replace(start, "[screen]", "[screen]\nprogress = { busy = \"thinking\", none = \"done\" }", 1), []string{
 			`2: progress: "busy" is not one of none, normal, error, indeterminate, paused`, `2: progress: "done" is not one of idle`,
 		}},
-		{"rows", start + "[[screen.rows]]\nkind = \"busy\"\n[[screen.rows]]\npattern = \"(\"\nkind = \"tool\"\nmark = \"red\"\n[[screen.rows]]\npattern = \"x\"\nkind = \"bsy\"\nis = \"grey\"", []string{
-			"5: a row needs a pattern", "8: pattern: error parsing regexp", `10: mark: "red" is not one of ink`, `11: is: there is no condition "grey"`, `11: kind: "bsy" is not one of`,
+		{"rows", start + "[[screen.rows]]\nkind = \"busy\"\n[[screen.rows]]\npattern = \"(\"\nkind = \"tool\"\n\n[[screen.rows]]\npattern = \"x\"\nkind = \"bsy\"\nis = \"grey\"", []string{
+			"5: a row needs a pattern", "8: pattern: error parsing regexp", `11: is: there is no condition "grey"`, `11: kind: "bsy" is not one of`,
 		}},
 		{"a circle", start + "[screen.conditions]\na = { is = \"b\" }\nb = { not = { is = \"a\" } }", []string{"6: conditions are in one another", "7: conditions are in one another"}},
 		{"many conditions", start + "[screen.conditions]\na = { pattern = \"x\" }\n" + growing(7), []string{"11: the conditions up to here have more than 5000 parts"}},

@@ -11,13 +11,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/agentteammail/atm/internal/tomlfile"
 )
 
 //go:embed *.toml
 var embedded embed.FS
 
 // MaxSize is how large a file may be.
-const MaxSize = 64 << 10
+const MaxSize = tomlfile.MaxSize
 
 // An Entry is a driver that Load has found.
 type Entry struct {

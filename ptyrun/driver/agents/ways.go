@@ -60,6 +60,6 @@ func WaysOf(name string) []Way {
 	}
 	text, _ := embedded.ReadFile(name + ".toml")
 	var f struct{ Ways []Way }
-	tomlfile.Decode(text, &f, tomlfile.Options{}) // all other keys are unknown to this one
+	tomlfile.DecodePart(text, &f)
 	return f.Ways
 }
