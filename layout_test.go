@@ -27,7 +27,7 @@ var layers = strings.Fields(
 	// Files, locks, keys, and the words of all.
 	"internal/durable internal/lockfile internal/tomlfile internal/jsonextra wire wire/foreign internal/delivery internal/hostkey internal/runinfo " +
 		// Messages.
-		"mailbox/letter mailbox/eventlog internal/maildir internal/handover watcher mailbox " +
+		"mailbox/letter mailbox/eventlog internal/maildir watcher mailbox " +
 		// What events and messages say: an agent's state, its sessions, its past.
 		"reducer reducer/ask session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -37,7 +36,21 @@ type Call struct {
 	TakesContextAtStop func() bool
 
 	// What follows.
-	handover.Call
+	Session       string // the program's; calls of other sessions prove nothing about this one
+	Name          string // identifies the call in its session; a hook that is installed twice makes two calls of one name
+	IsAmbiguous   bool   // a later call may have the same Name, so only calls at the same moment count as one
+	ProvesReceipt bool   // the call proves that the session received the earlier answers
+	IsNewProgram  bool   // the program has restarted: earlier answers may be lost
+	KeepsPushed   bool   // but not what was pushed, since a server has it
+	EndsSession   bool   // the session ends, which proves nothing
+	Forgets       string // what earlier calls whose Name starts so have answered may be lost; "": none
+	Now           time.Time
+
+	// IsPush says that the mail is not an answer to a hook, but is given to the program beside them. It may wait in the
+	// program, so no other call proves that it was received than one that has it in its Shown.
+	IsPush bool
+	Shown  []string // short ids (wire.ID.Short) of messages that the program shows its model with this call
+
 	Kind      string // the program's name of its event
 	Turn      string // "": the program did not say
 	Thread    string

@@ -14,32 +14,46 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Owner says who handles an unread message: runner:<run>, session:<id>, push:<session id> or lease:<agent>.
-type Owner string
+// An Owner handles an unread message. In the file it is kind:id.
+type Owner struct {
+	kind ownerKind
+	id   string
+}
+
+type ownerKind string
 
 const (
-	ownerRunner  Owner = "runner:"
-	ownerSession Owner = "session:"
-	ownerPush    Owner = "push:"
-	ownerLease   Owner = "lease:"
+	ofRunner  ownerKind = "runner"  // its id is the run's
+	ofSession ownerKind = "session" // of the agent's program
+	ofPush    ownerKind = "push"    // likewise
+	ofLease   ownerKind = "lease"   // its id is a member; "": the message was given back
 )
 
 // OfSession is the owner of what a session of the agent's program got in a hook's answer.
-func OfSession(id string) Owner { return ownerSession + Owner(id) }
+func OfSession(id string) Owner { return Owner{ofSession, id} }
 
 // PushedTo is the owner of what was given to a session beside its hooks: it may wait in the program.
-func PushedTo(session string) Owner { return ownerPush + Owner(session) }
+func PushedTo(session string) Owner { return Owner{ofPush, session} }
 
-func (o Owner) is(kind Owner) bool { return strings.HasPrefix(string(o), string(kind)) }
+// IsPush reports whether it is one of PushedTo.
+func (o Owner) IsPush() bool { return o.kind == ofPush }
 
 // Session returns the session of OfSession and PushedTo, "" for another owner.
 func (o Owner) Session() string {
-	for _, kind := range []Owner{ownerSession, ownerPush} {
-		if id, ok := strings.CutPrefix(string(o), string(kind)); ok {
-			return id
-		}
+	if o.kind == ofSession || o.kind == ofPush {
+		return o.id
 	}
 	return ""
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (o Owner) MarshalText() ([]byte, error) { return []byte(string(o.kind) + ":" + o.id), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. An owner of no known kind is nobody's: its claim ends by itself.
+func (o *Owner) UnmarshalText(text []byte) error {
+	kind, id, _ := strings.Cut(string(text), ":")
+	*o = Owner{ownerKind(kind), id}
+	return nil
 }
 
 // claim says who is handling an unread message. While it is live, others skip the message. An expired claim is kept
@@ -73,13 +87,15 @@ const maxHandovers = 2
 func (c claim) isBeingGiven() bool { return c.Owner.Session() != "" && !c.Offered }
 
 // isGivenUp reports whether the message was handed over in vain so often that only Read shows it.
-func (c claim) isGivenUp() bool { return !c.Owner.is(ownerLease) && c.Times >= maxHandovers }
+func (c claim) isGivenUp() bool { return c.Owner.kind != ofLease && c.Times >= maxHandovers }
 
-func (c claim) isLiveLease(now time.Time) bool { return c.Owner.is(ownerLease) && c.isLive(now, false) }
+func (c claim) isLiveLease(now time.Time) bool {
+	return c.Owner.kind == ofLease && c.isLive(now, false)
+}
 
 // isLive reports whether the claim counts. A claim from the future does not: the clock was set back since.
 func (c claim) isLive(now time.Time, isRunning bool) bool {
-	if c.Owner.is(ownerRunner) && c.Until.IsZero() {
+	if c.Owner.kind == ofRunner && c.Until.IsZero() {
 		return isRunning
 	}
 	return now.Before(c.Until) && !c.At.After(now.Add(time.Minute)) && !c.Until.After(now.Add(MaxLease+time.Minute))
@@ -215,39 +231,53 @@ func (b *Box) readClaims() (claims, error) {
 	return all, nil
 }
 
-// Claimed is a batch of messages that one owner has claimed together.
-type Claimed struct {
-	Batch
+// A Claim is unread messages that one owner handles: a runner gives them to its agent, or a session of the agent's
+// program gets them. They stay unread, and others skip them, until it is known what became of them: one of the methods says
+// that. A method that failed may be called again. A Claim is not for concurrent use.
+type Claim struct {
+	Batch                   // without Items there is no mail
 	Repeat map[wire.ID]bool // messages that were handed out before, and may have been received
+
+	// Of Runner.Claim.
+	Leased []wire.ID // skipped because they are leased
+	Turn   string    // the turn that the messages went into, if known, for the event injected
+
+	// Of HandOver.
+	GivenUp    int  // unread messages that were handed over too often in vain
+	IsFull     bool // as many pushed messages as may wait in the session
+	IsRepeated bool // the same call, of a hook that is installed twice, has just claimed mail: the program goes on
 
 	box    *Box
 	left   []wire.ID // messages that are not known to have moved
 	claim  claim     // the claim of each message, but for Times
 	before claims    // all claims before
+
+	runner   *Runner // nil: the owner is no runner
+	isTyped  bool
+	unlogged []wire.Event // once it is typed: those injected that are not in the log yet
 }
 
-// claim selects messages as Read does, but for those in skipped, and claims them. It counts how often a message was
+// take selects messages as Read does, but for those in skipped, and claims them. It counts how often a message was
 // handed out.
-func (t *tx) claim(c claim, opt ReadOptions, skipped claims) (Claimed, error) {
-	group := Claimed{Repeat: map[wire.ID]bool{}, box: t.Box, claim: c, before: maps.Clone(t.claims)}
+func (g *Claim) take(t *tx, c claim, opt ReadOptions, skipped claims) error {
 	batch, err := t.choose(opt, t.claims, skipped)
 	if err != nil {
-		return Claimed{}, err
+		return err
 	}
-	group.Batch = batch
+	g.Batch, g.Repeat, g.box, g.claim, g.before = batch, map[wire.ID]bool{}, t.Box, c, maps.Clone(t.claims)
 	for _, it := range batch.Items {
 		c.Times = t.claims[it.ID].Times + 1
 		t.claims[it.ID] = c
-		group.left = append(group.left, it.ID)
+		g.left = append(g.left, it.ID)
 		if c.Times > 1 {
-			group.Repeat[it.ID] = true
+			g.Repeat[it.ID] = true
 		}
 	}
-	return group, nil
+	return nil
 }
 
 // update replaces each claim of the group by change's result, unless the claim has changed meanwhile.
-func (g *Claimed) update(ctx context.Context, change func(wire.ID, claim) claim) error {
+func (g *Claim) update(ctx context.Context, change func(wire.ID, claim) claim) error {
 	if len(g.left) == 0 {
 		return nil
 	}
@@ -262,12 +292,79 @@ func (g *Claimed) update(ctx context.Context, change func(wire.ID, claim) claim)
 	})
 }
 
-// Release undoes the claim: nothing of the messages was received.
-func (g *Claimed) Release(ctx context.Context) error {
+// Release undoes the claim: nothing of the messages was received. Of a runner's the caller logs injection_failed with the
+// reason.
+func (g *Claim) Release(ctx context.Context) error {
+	g.forget()
 	return g.update(ctx, func(id wire.ID, _ claim) claim { return g.before[id] })
 }
 
-// Expire ends the claim when it is not known whether the messages were received: the next handover may be a repeat.
-func (g *Claimed) Expire(ctx context.Context) error {
+// Expire ends the claim when it is not known whether the messages were received: the next one may be a repeat.
+func (g *Claim) Expire(ctx context.Context) error {
+	g.forget()
 	return g.update(ctx, func(_ wire.ID, c claim) claim { return c.endedAt(inClaim(time.Now())) })
+}
+
+// forget says that the messages are not being typed any more.
+func (g *Claim) forget() {
+	for _, id := range g.left {
+		if g.runner != nil {
+			g.runner.typing.CompareAndDelete(id, g)
+		}
+	}
+}
+
+// Sent records that the mail was given to the program, which may not have received it yet, and returns the events
+// message_announced for the caller to append.
+func (g *Claim) Sent(ctx context.Context) (announced []wire.Event, err error) {
+	for _, it := range g.Items {
+		announced = append(announced, g.claim.Owner.event(wire.EventAnnounced, it.ID))
+	}
+	return announced, g.update(ctx, func(_ wire.ID, c claim) claim {
+		c.Offered, c.Until = true, c.At.Add(sessionTime)
+		if c.Owner.IsPush() {
+			c.Until = c.At.Add(pushTime)
+		}
+		return c
+	})
+}
+
+// Typed moves a runner's messages as read, since the agent received them, and logs injected; also for a message that the
+// agent has moved meanwhile by answering it. A message that cannot be moved stays claimed. After an error, calling Typed
+// again does what is missing.
+//
+// It logs before it moves: of what a killed runner moved the log always tells, so the next one can give it again.
+func (g *Claim) Typed(ctx context.Context) error {
+	var errs []error
+	err := g.box.update(ctx, func(t *tx) error {
+		if err := g.logInjected(ctx); err != nil {
+			return err
+		}
+		g.left = slices.DeleteFunc(g.left, func(id wire.ID) (isMoved bool) {
+			if _, err := t.markRead(id); err != nil && !errors.Is(err, ErrNotFound) {
+				errs = append(errs, err)
+				return false
+			}
+			delete(t.claims, id)
+			g.runner.typing.CompareAndDelete(id, g)
+			return true
+		})
+		return nil
+	})
+	return errors.Join(append(errs, err)...)
+}
+
+// logInjected logs injected for all messages, each once.
+func (g *Claim) logInjected(ctx context.Context) error {
+	if !g.isTyped {
+		for _, it := range g.Items {
+			e := event("pty", wire.EventInjected, it.ID)
+			e.TurnID = g.Turn
+			g.unlogged = append(g.unlogged, g.box.WithType(e, it))
+		}
+		g.isTyped = true
+	}
+	err := g.box.Log().Append(ctx, g.unlogged...)
+	g.unlogged = slices.DeleteFunc(g.unlogged, func(e wire.Event) bool { return err == nil || e.Seq != 0 })
+	return err
 }

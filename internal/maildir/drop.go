@@ -71,7 +71,7 @@ func (b *Box) ingestUnlessMail(ctx context.Context) (result Ingested, err error)
 	return b.ingestDrops(ctx, func() bool {
 		unread, _ := b.UnreadIDs()
 		claimed := b.claims()
-		return !slices.ContainsFunc(unread, func(id wire.ID) bool { return claimed[id].Owner == "" })
+		return !slices.ContainsFunc(unread, func(id wire.ID) bool { return claimed[id].Owner == Owner{} })
 	})
 }
 

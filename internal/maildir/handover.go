@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -12,13 +13,21 @@ import (
 
 const hookIngestTime = 4 * time.Second // how long a hook goes on reading dropped files: its program waits for 10 s
 
+// maxPushed is how many pushed messages may wait in a session: Claude Code drops what is more than 30 at a time of one
+// sender. The others go out with its hooks.
+const maxPushed = 20
+
+// sameMoment is how far apart the two calls of a hook that is installed twice may be.
+const sameMoment = 2 * time.Second
+
 // Recipient is a session of the agent's program to which mail is handed over. It may be lost, as when the program is
 // killed or gives up waiting. So it stays unread, claimed by Owner, until Settle says that it was received. If that does
 // not come, the message is handed over once more, marked as a repeat; after that only Read shows it.
 type Recipient struct {
-	Owner           // see OfSession and PushedTo
-	Call  string    // identifies the handover among those to the session
-	Now   time.Time // zero: now
+	Owner                 // see OfSession and PushedTo
+	Call        string    // identifies the handover among those to the session; "": none is the same
+	IsAmbiguous bool      // a later one may have the same Call: only those at the same moment count as one
+	Now         time.Time // zero: now
 }
 
 // Given is an unread message that was handed over and is not known to be received.
@@ -29,34 +38,45 @@ type Given struct {
 	IsLive bool      // it is not handed over again, yet
 }
 
+// IsOf reports whether this handover gave the message, perhaps in another process.
+func (g Given) IsOf(to Recipient) bool {
+	isNamed := g.To.Session() == to.Session() && g.To.Call == to.Call && to.Call != ""
+	return isNamed && (!to.IsAmbiguous || to.Now.Sub(g.To.Now).Abs() < sameMoment)
+}
+
 // Given lists the messages that were handed over to sessions, oldest first.
-func (b *Box) Given(now time.Time) (given []Given) {
-	all := b.claims()
+func (b *Box) Given(now time.Time) []Given { return b.claims().given(now) }
+
+func (all claims) given(now time.Time) (given []Given) {
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		if c := all[id]; c.Owner.Session() != "" {
-			given = append(given, Given{id, Recipient{c.Owner, c.Call, c.At}, c.Offered, c.isLive(now, false)})
+			given = append(given, Given{id, Recipient{Owner: c.Owner, Call: c.Call, Now: c.At}, c.Offered, c.isLive(now, false)})
 		}
 	}
 	return given
 }
 
-// isAsGiven reports whether the message is still claimed as it was when Given listed it.
-func (t *tx) isAsGiven(g Given) bool {
-	c := t.claims[g.ID]
-	return c.Owner == g.To.Owner && c.At.Equal(g.To.Now)
-}
-
-// Settle marks messages as read that their recipient has received, and returns the events message_read for the caller to
-// append. A message that cannot be moved does not hold up the others.
-func (b *Box) Settle(ctx context.Context, received []Given) (events []wire.Event, err error) {
-	if len(received) == 0 {
+// Settle says what became of messages that were handed over. Those that their recipient has received are marked as read; it
+// returns the events message_read for the caller to append. Those that may be lost are handed over once more. A message that
+// cannot be moved does not hold up the others. With neither no lock is taken.
+func (b *Box) Settle(ctx context.Context, received, lost []Given, now time.Time) (events []wire.Event, err error) {
+	if len(received)+len(lost) == 0 {
 		return nil, nil
 	}
 	batch := wire.NewID()
 	var errs error
 	err = b.update(ctx, func(t *tx) error {
+		isAsGiven := func(g Given) bool {
+			c := t.claims[g.ID]
+			return c.Owner == g.To.Owner && c.At.Equal(g.To.Now)
+		}
+		for _, g := range lost {
+			if isAsGiven(g) {
+				t.claims[g.ID] = t.claims[g.ID].endedAt(inClaim(now))
+			}
+		}
 		for _, g := range received {
-			if !t.isAsGiven(g) {
+			if !isAsGiven(g) {
 				continue
 			}
 			it, err := t.markRead(g.ID)
@@ -77,31 +97,10 @@ func (b *Box) Settle(ctx context.Context, received []Given) (events []wire.Event
 	return events, errors.Join(errs, err)
 }
 
-// Expire says of messages that their recipient may not have received them: they are handed over once more.
-func (b *Box) Expire(ctx context.Context, lost []Given, now time.Time) error {
-	if len(lost) == 0 {
-		return nil
-	}
-	return b.update(ctx, func(t *tx) error {
-		for _, g := range lost {
-			if t.isAsGiven(g) {
-				t.claims[g.ID] = t.claims[g.ID].endedAt(inClaim(now))
-			}
-		}
-		return nil
-	})
-}
-
-// Handover is mail for a session. The caller calls Sent or Release after it.
-type Handover struct {
-	Claimed     // without Items there is no mail
-	GivenUp int // unread messages that were handed over too often in vain
-}
-
 // HandOver selects unread, unclaimed messages as Read does and claims them for a session, if the store may act. The
-// Handover is never nil. Without mail no lock is taken.
-func (b *Box) HandOver(ctx context.Context, to Recipient, opt ReadOptions) (*Handover, error) {
-	h := &Handover{}
+// caller calls Sent or Release after it. The Claim is never nil. Without mail no lock is taken.
+func (b *Box) HandOver(ctx context.Context, to Recipient, opt ReadOptions) (*Claim, error) {
+	h := &Claim{}
 	if to.Now.IsZero() {
 		to.Now = time.Now()
 	}
@@ -120,14 +119,26 @@ func (b *Box) HandOver(ctx context.Context, to Recipient, opt ReadOptions) (*Han
 	}
 	opt.IDs, opt.countsAll = append([]wire.ID{}, ids...), true // no message that comes after the look; an agent waits for its hook
 	now := inClaim(to.Now)
-	err = b.update(ctx, func(t *tx) (err error) {
+	err = b.update(ctx, func(t *tx) error {
+		room := maxPushed
+		for _, g := range t.claims.given(now) {
+			h.IsRepeated = h.IsRepeated || g.IsLive && g.IsOf(to)
+			if g.IsLive && g.To.Owner == to.Owner {
+				room--
+			}
+		}
+		if to.IsPush() {
+			if h.IsFull = room <= 0; h.IsFull {
+				return nil
+			}
+			opt.Limit = min(cmp.Or(opt.Limit, room), room)
+		}
 		skipped, givenUp := t.claims.notForHooks(ids, now, b.isRunning())
 		h.GivenUp = givenUp
-		h.Claimed, err = t.claim(claim{Owner: to.Owner, Call: to.Call, At: now, Until: now.Add(answerTime)}, opt, skipped)
-		return err
+		return h.take(t, claim{Owner: to.Owner, Call: to.Call, At: now, Until: now.Add(answerTime)}, opt, skipped)
 	})
 	if err != nil { // nothing is claimed, so nothing may be answered
-		h.Claimed = Claimed{Batch: Batch{More: h.More + len(h.Items)}}
+		h = &Claim{Batch: Batch{More: h.More + len(h.Items)}, GivenUp: h.GivenUp}
 	}
 	return h, err
 }
@@ -161,20 +172,6 @@ func (b *Box) lookForHook(ctx context.Context) (ids []wire.ID, mayAct, err error
 		mayAct = isAllowed(ctx)
 	}
 	return ids, mayAct, err
-}
-
-// Sent records that the mail was given to the program, and returns the events message_announced for the caller to append.
-func (h *Handover) Sent(ctx context.Context) (announced []wire.Event, err error) {
-	for _, it := range h.Items {
-		announced = append(announced, h.claim.Owner.event(wire.EventAnnounced, it.ID))
-	}
-	return announced, h.update(ctx, func(_ wire.ID, c claim) claim {
-		c.Offered, c.Until = true, c.At.Add(sessionTime)
-		if c.Owner.is(ownerPush) {
-			c.Until = c.At.Add(pushTime)
-		}
-		return c
-	})
 }
 
 func (o Owner) event(kind string, id wire.ID) wire.Event {

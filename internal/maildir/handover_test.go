@@ -11,11 +11,11 @@ import (
 )
 
 // handOver hands mail to a session, which has received what an earlier call gave it.
-func handOver(t testing.TB, b *Box, session, call string, now time.Time) *Handover {
+func handOver(t testing.TB, b *Box, session, call string, now time.Time) *Claim {
 	t.Helper()
-	_, err := b.Settle(ctx, sentTo(b, OfSession(session), now))
+	_, err := b.Settle(ctx, sentTo(b, OfSession(session), now), nil, now)
 	must(t, err)
-	h, err := b.HandOver(ctx, Recipient{OfSession(session), call, now}, ReadOptions{Limit: 20})
+	h, err := b.HandOver(ctx, Recipient{Owner: OfSession(session), Call: call, Now: now}, ReadOptions{Limit: 20})
 	must(t, err)
 	return h
 }
@@ -31,7 +31,7 @@ func sentTo(b *Box, to Owner, now time.Time) (given []Given) {
 }
 
 // sent records that the answer was written.
-func sent(t testing.TB, h *Handover) *Handover {
+func sent(t testing.TB, h *Claim) *Claim {
 	t.Helper()
 	announced, err := h.Sent(ctx)
 	if err != nil || len(announced) != len(h.Items) {
@@ -40,7 +40,7 @@ func sent(t testing.TB, h *Handover) *Handover {
 	return h
 }
 
-func handed(t testing.TB, h *Handover, repeat bool, ids ...wire.ID) *Handover {
+func handed(t testing.TB, h *Claim, repeat bool, ids ...wire.ID) *Claim {
 	t.Helper()
 	equal(t, "handed over", idsOf(h.Items), ids...)
 	for _, id := range ids {
@@ -62,12 +62,13 @@ func TestHandOver(t *testing.T) {
 	handed(t, handOver(t, bob, "s2", "1", now), false)
 	equal(t, "shown to a reader", unclaimed(bob), list...)
 	given := bob.Given(now)
-	if len(given) != 3 || given[0] != (Given{list[0], Recipient{"session:s1", "1", inClaim(now)}, true, true}) {
+	if len(given) != 3 || given[0] != (Given{list[0], Recipient{Owner: OfSession("s1"), Call: "1", Now: inClaim(now)}, true, true}) {
 		t.Fatal(given)
 	}
-	must(t, bob.Expire(ctx, given[:1], now.Add(time.Second)))
+	_, err := bob.Settle(ctx, nil, given[:1], now.Add(time.Second))
+	must(t, err)
 	again := handed(t, handOver(t, bob, "s2", "2", now.Add(2*time.Second)), true, list[0])
-	events, err := bob.Settle(ctx, given) // of the first, what was given then is out of date
+	events, err := bob.Settle(ctx, given, nil, now) // of the first, what was given then is out of date
 	if err != nil || len(events) != 2 || events[0].Kind != wire.EventRead || events[0].Session != "s1" || events[0].Source != "hook" ||
 		events[0].Field("batch") == "" || events[0].Field("batch") != events[1].Field("batch") {
 		t.Error(events, err)
@@ -78,6 +79,20 @@ func TestHandOver(t *testing.T) {
 	must(t, again.Expire(ctx)) // not its own any more
 	if g := bob.Given(now.Add(3 * time.Second)); len(g) != 1 || g[0].To.Session() != "s3" || !g[0].IsLive {
 		t.Error(g)
+	}
+}
+
+// The form of an owner in the file stays.
+func TestOwnerInFile(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Owner{
+		"runner:0190": {ofRunner, "0190"}, "session:a:b": OfSession("a:b"), "push:s": PushedTo("s"), "lease:carol@other": {ofLease, "carol@other"}, "lease:": {kind: ofLease},
+	} {
+		var o Owner
+		must(t, o.UnmarshalText([]byte(text)))
+		if again, _ := o.MarshalText(); o != want || string(again) != text {
+			t.Errorf("%s is %v, written as %s", text, o, again)
+		}
 	}
 }
 

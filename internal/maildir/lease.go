@@ -56,14 +56,13 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, opt R
 	}
 	b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
 	opt.Limit = 1
-	var group Claimed
+	var group Claim
 	lease := Lease{By: by}
-	err := b.update(ctx, func(t *tx) (err error) {
+	err := b.update(ctx, func(t *tx) error {
 		now := inClaim(time.Now()) // after the wait for the lock
 		lease.Until = now.Add(d)
 		mine := claim{Owner: b.leaseOwner(by), At: now, Until: now.Add(min(d, answerTime))}
-		group, err = t.claim(mine, opt, t.claims.live(now, b.isRunning()))
-		return err
+		return group.take(t, mine, opt, t.claims.live(now, b.isRunning()))
 	})
 	if err != nil || len(group.Items) == 0 {
 		return nil, err
@@ -88,12 +87,12 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, opt R
 
 // leaseOwner returns the owner of a member's claims, with the team if that is another one.
 func (b *Box) leaseOwner(by wire.Address) Owner {
-	return ownerLease + Owner(strings.TrimSuffix(by.String(), "@"+string(b.store.Team)))
+	return Owner{ofLease, strings.TrimSuffix(by.String(), "@"+string(b.store.Team))}
 }
 
 // leaseOf returns the lease of a claim. By is zero once the message was given back.
 func (b *Box) leaseOf(c claim) Lease {
-	by, _ := wire.ParseAddress(string(c.Owner[len(ownerLease):]), b.store.Team)
+	by, _ := wire.ParseAddress(c.Owner.id, b.store.Team)
 	return Lease{By: by, Until: c.Until}
 }
 
@@ -111,7 +110,7 @@ func (b *Box) addLease(it *Item, all claims) {
 // LastLease returns the live or last lease of an unread message.
 func (b *Box) LastLease(id wire.ID) (last Lease, ok bool, err error) {
 	all, err := b.readClaims()
-	if c := all[id]; c.Owner.is(ownerLease) {
+	if c := all[id]; c.Owner.kind == ofLease {
 		if ok, err = b.has(b.unread(), id); ok {
 			last = b.leaseOf(c)
 		}
@@ -169,7 +168,7 @@ func (b *Box) RenewLease(ctx context.Context, id wire.ID, by wire.Address, d tim
 
 // EndLease gives a message back before the lease ends, and logs message_returned for a runner that waits for it.
 func (b *Box) EndLease(ctx context.Context, id wire.ID, by wire.Address) error {
-	err := b.changeLease(ctx, id, by, func(c *claim) { c.Owner, c.Until = ownerLease, inClaim(time.Now()) })
+	err := b.changeLease(ctx, id, by, func(c *claim) { c.Owner, c.Until = Owner{kind: ofLease}, inClaim(time.Now()) })
 	if err != nil {
 		return err
 	}

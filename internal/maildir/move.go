@@ -159,7 +159,7 @@ func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error { return b.putBa
 // the next handover may be a repeat.
 func (b *Box) MarkUndone(ctx context.Context, id wire.ID) error {
 	now := inClaim(time.Now())
-	return b.putBack(ctx, id, claim{Owner: ownerRunner, At: now, Until: now, Times: 1})
+	return b.putBack(ctx, id, claim{Owner: Owner{kind: ofRunner}, At: now, Until: now, Times: 1})
 }
 
 func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
@@ -198,10 +198,10 @@ func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove
 	err = b.moveTo(ctx, id, func(t *tx, from folder) (folder, []wire.Event, error) {
 		c := t.claims[id]
 		if state = from.state; state == Unread && c.isLive(time.Now(), b.isRunning()) {
-			if c.Owner.is(ownerRunner) {
+			if c.Owner.kind == ofRunner {
 				return from, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
 			}
-			if c.Owner.is(ownerLease) {
+			if c.Owner.kind == ofLease {
 				return from, nil, &LeasedError{id, b.leaseOf(c)}
 			}
 			state = Owed

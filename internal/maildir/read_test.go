@@ -239,7 +239,7 @@ func TestReadDecodesClaimsOnce(t *testing.T) {
 		now := inClaim(time.Now())
 		must(t, bob.update(ctx, func(t *tx) error {
 			for _, id := range ids {
-				t.claims[id] = claim{Owner: "lease:carol@main", At: now, Until: now, Times: 1}
+				t.claims[id] = claim{Owner: Owner{ofLease, "carol@main"}, At: now, Until: now, Times: 1}
 			}
 			return nil
 		}))

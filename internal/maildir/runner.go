@@ -41,7 +41,7 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 		l.Unlock()
 		return nil, err
 	}
-	r := &Runner{box: b, lock: l, owner: ownerRunner + Owner(wire.NewID())}
+	r := &Runner{box: b, lock: l, owner: Owner{ofRunner, string(wire.NewID())}}
 	r.update(ctx, func(*tx) error { return nil }) // on failure the first Claim does it
 	return r, nil
 }
@@ -69,7 +69,7 @@ func (r *Runner) update(ctx context.Context, change func(*tx) error) error {
 	}
 	return r.box.update(ctx, func(t *tx) error {
 		for id, c := range t.claims {
-			if c.Owner.is(ownerRunner) && c.Owner != r.owner && c.Until.IsZero() {
+			if c.Owner.kind == ofRunner && c.Owner != r.owner && c.Until.IsZero() {
 				t.claims[id] = c.endedAt(inClaim(time.Now()))
 			}
 		}
@@ -90,24 +90,10 @@ func (r *Runner) EndSessions(ctx context.Context) error {
 	})
 }
 
-// Claim holds messages that a runner is typing to its agent. They stay unread, and readers, hooks and Withdraw skip
-// them, until Typed moves them, or Release or Expire ends the claim. The messages of a dead runner are claimed again as
-// possible repeats.
-//
-// The methods stop waiting for the reader lock when their context ends, so a runner that shuts down passes a fresh one.
-// A method that failed may be called again. A Claim is not for concurrent use.
-type Claim struct {
-	Claimed           // Items are in the requested order
-	Leased  []wire.ID // skipped because they are leased
-	Turn    string    // the turn that the messages went into, if known, for the event injected
-
-	runner   *Runner
-	isTyped  bool
-	unlogged []wire.Event // once it is typed: those injected that are not in the log yet
-}
-
-// Claim claims those of the messages that are unread and unclaimed, in this order, and logs injecting. With an error,
-// as when the runner lock is lost or the store may not act, nothing is claimed.
+// Claim claims those of the messages that are unread and unclaimed, in this order, for the agent, and logs injecting.
+// Readers, hooks and Withdraw skip them then. The messages of a dead runner are claimed again as possible repeats. With an
+// error, as when the runner lock is lost or the store may not act, nothing is claimed. A method of the Claim stops waiting
+// for the reader lock when its context ends, so a runner that shuts down passes a fresh one.
 func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 	mayAct := r.box.store.BeforeLook()
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { // one may be gone, and come back later
@@ -118,17 +104,16 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 		return nil, err
 	}
 	c := &Claim{runner: r}
-	err := r.update(ctx, func(t *tx) (err error) {
+	err := r.update(ctx, func(t *tx) error {
 		now := inClaim(time.Now())
 		live := t.claims.live(now, true)
 		maps.DeleteFunc(live, func(id wire.ID, c claim) bool { // released, but that could not be written
 			_, isTyping := r.typing.Load(id)
 			return c.Owner == r.owner && !isTyping
 		})
-		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !live[id].Owner.is(ownerLease) })
+		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return live[id].Owner.kind != ofLease })
 		these := ReadOptions{IDs: append([]wire.ID{}, ids...)} // not nil, which would be all
-		c.Claimed, err = t.claim(claim{Owner: r.owner, At: now}, these, live)
-		return err
+		return c.take(t, claim{Owner: r.owner, At: now}, these, live)
 	})
 	if err != nil {
 		return nil, err
@@ -142,64 +127,4 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 		return nil, errors.Join(err, c.Release(ctx))
 	}
 	return c, nil
-}
-
-// Typed moves the messages as read, since the agent received them, and logs injected; also for a message that the agent
-// has moved meanwhile by answering it. A message that cannot be moved stays claimed. After an error, calling Typed again
-// does what is missing.
-//
-// It logs before it moves: of what a killed runner moved the log always tells, so the next one can give it again.
-func (c *Claim) Typed(ctx context.Context) error {
-	var errs []error
-	err := c.box.update(ctx, func(t *tx) error {
-		if err := c.logInjected(ctx); err != nil {
-			return err
-		}
-		c.left = slices.DeleteFunc(c.left, func(id wire.ID) (isMoved bool) {
-			if _, err := t.markRead(id); err != nil && !errors.Is(err, ErrNotFound) {
-				errs = append(errs, err)
-				return false
-			}
-			delete(t.claims, id)
-			c.runner.typing.CompareAndDelete(id, c)
-			return true
-		})
-		return nil
-	})
-	return errors.Join(append(errs, err)...)
-}
-
-// logInjected logs injected for all messages, each once.
-func (c *Claim) logInjected(ctx context.Context) error {
-	if !c.isTyped {
-		for _, it := range c.Items {
-			e := event("pty", wire.EventInjected, it.ID)
-			e.TurnID = c.Turn
-			c.unlogged = append(c.unlogged, c.box.WithType(e, it))
-		}
-		c.isTyped = true
-	}
-	err := c.box.Log().Append(ctx, c.unlogged...)
-	c.unlogged = slices.DeleteFunc(c.unlogged, func(e wire.Event) bool { return err == nil || e.Seq != 0 })
-	return err
-}
-
-// Release ends the claim because nothing of the messages has reached the agent. The caller logs injection_failed with the
-// reason.
-func (c *Claim) Release(ctx context.Context) error {
-	c.forget()
-	return c.Claimed.Release(ctx)
-}
-
-// Expire ends the claim when it is not known whether the messages have reached the agent: the next handover may be a
-// repeat.
-func (c *Claim) Expire(ctx context.Context) error {
-	c.forget()
-	return c.Claimed.Expire(ctx)
-}
-
-func (c *Claim) forget() {
-	for _, id := range c.left {
-		c.runner.typing.CompareAndDelete(id, c)
-	}
 }

@@ -171,8 +171,8 @@ func (r *run) types() error {
 func (r *run) handsOver() (err error) {
 	for range 2 {
 		r.calls++
-		to := Recipient{OfSession("s1"), strconv.Itoa(r.calls), time.Now().Add(time.Duration(r.calls) * time.Minute)}
-		_, e := r.bob.Settle(ctx, sentTo(r.bob, to.Owner, to.Now))
+		to := Recipient{Owner: OfSession("s1"), Call: strconv.Itoa(r.calls), Now: time.Now().Add(time.Duration(r.calls) * time.Minute)}
+		_, e := r.bob.Settle(ctx, sentTo(r.bob, to.Owner, to.Now), nil, to.Now)
 		h, handErr := r.bob.HandOver(ctx, to, ReadOptions{})
 		if e = errors.Join(e, handErr); e != nil {
 			return errors.Join(e, h.Release(ctx))

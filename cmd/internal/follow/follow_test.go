@@ -22,9 +22,9 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
+	hooks "github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
@@ -465,8 +465,10 @@ func TestSessionBeginsWithAPush(t *testing.T) {
 	s.follow()
 	m := s.send("Once.", nil)
 	eventually(t, "the message in the queue", s.isQueued(m))
-	begins := handover.Call{Session: "T", Name: "SessionStart", IsNewProgram: true, KeepsPushed: true, CanCarryMail: true, Now: time.Now()}
-	h, err := begins.HandOver(t.Context(), s.bob, maildir.ReadOptions{})
+	begins := hooks.Call{Box: s.bob, Session: "T", Name: "SessionStart", IsNewProgram: true, KeepsPushed: true, Now: time.Now()}
+	_, err := begins.Settle(t.Context(), nil)
+	must(t, err)
+	h, err := begins.HandOver(t.Context(), maildir.ReadOptions{})
 	must(t, err)
 	if len(h.Items) != 0 {
 		t.Errorf("it was given again")

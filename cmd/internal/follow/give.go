@@ -78,7 +78,7 @@ func (f *follower) give(ctx context.Context, turn string, matches func(*maildir.
 	case len(h.Items) > 0:
 		f.untaken = nil
 		return 0, f.note(nil)
-	case h.More > 0 || h.Repeated: // claimed by another call: a hook's, or ours before a kill
+	case h.More > 0 || h.IsRepeated: // claimed by another call: a hook's, or ours before a kill
 		return retry, nil
 	}
 	return lookEvery, nil

@@ -63,7 +63,7 @@ func (f *follower) settleItems(ctx context.Context, turn string, items []appserv
 			}
 		}
 	}
-	events, err := f.box.Settle(ctx, received)
+	events, err := f.box.Settle(ctx, received, nil, time.Now())
 	for i := range events {
 		if f.ofRun == "" { // else nobody may have told of the turn by this name
 			events[i].TurnID = turn

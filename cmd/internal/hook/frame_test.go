@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
-	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testframe"
 	"github.com/agentteammail/atm/internal/testround"
@@ -24,7 +23,7 @@ func TestFrames(t *testing.T) {
 	bob, outer := team(t, nil), t
 	testround.Check(t, 100, func(t *rapid.T) {
 		hostile := testframe.Hostile()
-		h := &handover.Handover{Handover: &maildir.Handover{GivenUp: rapid.IntRange(0, 2).Draw(t, "more")}}
+		h := &maildir.Claim{GivenUp: rapid.IntRange(0, 2).Draw(t, "more")}
 		for i := range rapid.IntRange(1, 4).Draw(t, "messages") {
 			m := &wire.Message{
 				ID: wire.ID(fmt.Sprintf("01900000-0000-7000-8000-0000000000a%d", i)), From: wire.Address{Agent: "mallory", Team: "main"}, SentAt: time.Now(),

@@ -12,7 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -479,8 +478,7 @@ func TestPushedMailIsShown(t *testing.T) {
 	for _, tool := range []string{Claude, Codex} {
 		bob := team(t, nil)
 		id := mail(t, bob, "rebase, please")
-		push := handover.Call{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now()}
-		h, err := push.HandOver(ctx, bob, maildir.ReadOptions{Limit: 1})
+		h, err := bob.HandOver(ctx, maildir.Recipient{Owner: maildir.PushedTo("s1"), Call: "push"}, maildir.ReadOptions{Limit: 1})
 		must(t, err)
 		text := h.PushText(&letter.Renderer{Now: time.Now(), Team: "main"})
 		_, err = h.Sent(ctx)

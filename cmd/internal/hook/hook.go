@@ -41,7 +41,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
-	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
@@ -127,7 +126,7 @@ func parse(tool string, in []byte, o Options) (*call, error) {
 		return nil, fmt.Errorf("there is none for %q", wire.Clip(tool, 40))
 	}
 	c := &call{o: o, Call: agents.Call{
-		Vendor: v, Raw: in, In: object, Call: handover.Call{Now: o.Now}, Box: o.Box, State: o.State, Dir: o.Dir, Arguments: o.Arguments,
+		Vendor: v, Raw: in, In: object, Now: o.Now, Box: o.Box, State: o.State, Dir: o.Dir, Arguments: o.Arguments,
 		IsWake: o.IsWake, IsSecond: o.IsSecond, MayAsk: o.Ask != nil && !o.IsSecond, MayWake: o.Wakes != nil, TakesContextAtStop: o.TakesContextAtStop,
 	}}
 	if err == nil {
@@ -175,17 +174,17 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.WantsPrimer && c.o.Primer != nil {
 		c.Text.WriteString(c.o.Primer())
 	}
-	h := &handover.Handover{Handover: &maildir.Handover{}}
+	h, received := &maildir.Claim{}, []wire.Event(nil)
 	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || c.IsPush || c.Forgets != "" || len(c.Shown) > 0 {
-		h, err = c.handOver(ctx)
+		h, received, err = c.handOver(ctx)
 	}
 	if c.IsPeek {
 		err = errors.Join(err, h.Release(ctx))
-		h = &handover.Handover{Handover: &maildir.Handover{}}
+		h = &maildir.Claim{}
 	}
 	log := c.Box.Log()
-	keepsGoing := (c.ReplyAs == agents.AsBlock || c.ReplyAs == agents.OnStderr) && (len(h.Items) > 0 || h.Repeated)
-	events := append(c.inTurn(h.Received), c.Events...)
+	keepsGoing := (c.ReplyAs == agents.AsBlock || c.ReplyAs == agents.OnStderr) && (len(h.Items) > 0 || h.IsRepeated)
+	events := append(c.inTurn(received), c.Events...)
 	if !keepsGoing {
 		events = append(events, c.EndEvents...)
 	}
@@ -194,7 +193,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	if err != nil {
 		err = errors.Join(err, h.Release(ctx))
-		if keepsGoing && !h.Repeated { // without the answer the turn ends after all
+		if keepsGoing && !h.IsRepeated { // without the answer the turn ends after all
 			err = errors.Join(err, log.Append(ctx, c.EndEvents...))
 		}
 		return 0, err
@@ -229,19 +228,28 @@ func (c *call) refuseEdit() {
 	}
 }
 
-// handOver claims the mail for the answer, and renders it.
-func (c *call) handOver(ctx context.Context) (*handover.Handover, error) {
-	box := c.Box
-	c.Session, c.CanCarryMail, c.IsGone = cmp.Or(c.Session, "unnamed"), c.ReplyAs != agents.NoReply, c.o.HasEnded
-	if c.o.IsScript && (c.ReplyAs == agents.AsBlock || c.ReplyAs == agents.OnStderr) && !c.HasRunner() {
-		c.CanCarryMail = false
-	}
+// carriesMail reports whether mail may go out with the answer.
+func (c *call) carriesMail() bool {
 	isWoken := c.o.Wakes != nil || c.HasRunner()
-	if c.IsPush && c.o.IsTyped || c.IsNewProgram && !c.IsPush && isWoken { // in the answer to a beginning it would wait for the first prompt
-		c.CanCarryMail = false
+	switch {
+	case c.ReplyAs == agents.NoReply, c.IsPush && c.o.IsTyped:
+		return false
+	case c.o.IsScript && (c.ReplyAs == agents.AsBlock || c.ReplyAs == agents.OnStderr) && !c.HasRunner():
+		return false
+	}
+	return !(c.IsNewProgram && !c.IsPush && isWoken) // in the answer to a beginning it would wait for the first prompt
+}
+
+// handOver settles what earlier calls gave to the program, claims the mail for the answer, and renders it.
+func (c *call) handOver(ctx context.Context) (*maildir.Claim, []wire.Event, error) {
+	box := c.Box
+	c.Session = cmp.Or(c.Session, "unnamed")
+	received, settleErr := c.Settle(ctx, c.o.HasEnded)
+	if !c.carriesMail() {
+		return &maildir.Claim{}, received, settleErr
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
-	h, err := c.Call.Call.HandOver(ctx, box, maildir.ReadOptions{
+	h, err := c.HandOver(ctx, maildir.ReadOptions{
 		Limit: letter.MaxMessages, MaxBytes: 16 << 20, Fits: l.LimitToPage(),
 		Match: c.o.MayDeliver, Current: !c.BeginsTurn,
 	})
@@ -255,7 +263,7 @@ func (c *call) handOver(ctx context.Context) (*handover.Handover, error) {
 			c.Text.WriteString(Mail(h, l, box.Agent()))
 		}
 	}
-	return h, err
+	return h, received, errors.Join(settleErr, err)
 }
 
 func (c *call) inTurn(events []wire.Event) []wire.Event {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/handover"
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -26,20 +26,32 @@ func idsOf(items []*maildir.Item) (ids []wire.ID) {
 }
 
 // handOver makes a call of a session's hook that can carry mail, at a given time.
-func handOver(t testing.TB, b *maildir.Box, session, name string, now time.Time) *handover.Handover {
+func handOver(t testing.TB, b *maildir.Box, session, name string, now time.Time) result {
 	t.Helper()
-	return calls(t, b, handover.Call{Session: session, Name: name, ProvesReceipt: true, CanCarryMail: true, Now: now})
+	return calls(t, b, agents.Call{Session: session, Name: name, ProvesReceipt: true, ReplyAs: agents.AsContext, Now: now})
 }
 
-func calls(t testing.TB, b *maildir.Box, call handover.Call) *handover.Handover {
+// A result is what a call has settled, and what it has handed over.
+type result struct {
+	*maildir.Claim
+	received []wire.Event
+}
+
+func calls(t testing.TB, b *maildir.Box, c agents.Call) result {
 	t.Helper()
-	h, err := call.HandOver(ctx, b, maildir.ReadOptions{Limit: 20})
+	c.Box = b
+	received, err := c.Settle(ctx, nil)
 	must(t, err)
-	return h
+	h := &maildir.Claim{}
+	if c.ReplyAs != agents.NoReply {
+		h, err = c.HandOver(ctx, maildir.ReadOptions{Limit: 20})
+		must(t, err)
+	}
+	return result{h, received}
 }
 
 // sent records that the answer was written.
-func sent(t testing.TB, h *handover.Handover) *handover.Handover {
+func sent(t testing.TB, h result) result {
 	t.Helper()
 	announced, err := h.Sent(ctx)
 	if err != nil || len(announced) != len(h.Items) {
@@ -48,7 +60,7 @@ func sent(t testing.TB, h *handover.Handover) *handover.Handover {
 	return h
 }
 
-func handed(t testing.TB, h *handover.Handover, repeat bool, ids ...wire.ID) *handover.Handover {
+func handed(t testing.TB, h result, repeat bool, ids ...wire.ID) result {
 	t.Helper()
 	if got := idsOf(h.Items); !slices.Equal(got, ids) {
 		t.Errorf("handed over: %v, not %v", got, ids)
@@ -77,21 +89,21 @@ func TestHandOver(t *testing.T) {
 		}
 	}
 	// Calls of another session, the same call again and the session's end prove nothing.
-	for _, call := range []handover.Call{
-		{Session: "s2", Name: "other", ProvesReceipt: true, CanCarryMail: true, Now: now},
+	for _, call := range []agents.Call{
+		{Session: "s2", Name: "other", ProvesReceipt: true, ReplyAs: agents.AsContext, Now: now},
 		{Session: "s1", Name: "2", Now: now},
-		{Session: "s1", Name: "prompt 1", ProvesReceipt: true, CanCarryMail: true, Now: now},
+		{Session: "s1", Name: "prompt 1", ProvesReceipt: true, ReplyAs: agents.AsContext, Now: now},
 		{Session: "s2", Name: "end", EndsSession: true, Now: now},
 	} {
-		if h := handed(t, calls(t, bob, call), false); len(h.Received) > 0 {
+		if h := handed(t, calls(t, bob, call), false); len(h.received) > 0 {
 			t.Error(call, h)
 		}
 	}
 	// Even after a long time no other session gets it: this one is alive.
 	h := handed(t, handOver(t, bob, "s1", "tool 1", now.Add(time.Hour)), false)
-	if len(h.Received) != 3 || h.Received[0].Field("batch") == "" || h.Received[0].Field("batch") != h.Received[2].Field("batch") ||
-		h.Received[0].Kind != wire.EventRead || h.Received[0].Session != "s1" || h.Received[0].Source != "hook" {
-		t.Error(h.Received)
+	if len(h.received) != 3 || h.received[0].Field("batch") == "" || h.received[0].Field("batch") != h.received[2].Field("batch") ||
+		h.received[0].Kind != wire.EventRead || h.received[0].Session != "s1" || h.received[0].Source != "hook" {
+		t.Error(h.received)
 	}
 	for i, want := range []maildir.State{maildir.Done, maildir.Done, maildir.Owed} {
 		if got := where(t, bob, list[i]); got != want {
@@ -109,15 +121,15 @@ func TestSameCallTwice(t *testing.T) {
 	for _, loose := range []bool{false, true} {
 		bob := team(t, nil)
 		list := mails(t, bob, 1)
-		call := handover.Call{Session: "s1", Name: "stop", IsAmbiguous: loose, ProvesReceipt: true, CanCarryMail: true, Now: time.Now()}
+		call := agents.Call{Session: "s1", Name: "stop", IsAmbiguous: loose, ProvesReceipt: true, ReplyAs: agents.AsContext, Now: time.Now()}
 		first, second := handed(t, calls(t, bob, call), false, list...), handed(t, calls(t, bob, call), false)
-		if first.Repeated || !second.Repeated || len(second.Received) > 0 {
+		if first.IsRepeated || !second.IsRepeated || len(second.received) > 0 {
 			t.Error("the second does not know of the first")
 		}
 		sent(t, first)
 		call.Now = call.Now.Add(time.Minute)
-		if third := calls(t, bob, call); loose != (len(third.Received) == 1) || loose == third.Repeated {
-			t.Errorf("loose %v: a minute later: received %v, repeated %v", loose, third.Received, third.Repeated)
+		if third := calls(t, bob, call); loose != (len(third.received) == 1) || loose == third.IsRepeated {
+			t.Errorf("loose %v: a minute later: received %v, repeated %v", loose, third.received, third.IsRepeated)
 		}
 	}
 }
@@ -125,18 +137,18 @@ func TestSameCallTwice(t *testing.T) {
 // A message is handed over once more if nothing proves that it was received, and then only Read shows it.
 func TestHandedOverInVain(t *testing.T) {
 	t.Parallel()
-	ends := func(call handover.Call) func(*testing.T, *maildir.Box, string, time.Time) time.Time {
+	ends := func(call agents.Call) func(*testing.T, *maildir.Box, string, time.Time) time.Time {
 		return func(t *testing.T, bob *maildir.Box, session string, now time.Time) time.Time {
 			call.Session, call.Name, call.Now = session, "end", now
-			if h := calls(t, bob, call); len(h.Received) > 0 {
+			if h := calls(t, bob, call); len(h.received) > 0 {
 				t.Error("that shows nothing")
 			}
 			return now.Add(time.Second)
 		}
 	}
 	for about, lapse := range map[string]func(*testing.T, *maildir.Box, string, time.Time) time.Time{
-		"the session's end": ends(handover.Call{EndsSession: true}),
-		"it begins anew":    ends(handover.Call{IsNewProgram: true}),
+		"the session's end": ends(agents.Call{EndsSession: true}),
+		"it begins anew":    ends(agents.Call{IsNewProgram: true}),
 		"ten minutes": func(t *testing.T, bob *maildir.Box, session string, now time.Time) time.Time {
 			handed(t, handOver(t, bob, "other", "look", now.Add(9*time.Minute)), false)
 			return now.Add(11 * time.Minute)
@@ -180,20 +192,23 @@ func TestPushed(t *testing.T) {
 	bob := team(t, nil)
 	list := mails(t, bob, 2)
 	now := time.Now().Add(-time.Hour)
-	push := handover.Call{Session: "s1", Name: "push", CanCarryMail: true, IsPush: true, Now: now}
+	push := agents.Call{Session: "s1", Name: "push", ReplyAs: agents.AsContext, IsPush: true, Now: now}
 	sent(t, handed(t, calls(t, bob, push), false, list...))
-	if h := handOver(t, bob, "s1", "tool", now.Add(time.Second)); len(h.Items)+len(h.Received) != 0 {
-		t.Errorf("a call that does not show them: %d again, %d received", len(h.Items), len(h.Received))
+	if h := handOver(t, bob, "s1", "tool", now.Add(time.Second)); len(h.Items)+len(h.received) != 0 {
+		t.Errorf("a call that does not show them: %d again, %d received", len(h.Items), len(h.received))
 	}
 	if h := handOver(t, bob, "s2", "other", now.Add(2*time.Second)); len(h.Items) != 0 {
 		t.Errorf("another session got %d", len(h.Items))
 	}
-	shows := handover.Call{Session: "s1", Name: "prompt", Shown: []string{"000000", list[0].Short(12)}, Now: now.Add(3 * time.Second)}
-	if h := calls(t, bob, shows); len(h.Received) != 1 || h.Received[0].MessageID() != list[0] {
-		t.Errorf("received: %v", h.Received)
+	shows := agents.Call{Session: "s1", Name: "prompt", Shown: []string{"000000", list[0].Short(12)}, Now: now.Add(3 * time.Second)}
+	if h := calls(t, bob, shows); len(h.received) != 1 || h.received[0].MessageID() != list[0] {
+		t.Errorf("received: %v", h.received)
 	}
 	// Its program was killed.
-	after := handover.Call{Session: "s2", Name: "next", CanCarryMail: true, Now: now.Add(4 * time.Second), IsGone: func(session string) bool { return session == "s1" }}
+	after := agents.Call{Session: "s2", Name: "next", ReplyAs: agents.AsContext, Now: now.Add(4 * time.Second)}
+	after.Box = bob
+	_, err := after.Settle(ctx, func(session string) bool { return session == "s1" })
+	must(t, err)
 	sent(t, handed(t, calls(t, bob, after), true, list[1]))
 }
 
@@ -202,11 +217,11 @@ func TestPushedTooMany(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
 	now := time.Now().Add(-time.Hour)
-	push := func() *handover.Handover {
+	push := func() result {
 		now = now.Add(time.Second)
-		return calls(t, bob, handover.Call{Session: "s1", Name: now.String(), CanCarryMail: true, IsPush: true, Now: now})
+		return calls(t, bob, agents.Call{Session: "s1", Name: now.String(), ReplyAs: agents.AsContext, IsPush: true, Now: now})
 	}
-	first := mails(t, bob, handover.MaxPushed)
+	first := mails(t, bob, 20)
 	for h := push(); len(h.Items) > 0; h = push() { // a page at a time
 		sent(t, h)
 	}
@@ -214,10 +229,10 @@ func TestPushedTooMany(t *testing.T) {
 	if h := push(); len(h.Items) != 0 || !h.IsFull {
 		t.Errorf("%d messages more, full: %v", len(h.Items), h.IsFull)
 	}
-	shows := handover.Call{Session: "s1", Name: "prompt", Shown: []string{first[0].Short(12)}, CanCarryMail: true, Now: now.Add(time.Second)}
+	shows := agents.Call{Session: "s1", Name: "prompt", Shown: []string{first[0].Short(12)}, ReplyAs: agents.AsContext, Now: now.Add(time.Second)}
 	h := calls(t, bob, shows)
-	if len(h.Received) != 1 {
-		t.Errorf("received: %v", h.Received)
+	if len(h.received) != 1 {
+		t.Errorf("received: %v", h.received)
 	}
 	handed(t, h, false, more...).Release(ctx)
 	if h := handed(t, push(), false, more...); h.IsFull {

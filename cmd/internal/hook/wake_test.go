@@ -174,7 +174,7 @@ func TestWakeForAKilledSender(t *testing.T) {
 	bob := team(t, nil)
 	mail(t, bob, "one")
 	yes := func() bool { return true }
-	claim := func(past time.Duration) *maildir.Handover {
+	claim := func(past time.Duration) *maildir.Claim {
 		push := maildir.Recipient{Owner: maildir.PushedTo("s1"), Call: "push", Now: time.Now().Add(-past)}
 		h, err := bob.HandOver(ctx, push, maildir.ReadOptions{})
 		must(t, err)

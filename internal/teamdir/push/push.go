@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/delivery"
-	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -103,8 +102,10 @@ func (w RunWays) TakeBack(ctx context.Context, ids []wire.ID) (back []wire.ID) {
 		if err != nil || it.State != maildir.Unread || isTaken && way != nil && way.By == agents.ServerQueue {
 			continue
 		}
-		if isTaken && box.Expire(ctx, []maildir.Given{g}, now) != nil {
-			continue
+		if isTaken {
+			if _, err := box.Settle(ctx, nil, []maildir.Given{g}, now); err != nil {
+				continue
+			}
 		}
 		back = append(back, id)
 	}
@@ -153,14 +154,17 @@ type Options struct {
 
 // Into claims unread mail for a program's conversation, and puts it there. It counts as read when a hook of the program, or
 // its server, shows it. The result is never nil; without Items there was nothing to put, or another call has claimed it.
-func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Program, o Options) (*handover.Handover, error) {
+func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Program, o Options) (*maildir.Claim, error) {
 	box, ended, after := t.Box(name), programs.EndedSessions(t, name), context.WithoutCancel(ctx)
 	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
-	call := handover.Call{
-		Session: p.Session, Name: "push " + string(wire.NewID()), IsPush: true, CanCarryMail: true, Now: l.Now,
-		IsGone: func(session string) bool { return slices.Contains(ended, session) },
+	lost := slices.DeleteFunc(box.Given(l.Now), func(g maildir.Given) bool {
+		return !g.IsLive || g.To.Session() == p.Session || !slices.Contains(ended, g.To.Session())
+	})
+	if _, err := box.Settle(ctx, nil, lost, l.Now); err != nil {
+		return &maildir.Claim{}, err
 	}
-	h, err := call.HandOver(ctx, box, maildir.ReadOptions{
+	to := maildir.Recipient{Owner: maildir.PushedTo(p.Session), Call: "push " + string(wire.NewID()), Now: l.Now}
+	h, err := box.HandOver(ctx, to, maildir.ReadOptions{
 		Limit: o.Limit, MaxBytes: 16 << 20, Fits: l.LimitToPage(), Current: true,
 		Match: func(m *maildir.Item) bool {
 			return (o.Match == nil || o.Match(m)) && t.HoldReason(m.Message, name) == (teamdir.Hold{})
