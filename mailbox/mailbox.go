@@ -171,14 +171,11 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 
 // Read calls use with the unread messages, oldest first, at most limit of them (0: all), and marks those as read for which
 // use returns nil. It stops at the first error, and returns it. It also returns why messages could not be marked: these come
-// again, and where that is known before, as on a read-only disk, use is not called. Messages that somebody works on, such as
+// again, and where that is known before, as on a read-only disk, use is not called; and why the log does not tell of them. Messages that somebody works on, such as
 // a runner that is typing them, are left out.
 func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) error) error {
 	_, err := m.box.Read(ctx, maildir.ReadOptions{Limit: limit}, func(b maildir.Batch) (n int, err error) {
 		for _, it := range b.Items {
-			if b.MarkErr != nil {
-				break
-			}
 			if err := use(it.Message); err != nil {
 				return n, err
 			}

@@ -146,7 +146,7 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 		in, ok := c.store.InputOf(c.box.Agent(), m.Message)
 		return ok && in.For(c.id) && (s.State == Active || in.Kind == "abort")
 	}}
-	batch, err := c.box.Read(ctx, next, func(b maildir.Batch) (int, error) {
+	_, err = c.box.Read(ctx, next, func(b maildir.Batch) (int, error) {
 		if len(b.Items) == 0 {
 			return 0, nil
 		}
@@ -157,11 +157,11 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 		done = true
 		return 1, nil
 	})
-	switch {
-	case errors.Is(err, maildir.ErrNoAgent), err == nil && !done && !s.State.Alive():
+	if errors.Is(err, maildir.ErrNoAgent) || err == nil && !done && !s.State.Alive() {
 		return false, ErrChannelClosed
-	case done && batch.MarkErr != nil: // it would be received again and again
-		return false, fmt.Errorf("receive: the input cannot be marked as read: %w", batch.MarkErr)
+	}
+	if unmarked, ok := errors.AsType[*maildir.UnmarkedError](err); ok { // it would be received again and again
+		return false, fmt.Errorf("receive: the input is %w", unmarked)
 	}
 	return done, err
 }

@@ -66,7 +66,5 @@ func (st *Store) UnreadInput(ctx context.Context, agent wire.Name) (all []Input,
 
 // MarkRead marks an agent's input as read, of which somebody else has done what it says.
 func (st *Store) MarkRead(ctx context.Context, agent wire.Name, in Input) error {
-	this := maildir.ReadOptions{IDs: []wire.ID{in.ID}}
-	_, err := st.mail.Box(agent).Read(ctx, this, func(b maildir.Batch) (int, error) { return len(b.Items), nil })
-	return err
+	return st.mail.Box(agent).MarkRead(ctx, in.ID)
 }

@@ -170,7 +170,7 @@ func (p *process) send() {
 func (p *process) read() {
 	b := p.box()
 	n := 0
-	batch, err := b.Read(ctx, ReadOptions{Limit: 1 + p.r.IntN(30), LookAhead: p.r.IntN(3)}, func(batch Batch) (int, error) {
+	batch, err := b.Read(ctx, ReadOptions{Limit: 1 + p.r.IntN(30)}, func(batch Batch) (int, error) {
 		for _, it := range batch.Items {
 			if !strings.HasPrefix(it.Subject, "d-") && !isWhole(p.store, it.Message) {
 				p.say("torn %s %s", b.agent, it.ID)
@@ -185,12 +185,13 @@ func (p *process) read() {
 		}
 		return n, nil
 	})
-	if !p.failed(b, errors.Join(err, batch.MarkErr)) {
+	_, isUnmarked := errors.AsType[*UnmarkedError](err)
+	_, isUnlogged := errors.AsType[*UnloggedError](err)
+	if !p.failed(b, err) || isUnlogged && !isUnmarked {
 		for _, it := range batch.Items[:n] {
 			p.say("read %s %s", b.agent, it.ID)
 		}
 	}
-	p.failed(b, batch.LogErr)
 }
 
 // drop drops text, messages, events and large files, moved into the inbox or written in it piece by piece.

@@ -192,9 +192,7 @@ func receiveAll(b Batch) (int, error) { return len(b.Items), nil }
 func read(t tb, b *Box) []wire.ID {
 	t.Helper()
 	batch, err := b.Read(ctx, ReadOptions{}, receiveAll)
-	if err != nil || batch.MarkErr != nil || batch.LogErr != nil {
-		t.Fatal(err, batch.MarkErr, batch.LogErr)
-	}
+	must(t, err)
 	return idsOf(batch.Items)
 }
 

@@ -81,8 +81,8 @@ type Item struct {
 	size int64  // of the file
 }
 
-// withoutText returns what an item says about others.
-func (it *Item) withoutText() *Item {
+// WithoutText returns what an item says about others.
+func (it *Item) WithoutText() *Item {
 	brief := *it
 	brief.Message = &wire.Message{ID: it.ID, From: it.From, Supersedes: it.Supersedes}
 	return &brief

@@ -15,37 +15,24 @@ import (
 // moveBadTime is how long one look goes on moving files to bad. Tests change it.
 var moveBadTime = time.Second
 
-// maxAhead is how many bytes of further messages are opened. Their texts are not kept.
-const maxAhead = 16 << 20
-
 // ReadOptions select the unread messages of a batch.
 type ReadOptions struct {
-	IDs       []wire.ID                // these only; nil: all
-	Match     func(*Item) bool         // nil: all
-	Current   bool                     // skip expired messages
-	Limit     int                      // 0: none
-	MaxBytes  int64                    // the message with which the files have as many ends the batch; 0: none does
-	Skip      map[wire.ID]bool         // none of these
-	Batch     wire.ID                  // of the batches that are one read; "": a new id
-	Fits      func(*wire.Message) bool // called in order, once per message; the first false ends the batch; nil: all fit
-	LookAhead int                      // how many further messages to open at most, since they may replace or follow others
+	IDs      []wire.ID                // these only; nil: all
+	Match    func(*Item) bool         // nil: all
+	Current  bool                     // skip expired messages
+	Limit    int                      // 0: none
+	MaxBytes int64                    // the message with which the files have as many ends the batch; 0: none does
+	Fits     func(*wire.Message) bool // called in order, once per message; the first false ends the batch; nil: all fit
 
-	countsAll      bool // count every message beyond LookAhead as More without opening it
-	changesNothing bool // moves nothing to bad
+	countsAll bool // count every message behind the batch as More without opening it
 }
 
-// Batch is what one Read shows.
+// Batch is a list of unread messages.
 type Batch struct {
-	Items    []*Item
-	Ahead    []*Item // further unread messages, up to LookAhead, without their texts
-	More     int     // unread messages that match and are not in the batch; those behind a cut count without a look
-	IsCut    bool    // by MaxBytes, and there are more
-	SetAside int     // files that are not messages, moved to bad just now; if there are many, a later look moves the rest
-	Bad      int     // files that BadFiles lists
-
-	Unreadable []error // why files that may be messages could not be read; they are skipped
-	MarkErr    error   // why messages that are shown stay unread, as on a read-only or full disk; Read returns it too
-	LogErr     error   // why the event could not be logged
+	Items []*Item
+	More  int  // unread messages that match and are not in the batch; those behind a cut count without a look
+	IsCut bool // by MaxBytes, and there are more
+	Bad   int  // files that are not messages, or cannot be read
 }
 
 // Sender returns whom a program may name as the sender of all of it: atm, if several are; "" if it is empty.
@@ -60,61 +47,9 @@ func (b *Batch) Sender() string {
 	return string(from)
 }
 
-// Peek selects messages as Read does, but moves none. Dropped files are ingested first. A message requested by id is
-// shown even if it is claimed.
-func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
-	opt.changesNothing = true
-	return b.look(ctx, opt, opt.IDs != nil)
-}
-
-// Read selects unread messages, calls show to write them, and then marks the first ones as read: as many as show
-// reports as received, also if show fails; Read returns its error, and an *UnmarkedError if it could not mark some. No lock is held during show. So another reader may
-// show the same messages at the same time; what was moved or claimed meanwhile stays as it is.
-//
-// Messages that a runner is typing or that are leased are skipped. Those that a hook has handed to a session are not.
-//
-// On a read-only disk the messages are shown but not marked, and MarkErr says why to show.
-func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
-	if batch, err = b.look(ctx, opt, false); err != nil {
-		return batch, err
-	}
-	if len(batch.Items) > 0 {
-		batch.MarkErr = b.checkMovable(batch.Items)
-	}
-	received, err := show(batch)
-	if received == 0 || batch.MarkErr != nil {
-		return batch, withUnmarked(err, batch.MarkErr)
-	}
-	ctx = context.WithoutCancel(ctx) // the messages were received
-	var events []wire.Event
-	lockErr := b.update(ctx, func(t *tx) error {
-		events = t.markReceived(&batch, received, cmp.Or(opt.Batch, wire.NewID()))
-		return nil
-	})
-	batch.MarkErr = cmp.Or(lockErr, batch.MarkErr)
-	batch.LogErr = b.logEvents(ctx, events...)
-	return batch, withUnmarked(err, batch.MarkErr)
-}
-
-// UnmarkedError says that messages that were shown are still unread.
-type UnmarkedError struct{ error }
-
-func (e *UnmarkedError) Error() string { return fmt.Sprintf("not marked as read: %v", e.error) }
-func (e *UnmarkedError) Unwrap() error { return e.error }
-
-func withUnmarked(err, markErr error) error {
-	switch {
-	case markErr == nil:
-		return err
-	case err == nil:
-		return &UnmarkedError{markErr}
-	}
-	return errors.Join(err, &UnmarkedError{markErr})
-}
-
-// look ingests dropped files and selects messages, unless a runner is typing them or they are leased (evenClaimed: also
-// such).
-func (b *Box) look(ctx context.Context, opt ReadOptions, evenClaimed bool) (batch Batch, err error) {
+// Peek lists unread messages, and marks none. Dropped files are ingested first, and files that are not messages move to
+// bad. Messages that a runner is typing or that are leased are skipped. Those that a hook has handed to a session are not.
+func (b *Box) Peek(ctx context.Context, opt ReadOptions) (batch Batch, err error) {
 	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
 	if err := b.CheckPresent(); err != nil {
 		return batch, err
@@ -122,36 +57,72 @@ func (b *Box) look(ctx context.Context, opt ReadOptions, evenClaimed bool) (batc
 	if opt.IDs == nil {
 		opt.IDs = ingested.unread
 	}
-	all, hidden := b.claims(), claims(nil)
-	if !evenClaimed {
-		hidden = b.hiddenFromReaders(all)
-	}
-	batch, err = b.choose(opt, all, hidden)
-	batch.Bad = b.countBad(ingested)
+	all := b.claims()
+	batch, err = b.choose(opt, all, b.hiddenFromReaders(all))
+	batch.Bad += b.countBad(ingested)
 	return batch, err
 }
 
-// markReceived moves the first items of a batch, which were received, unless somebody has claimed them meanwhile, and
-// returns the events that say so.
-func (t *tx) markReceived(batch *Batch, received int, batchID wire.ID) (events []wire.Event) {
-	hidden := t.hiddenFromReaders(t.claims)
-	for _, it := range batch.Items[:min(received, len(batch.Items))] {
-		if _, isHidden := hidden[it.ID]; isHidden {
-			continue
-		}
-		err := t.move(it.ID, t.unread(), t.afterRead(it.Message))
-		if err == nil {
-			events = append(events, t.readEvent(it, batchID))
-		} else if !errors.Is(err, ErrNotFound) {
-			batch.MarkErr = err
-		}
+// Read lists messages as Peek does, calls use with them, and marks the first ones as read: as many as use reports as
+// received, also if it fails. It returns the errors of all three. If it is known before that the messages cannot be marked,
+// use is not called.
+func (b *Box) Read(ctx context.Context, opt ReadOptions, use func(Batch) (received int, err error)) (Batch, error) {
+	batch, err := b.Peek(ctx, opt)
+	if err == nil {
+		err = b.CheckMark(batch.Items...)
 	}
-	return events
+	if err != nil {
+		return batch, err
+	}
+	received, err := use(batch)
+	marked := b.MarkShown(ctx, "", batch.Items[:min(received, len(batch.Items))]...)
+	return batch, errors.Join(err, marked)
 }
 
-// checkMovable returns why the items cannot be marked, if that is known before they are shown: a read-only disk, or a
+// MarkShown marks messages as read that were shown, also if ctx has ended. One that was moved or claimed meanwhile stays as
+// it is. batch is the id of those that LastBatch returns together; "": a new one. It returns an *UnmarkedError if it could
+// not mark some, and an *UnloggedError if it could not log it of those that it has marked.
+func (b *Box) MarkShown(ctx context.Context, batch wire.ID, items ...*Item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	batch = cmp.Or(batch, wire.NewID())
+	var events []wire.Event
+	var unmarked error
+	err := b.update(ctx, func(t *tx) error {
+		hidden := t.hiddenFromReaders(t.claims)
+		for _, it := range items {
+			if _, isHidden := hidden[it.ID]; isHidden {
+				continue
+			}
+			err := t.move(it.ID, t.unread(), t.afterRead(it.Message))
+			if err == nil {
+				events = append(events, t.readEvent(it, batch))
+			} else if !errors.Is(err, ErrNotFound) {
+				unmarked = err
+			}
+		}
+		return nil
+	})
+	if err = cmp.Or(err, unmarked); err != nil {
+		err = &UnmarkedError{err}
+	}
+	return errors.Join(err, b.logEvents(ctx, events...))
+}
+
+// UnmarkedError says that messages that were shown, or would be, are still unread.
+type UnmarkedError struct{ error }
+
+func (e *UnmarkedError) Error() string { return fmt.Sprintf("not marked as read: %v", e.error) }
+func (e *UnmarkedError) Unwrap() error { return e.error }
+
+// CheckMark returns an *UnmarkedError if it is known beforehand that the items cannot be marked: a read-only disk, or a
 // file in place of a directory.
-func (b *Box) checkMovable(items []*Item) error {
+func (b *Box) CheckMark(items ...*Item) error {
+	if len(items) == 0 {
+		return nil
+	}
 	dirs := map[string]bool{"inbox/new": true}
 	for _, it := range items {
 		dirs["inbox/cur"] = dirs["inbox/cur"] || it.RequiresAck
@@ -160,14 +131,14 @@ func (b *Box) checkMovable(items []*Item) error {
 	for dir, isNeeded := range dirs {
 		err := b.store.root.Writable(b.in(dir))
 		if isNeeded && err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return &UnmarkedError{err}
 		}
 	}
 	return nil
 }
 
-// choose selects the batch from the unread messages, which have these claims, but for those in skipped. Unless
-// opt.changesNothing it moves files that are not messages to bad.
+// choose selects the batch from the unread messages, which have these claims, but for those in skipped. It moves files
+// that are not messages to bad.
 func (b *Box) choose(opt ReadOptions, all, skipped claims) (batch Batch, err error) {
 	list := slices.Clone(opt.IDs)
 	if opt.IDs == nil {
@@ -175,35 +146,29 @@ func (b *Box) choose(opt ReadOptions, all, skipped claims) (batch Batch, err err
 			return batch, err
 		}
 	}
-	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := skipped[id]; return ok || opt.Skip[id] })
-	isFull, now := false, time.Now()
+	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := skipped[id]; return ok })
+	now := time.Now()
 	isBad := func(bad *BadError) {
 		if bad.Unreadable != nil {
-			batch.Unreadable = append(batch.Unreadable, bad)
-		} else if !opt.changesNothing && time.Since(now) < moveBadTime && b.moveBadMessage(b.unread(), bad) {
-			batch.SetAside++
+			batch.Bad++
+		} else if time.Since(now) < moveBadTime {
+			b.moveBadMessage(b.unread(), bad)
 		}
 	}
-	var bytes, ahead int64
-	looksAhead := func() bool { return len(batch.Ahead) < opt.LookAhead && ahead < maxAhead }
+	isFull, bytes := false, int64(0)
 	for i, it := range b.openEach(b.unread(), list, all, 1, nil, isBad) {
-		isWanted := opt.wants(it, now)
-		isFull = isFull || isWanted && opt.Fits != nil && !opt.Fits(it.Message)
-		if isWanted && isFull {
+		if isWanted := opt.wants(it, now); isWanted && (isFull || opt.Fits != nil && !opt.Fits(it.Message)) {
+			isFull = true
 			batch.More++
-		}
-		if isWanted && !isFull {
+		} else if isWanted {
 			batch.Items = append(batch.Items, it)
 			bytes += it.size
 			isFull = len(batch.Items) == opt.Limit
 			batch.IsCut = !isFull && opt.MaxBytes > 0 && bytes >= opt.MaxBytes
 			isFull = isFull || batch.IsCut
-		} else if looksAhead() {
-			batch.Ahead = append(batch.Ahead, it.withoutText())
-			ahead += it.size
 		}
 		countsRest := opt.Match == nil && !opt.Current || opt.countsAll || batch.IsCut
-		if isFull && countsRest && !looksAhead() {
+		if isFull && countsRest {
 			batch.More += len(list) - i - 1
 			break
 		}

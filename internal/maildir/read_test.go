@@ -31,7 +31,7 @@ func TestReadWithASlowOutput(t *testing.T) {
 		}
 		return 3, nil
 	})
-	if err != nil || b.MarkErr != nil || len(b.Items) != 4 {
+	if err != nil || len(b.Items) != 4 {
 		t.Error(b, err)
 	}
 	takeCensus(t, bob).is(t, map[wire.ID]string{list[0]: "done", list[1]: "new", list[2]: "done", list[3]: "new"})
@@ -45,7 +45,7 @@ func TestReadIsInterrupted(t *testing.T) {
 	list := deliverN(t, bob, 1)
 	ctx, interrupt := context.WithCancel(ctx)
 	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { interrupt(); return 1, nil })
-	if err != nil || b.MarkErr != nil || b.LogErr != nil {
+	if err != nil {
 		t.Error(b, err)
 	}
 	equal(t, "events", logged(t, bob), "message_read "+string(list[0]))
@@ -170,19 +170,18 @@ func TestManyBadFiles(t *testing.T) {
 	h, err := b.HandOver(t.Context(), Recipient{Owner: OfSession("s")}, ReadOptions{Limit: 20})
 	must(t, err)
 	equal(t, "handed over", idsOf(h.Items), ids...)
-	if left := len(filesIn(t, b.store.root.Join(b.in("inbox/new")))); h.SetAside != 0 || left != bad+1 {
-		t.Errorf("%d moved to bad, %d left, without time for it", h.SetAside, left)
+	if left := len(filesIn(t, b.store.root.Join(b.in("inbox/new")))); left != bad+1 {
+		t.Errorf("%d left, without time to move any", left)
 	}
 	equal(t, "read", read(t, b), ids...)
 	moveBadTime = time.Hour
 	batch, err := b.Read(t.Context(), ReadOptions{}, receiveAll)
-	if err != nil || batch.SetAside != bad {
-		t.Errorf("%d of %d moved to bad, %v", batch.SetAside, bad, err)
+	if err != nil || batch.Bad != bad {
+		t.Errorf("%d of %d moved to bad, %v", batch.Bad, bad, err)
 	}
 }
 
-// Large mail is not held as a whole: of the messages behind a page only what they say about others is kept, and a batch
-// ends with MaxBytes.
+// Large mail is not held as a whole: a batch ends with MaxBytes.
 func TestLargeMail(t *testing.T) {
 	b := newBob(t)
 	text := strings.Repeat("x", 1<<20)
@@ -196,24 +195,19 @@ func TestLargeMail(t *testing.T) {
 		}
 		return n
 	}
-	page, err := b.Peek(t.Context(), ReadOptions{Limit: 2, LookAhead: 200})
+	page, err := b.Peek(t.Context(), ReadOptions{Limit: 2})
 	must(t, err)
 	if n := held(page.Items); len(page.Items) != 2 || page.More != 28 || n != 2*len(text) {
 		t.Errorf("%d items, %d more, %d bytes", len(page.Items), page.More, n)
 	}
-	if n := held(page.Ahead); n != 0 || len(page.Ahead) != maxAhead/len(text) {
-		t.Errorf("%d ahead with %d bytes", len(page.Ahead), n)
-	}
 	var shown []wire.ID
-	for skip := map[wire.ID]bool{}; ; {
-		batch, err := b.Peek(t.Context(), ReadOptions{MaxBytes: 7 << 20, Skip: skip, Limit: 29 - len(shown)})
+	for rest := ids; ; {
+		batch, err := b.Peek(t.Context(), ReadOptions{MaxBytes: 7 << 20, IDs: rest, Limit: 29 - len(shown)})
 		must(t, err)
 		if held(batch.Items) > 8<<20 {
 			t.Errorf("%d messages at a time", len(batch.Items))
 		}
-		for _, it := range batch.Items {
-			skip[it.ID] = true
-		}
+		rest = rest[len(batch.Items):]
 		if shown = append(shown, idsOf(batch.Items)...); !batch.IsCut {
 			break
 		}
@@ -265,7 +259,7 @@ func TestMoreOfCurrent(t *testing.T) {
 	}
 	for opt, want := range map[*ReadOptions]int{
 		{Limit: 1}: 5, {Limit: 1, Current: true}: 2, {Limit: 1, Current: true, Match: func(*Item) bool { return true }}: 2,
-		{Limit: 1, Current: true, LookAhead: 2}: 2, {Limit: 3, Current: true}: 0,
+		{Limit: 3, Current: true}: 0,
 	} {
 		if b, err := bob.Peek(ctx, *opt); err != nil || b.More != want {
 			t.Errorf("%+v: %d more, %v", opt, b.More, err)

@@ -19,7 +19,7 @@ func (b *Box) Waiting(ctx context.Context, opt ReadOptions) (isWaiting, isBeingG
 	all, now := b.claims(), time.Now()
 	skipped, _ := all.notForHooks(ids, now, b.isRunning())
 	isBeingGiven = slices.ContainsFunc(ids, func(id wire.ID) bool { return skipped[id].isLive(now, false) && skipped[id].isBeingGiven() })
-	opt.IDs, opt.Limit, opt.changesNothing, opt.countsAll = ids, 1, true, true
+	opt.IDs, opt.Limit, opt.countsAll = ids, 1, true
 	batch, err := b.choose(opt, all, skipped)
 	return len(batch.Items) > 0, isBeingGiven, err
 }

@@ -95,13 +95,13 @@ func waitFor(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 // printAwaited prints what was waited for, and marks the acks and the answer as read.
 func printAwaited(ctx context.Context, s *app.Scope, p *command.Printer, m *wire.Message, met []*app.Match, r *app.Outcome) error {
 	var text []byte
-	read, letters := []wire.ID{}, []*maildir.Item{} // not nil, which would be all
+	var read, letters []*maildir.Item
 	for _, a := range m.To {
 		ack, err := post.AckOf(s.Root, m, a)
 		if err != nil {
 			continue
 		}
-		read = append(read, ack.ID)
+		read = append(read, ack)
 		if ack.Body != "" {
 			letters = append(letters, ack)
 		}
@@ -121,14 +121,14 @@ func printAwaited(ctx context.Context, s *app.Scope, p *command.Printer, m *wire
 			continue
 		}
 		r.Reply = &message{Item: one.Item}
-		read, letters = append(read, one.Item.ID), append(letters, one.Item)
+		read, letters = append(read, one.Item), append(letters, one.Item)
 	}
 	renderer := p.Renderer(s)
 	renderer.LimitToPage()
 	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
-	_, err := s.Me.Read(ctx, maildir.ReadOptions{IDs: read}, func(b maildir.Batch) (int, error) {
-		n, err := printReceived(ctx, s, p, r, text)
-		return n * len(b.Items), err
-	})
+	received, err := printReceived(ctx, s, p, r, text)
+	if received > 0 {
+		err = errors.Join(err, s.Me.MarkShown(ctx, "", read...))
+	}
 	return err
 }

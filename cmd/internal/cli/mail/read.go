@@ -114,10 +114,11 @@ type page struct {
 	s       *app.Scope
 	p       *command.Printer
 	options maildir.ReadOptions
-	shown   map[wire.ID]bool // in earlier portions of this batch, if it is shown inPortions
-	again   []*maildir.Item  // messages that were named and are read already: printed as well
+	shown   map[wire.ID]bool // of this batch yet: it is shown inPortions
+	again   []*maildir.Item  // messages that were named and are not to be marked: printed as well
 
 	inPortions bool
+	unmarkable error // why what is shown cannot be marked
 }
 
 func newPage(s *app.Scope, p *command.Printer, o readOptions) (*page, error) {
@@ -127,9 +128,9 @@ func newPage(s *app.Scope, p *command.Printer, o readOptions) (*page, error) {
 		return nil, failure.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
 			WithHint("atm take %s --as NAME takes a message; atm read --peek looks", s.Me.Agent())
 	}
-	g.options = maildir.ReadOptions{Limit: o.limit, LookAhead: 200}
+	g.options = maildir.ReadOptions{Limit: o.limit}
 	if o.follows {
-		g.options.Limit, g.options.LookAhead = 1, 0
+		g.options.Limit = 1
 	} else if o.full && !o.hasLimit {
 		g.options.Limit = 0
 	}
@@ -144,10 +145,12 @@ func newPage(s *app.Scope, p *command.Printer, o readOptions) (*page, error) {
 		if err != nil {
 			return nil, err
 		}
-		if it.State != maildir.Unread {
+		if g.options.IDs = append(g.options.IDs, it.ID); it.State != maildir.Unread || o.peeks {
 			g.again = append(g.again, it)
 		}
-		g.options.IDs = append(g.options.IDs, it.ID)
+	}
+	if o.peeks && len(g.options.IDs) > 0 { // also what somebody has claimed
+		g.options.IDs = []wire.ID{}
 	}
 	g.waits = o.waits && len(g.again) == 0
 	return g, nil
@@ -166,10 +169,9 @@ func (g *page) show(ctx context.Context) (hasMail bool, err error) {
 	if g.inPortions = !isPage && !g.p.IsJSON; isPage || g.inPortions {
 		options.MaxBytes = maxPortion
 	}
-	g.shown, options.Batch = map[wire.ID]bool{}, wire.NewID()
-	for {
-		options.Skip = g.shown
-		b, err := g.showPortion(ctx, r, options)
+	g.shown = map[wire.ID]bool{}
+	for batch := wire.NewID(); ; {
+		b, err := g.showPortion(ctx, r, options, batch)
 		for _, it := range b.Items {
 			g.shown[it.ID] = true
 		}
@@ -177,35 +179,60 @@ func (g *page) show(ctx context.Context) (hasMail bool, err error) {
 			return len(g.shown) > 0, err
 		}
 		options.Limit = max(options.Limit-len(b.Items), 0) // 0 stays 0: a batch at its limit is not cut
+		if options.IDs == nil {
+			if options.IDs, err = g.s.Me.UnreadIDs(); err != nil {
+				return true, err
+			}
+		}
+		options.IDs = slices.DeleteFunc(slices.Clone(options.IDs), func(id wire.ID) bool { return g.shown[id] })
 	}
 }
 
 // isLast reports whether the batch has no further portion.
 func (g *page) isLast(b maildir.Batch) bool { return !b.IsCut || !g.inPortions }
 
-func (g *page) showPortion(ctx context.Context, r *letter.Renderer, options maildir.ReadOptions) (b maildir.Batch, err error) {
-	if g.peeks {
-		if b, err = g.s.Me.Peek(ctx, options); err == nil {
-			_, err = g.write(ctx, b, r)
-		}
-	} else {
-		b, err = g.s.Me.Read(ctx, options, func(b maildir.Batch) (int, error) { return g.write(ctx, b, r) })
+func (g *page) showPortion(ctx context.Context, r *letter.Renderer, options maildir.ReadOptions, batch wire.ID) (b maildir.Batch, err error) {
+	if b, err = g.s.Me.Peek(ctx, options); err != nil {
+		return b, err
 	}
-	if bad := b.Bad + len(b.Unreadable); bad > 0 && !g.follows && g.isLast(b) {
-		g.p.Warn("%s cannot be read as mail: atm ls --bad and atm doctor say why", letter.Many(bad, "file"))
+	if !g.peeks {
+		g.unmarkable = g.s.Me.CheckMark(b.Items...)
 	}
-	if b.LogErr != nil {
-		g.p.Warn("%v; atm read --last does not show this batch", b.LogErr)
+	received, err := g.write(ctx, b, r)
+	marked := g.unmarkable
+	if marked == nil {
+		marked = g.s.Me.MarkShown(ctx, batch, b.Items[:min(received, len(b.Items))]...)
 	}
-	if _, isUnmarked := err.(*maildir.UnmarkedError); isUnmarked { // and was shown
-		if err = nil; g.isLast(b) {
-			err = notMarked(b.MarkErr)
-		}
+	if b.Bad > 0 && !g.follows && g.isLast(b) {
+		g.p.Warn("%s cannot be read as mail: atm ls --bad and atm doctor say why", letter.Many(b.Bad, "file"))
+	}
+	if unlogged, ok := errors.AsType[*maildir.UnloggedError](marked); ok {
+		g.p.Warn("%v; atm read --last does not show this batch", unlogged)
+	}
+	if unmarked, ok := errors.AsType[*maildir.UnmarkedError](marked); ok && err == nil && g.isLast(b) {
+		err = notMarked(unmarked)
 	}
 	return b, err
 }
 
-func notMarked(why error) error { return fmt.Errorf("shown, but not marked as read: %w", why) }
+// ahead returns more unread messages, without their texts: they may replace those of a batch, or follow them.
+func (g *page) ahead(ctx context.Context, b maildir.Batch) (ahead []*maildir.Item) {
+	if g.follows || b.More == 0 && g.options.Match == nil {
+		return nil
+	}
+	bytes := 0
+	others := maildir.Range{Unread: true, NoDrops: true, Limit: 200, Wants: func(id wire.ID) bool {
+		return !slices.ContainsFunc(b.Items, func(it *maildir.Item) bool { return it.ID == id })
+	}}
+	g.s.Me.Walk(ctx, others, func(it *maildir.Item) bool {
+		ahead = append(ahead, it.WithoutText())
+		bytes += len(it.Body)
+		return bytes < maxPortion
+	})
+	return ahead
+}
+
+func notMarked(why error) error { return fmt.Errorf("shown, but %w", why) }
 
 // write prints a batch and returns how many messages were received: with --confirm all, once a byte comes on stdin.
 func (g *page) write(ctx context.Context, b maildir.Batch, r *letter.Renderer) (received int, err error) {
@@ -218,9 +245,10 @@ func (g *page) write(ctx context.Context, b maildir.Batch, r *letter.Renderer) (
 	if g.isLast(b) {
 		b.Items = slices.Concat(b.Items, g.again)
 	}
-	l := g.afterReading(b)
+	ahead := g.ahead(ctx, b)
+	l := g.afterReading(b, ahead)
 	r.Digits = l.setDigits()
-	pieces := command.Letters(r, b.Items, b.Ahead)
+	pieces := command.Letters(r, b.Items, ahead)
 	var document any = l
 	if g.follows {
 		document = map[string]message{"message": l.Messages[0]}
@@ -240,17 +268,17 @@ func (g *page) write(ctx context.Context, b maildir.Batch, r *letter.Renderer) (
 }
 
 // afterReading lists the messages of a batch with the states that they have once they are marked, and what I owe then.
-func (g *page) afterReading(b maildir.Batch) *listing {
+func (g *page) afterReading(b maildir.Batch, ahead []*maildir.Item) *listing {
 	l := newListing(g.p, b.Items, g.s.Me)
 	l.More = b.More
-	if b.MarkErr != nil {
-		l.Error = g.p.Explain(notMarked(b.MarkErr))
+	if g.unmarkable != nil {
+		l.Error = g.p.Explain(notMarked(g.unmarkable))
 	}
-	flags := maildir.Flags(b.Items, b.Ahead)
+	flags := maildir.Flags(b.Items, ahead)
 	for i, it := range b.Items {
 		after := *it
 		l.Messages[i].Item, l.Messages[i].supersededBy = &after, flags[i].SupersededBy
-		if it.State != maildir.Unread || g.peeks || b.MarkErr != nil {
+		if it.State != maildir.Unread || g.peeks || g.unmarkable != nil {
 			continue
 		}
 		after.State = maildir.Done

@@ -78,8 +78,8 @@ func TestPageLimit(t *testing.T) {
 // Listed is what will be so once the batch is marked: nothing changes for one who peeks, nor where nothing can be marked.
 func TestAfterReading(t *testing.T) {
 	s := newScope(t)
-	batch := func(markErr error) maildir.Batch {
-		return maildir.Batch{MarkErr: markErr, Items: []*maildir.Item{
+	batch := func() maildir.Batch {
+		return maildir.Batch{Items: []*maildir.Item{
 			{Message: &wire.Message{ID: wire.NewID(), Body: "plain"}, State: maildir.Unread},
 			{Message: &wire.Message{ID: wire.NewID(), Body: "wants an ack", RequiresAck: true}, State: maildir.Unread},
 			{Message: &wire.Message{ID: wire.NewID(), Body: "read before", RequiresAck: true}, State: maildir.Done},
@@ -98,8 +98,9 @@ func TestAfterReading(t *testing.T) {
 		p, _ := newPrinter(s, true)
 		g, err := newPage(s, p, readOptions{peeks: tt.peeks})
 		must(t, err)
-		b := batch(tt.markErr)
-		l := g.afterReading(b)
+		b := batch()
+		g.unmarkable = tt.markErr
+		l := g.afterReading(b, nil)
 		var states []string
 		for _, m := range l.Messages {
 			states = append(states, string(m.State))
