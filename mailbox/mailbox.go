@@ -223,11 +223,7 @@ func (m *Mailbox) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (St
 // message that cannot be read comes as an error, and the loop may go on.
 func (m *Mailbox) Watch(ctx context.Context) iter.Seq2[*wire.Message, error] {
 	return func(yield func(*wire.Message, error) bool) {
-		w, err := watcher.Open(ctx, []watcher.Mailbox{m.box}, watcher.Options{Messages: true, Existing: true})
-		if err != nil {
-			yield(nil, err)
-			return
-		}
+		w := watcher.Open(ctx, []watcher.Mailbox{m.box}, watcher.Options{Messages: true, Existing: true})
 		defer w.Close()
 		for {
 			e, err := w.Next(ctx)

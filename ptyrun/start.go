@@ -149,12 +149,9 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 	if err := undoLastTyping(ctx, r.Box); err != nil {
 		r.Log.Error("clearing the text that a killed runner left half typed", "err", err)
 	}
-	inbox, err := watcher.Open(ctx, []watcher.Mailbox{r.Box}, watcher.Options{
+	inbox := watcher.Open(ctx, []watcher.Mailbox{r.Box}, watcher.Options{
 		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{r.Box.Address(): m.state.Seq},
 	})
-	if err != nil {
-		return h, err
-	}
 	opened = append(opened, inbox.Close)
 	r.lastDriver = last.Driver
 	removeServerDir(last.ServerDir)

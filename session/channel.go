@@ -124,9 +124,7 @@ func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, hand
 		case done, err != nil, left <= 0:
 			return done, err
 		case w == nil: // then look again, for input that arrived before the watch was set
-			if w, err = watcher.Open(ctx, []watcher.Mailbox{c.box}, watcher.Options{Messages: true}); err != nil {
-				return false, err
-			}
+			w = watcher.Open(ctx, []watcher.Mailbox{c.box}, watcher.Options{Messages: true})
 			defer w.Close()
 		default:
 			limit, cancel := context.WithTimeout(ctx, min(left, statePoll))

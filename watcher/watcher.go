@@ -104,7 +104,7 @@ type Watcher struct {
 }
 
 // Open begins to watch. An agent may have no mailbox yet: an entry says so. ctx ends Open, not the watcher.
-func Open(ctx context.Context, boxes []Mailbox, o Options) (*Watcher, error) {
+func Open(ctx context.Context, boxes []Mailbox, o Options) *Watcher {
 	o.rescan, o.poll = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery)
 	w := &Watcher{opt: o, opened: time.Now()}
 	w.running, w.stop = context.WithCancel(context.Background())
@@ -123,7 +123,7 @@ func Open(ctx context.Context, boxes []Mailbox, o Options) (*Watcher, error) {
 	}
 	w.scanned = time.Now()
 	w.scanAt = w.scanned.Add(o.poll) // a dropped file may have been still being written
-	return w, nil
+	return w
 }
 
 // OpenTeam begins to watch the mailboxes of some agents, or of all, in a team's directory such as .atm/main. Files that
@@ -147,14 +147,11 @@ func OpenTeam(ctx context.Context, dir string, o Options, agents ...wire.Name) (
 			return of(now), err
 		}
 	}
-	w := (*Watcher)(nil)
-	if err == nil {
-		w, err = Open(ctx, of(agents), o)
-	}
 	if err != nil {
 		store.Close()
 		return nil, err
 	}
+	w := Open(ctx, of(agents), o)
 	w.store = store
 	return w, nil
 }
@@ -192,10 +189,7 @@ const tick = 750 * time.Millisecond
 // missed any more; then with each entry; and at each tick without one, with an entry that has Err alone. When ctx ends,
 // Until returns its cause.
 func Until(ctx context.Context, boxes []Mailbox, o Options, look func(Entry) (done bool, err error)) error {
-	w, err := Open(ctx, boxes, o)
-	if err != nil {
-		return err
-	}
+	w := Open(ctx, boxes, o)
 	defer w.Close()
 	var e Entry
 	for {
@@ -203,6 +197,7 @@ func Until(ctx context.Context, boxes []Mailbox, o Options, look func(Entry) (do
 			return err
 		}
 		tickCtx, stop := context.WithTimeout(ctx, tick)
+		var err error
 		e, err = w.Next(tickCtx)
 		stop()
 		if ctx.Err() != nil {

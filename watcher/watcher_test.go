@@ -110,8 +110,7 @@ func watch(t testing.TB, o Options, boxes ...Mailbox) *Watcher {
 		o.rescan = time.Hour
 	}
 	o.poll = 20 * time.Millisecond
-	w, err := Open(t.Context(), boxes, o)
-	must(t, err)
+	w := Open(t.Context(), boxes, o)
 	t.Cleanup(func() { w.Close() })
 	return w
 }

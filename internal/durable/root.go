@@ -290,3 +290,8 @@ func (r *Root) Remove(name string) error {
 func (r *Root) RemoveAll(name string) error {
 	return r.do("remove", name, func() error { return r.root.RemoveAll(name) })
 }
+
+// IsAbsent reports whether an error says that a file does not exist, also because a parent is not a directory.
+func IsAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}

@@ -127,8 +127,8 @@ func (d Dir) try(name string, m Mode, mayMake func() error) (*Lock, error) {
 // isElsewhere reports whether another file is at the path of a lock than in the directory that the team has open.
 func (d Dir) isElsewhere(name string) bool {
 	here, err := d.team.Lstat(fileOf(name))
-	there, gone := os.Lstat(d.team.Join(fileOf(name)))
-	return err == nil && gone == nil && !os.SameFile(here, there)
+	there, thereErr := os.Lstat(d.team.Join(fileOf(name)))
+	return err == nil && thereErr == nil && !os.SameFile(here, there)
 }
 
 func fileOf(name string) string { return directory + "/" + name }
@@ -161,8 +161,8 @@ func (l *Lock) Current() bool {
 		return false
 	}
 	held, err := l.file.Stat()
-	now, gone := l.dir.team.Lstat(fileOf(l.name))
-	return err == nil && gone == nil && os.SameFile(held, now)
+	now, nowErr := l.dir.team.Lstat(fileOf(l.name))
+	return err == nil && nowErr == nil && os.SameFile(held, now)
 }
 
 // Holders returns the processes that hold any file locked Exclusive, by /proc/locks; isKnown is false where there is none.
@@ -191,9 +191,9 @@ func (d Dir) HeldBy(pid int) (names []string) {
 			continue
 		}
 		file, err := d.team.Lstat(fileOf(name))
-		info, gone := os.Stat(fd)
+		info, infoErr := os.Stat(fd)
 		about, _ := os.ReadFile(process + "/fdinfo/" + filepath.Base(fd))
-		if err == nil && gone == nil && os.SameFile(info, file) && bytes.Contains(about, []byte("WRITE")) {
+		if err == nil && infoErr == nil && os.SameFile(info, file) && bytes.Contains(about, []byte("WRITE")) {
 			names = append(names, name)
 		}
 	}

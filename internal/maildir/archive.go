@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -102,7 +103,7 @@ func (b *Box) archiveDay(from folder, ids []wire.ID) error {
 		return err
 	}
 	err := root.Move(from.dir, to.dir)
-	if absent(err) {
+	if durable.IsAbsent(err) {
 		return ErrNotFound
 	}
 	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.EXDEV) {

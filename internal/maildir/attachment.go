@@ -13,6 +13,7 @@ import (
 	"os"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -143,7 +144,7 @@ func (s *Store) Attachment(a wire.Attachment) (*os.File, error) {
 		return nil, fmt.Errorf("attachment %q has no hash", a.Name)
 	}
 	f, err := s.root.Open(FilesDir + "/" + a.SHA256)
-	if absent(err) {
+	if durable.IsAbsent(err) {
 		err = ErrNoContent
 	}
 	hash, size := sha256.New(), int64(0)

@@ -29,7 +29,7 @@ func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
 // message the path before it was archived, as in inbox/done/2026-01-02/<id>.json.
 func (b *Box) ReadRaw(id wire.ID) (where string, data []byte, err error) {
 	err = b.find(id, func(d folder) (err error) {
-		if data, err = b.store.root.ReadFile(d.file(id), wire.MaxFile); absent(err) {
+		if data, err = b.store.root.ReadFile(d.file(id), wire.MaxFile); durable.IsAbsent(err) {
 			return notFound(id)
 		}
 		if d.state == Done {
@@ -125,7 +125,7 @@ func (b *Box) findPresent(all []*Restoration) map[wire.ID]bool {
 	}
 	for dir, those := range at {
 		sub, err := b.store.root.Sub(dir)
-		if absent(err) || errors.Is(err, durable.ErrNotDirectory) {
+		if durable.IsAbsent(err) || errors.Is(err, durable.ErrNotDirectory) {
 			continue
 		}
 		for _, r := range those {

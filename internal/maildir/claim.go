@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -211,7 +212,7 @@ func (b *Box) claims() claims {
 func (b *Box) readClaims() (claims, error) {
 	all := claims{}
 	data, err := b.store.root.ReadFile(b.claimsFile(), 8<<20)
-	if absent(err) {
+	if durable.IsAbsent(err) {
 		return all, nil
 	}
 	var list []storedClaim

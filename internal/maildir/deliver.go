@@ -192,7 +192,7 @@ func (t *target) open() error {
 	if err == nil {
 		t.inbox, err = b.store.root.Sub(b.in("inbox"))
 	}
-	if absent(err) {
+	if durable.IsAbsent(err) {
 		err = cmp.Or(b.CheckPresent(), b.noAgent())
 	}
 	if err == nil && t.inbox.IsDir("tmp") != nil {
@@ -213,11 +213,11 @@ func (t *target) close() {
 // checkPresent returns nil if the open inbox is the mailbox's still, and not one that was retired meanwhile.
 func (t *target) checkPresent() error {
 	open, err := t.inbox.Lstat(".")
-	now, gone := t.box.store.root.Lstat(t.box.in("inbox"))
-	if absent(gone) || err == nil && gone == nil && !os.SameFile(open, now) {
+	now, nowErr := t.box.store.root.Lstat(t.box.in("inbox"))
+	if durable.IsAbsent(nowErr) || err == nil && nowErr == nil && !os.SameFile(open, now) {
 		return t.box.noAgent() // even if one of that name is back by now
 	}
-	return cmp.Or(err, gone)
+	return cmp.Or(err, nowErr)
 }
 
 // write writes and syncs the message in the mailbox's tmp.
@@ -229,7 +229,7 @@ func (o *Outcome) write() {
 	if o.Err == nil {
 		o.Err = o.at.inbox.Create(o.temp, o.data)
 	}
-	if absent(o.Err) { // retired a moment ago
+	if durable.IsAbsent(o.Err) { // retired a moment ago
 		o.Err = o.Box.noAgent()
 	}
 }
@@ -274,7 +274,7 @@ func (o *Outcome) moveToNew() (isThere bool, err error) {
 	switch {
 	case errors.Is(err, fs.ErrExist): // put there by a program that takes no lock
 		return o.isDelivered()
-	case absent(err):
+	case durable.IsAbsent(err):
 		return false, cmp.Or(b.CheckPresent(), b.noAgent())
 	}
 	return false, err

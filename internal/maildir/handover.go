@@ -104,18 +104,9 @@ func (b *Box) HandOver(ctx context.Context, to Recipient, opt ReadOptions) (*Cla
 	if to.Now.IsZero() {
 		to.Now = time.Now()
 	}
-	ids, mayAct, err := b.lookForHook(ctx)
+	ids, err := b.lookForHook(ctx)
 	if err != nil || len(ids) == 0 {
 		return h, err
-	}
-	if mayAct != nil { // once more: the agent's next call may be far
-		again := b.store.BeforeLook()
-		if ids, err = b.UnreadIDs(); err == nil {
-			err = again(ctx)
-		}
-		if err != nil {
-			return h, err
-		}
 	}
 	opt.IDs, opt.countsAll = append([]wire.ID{}, ids...), true // no message that comes after the look; an agent waits for its hook
 	now := inClaim(to.Now)
@@ -156,22 +147,26 @@ func (all claims) notForHooks(unread []wire.ID, now time.Time, isRunning bool) (
 	return skipped, givenUp
 }
 
-// lookForHook ingests dropped files and lists the unread messages. mayAct is why none of them may go out; nil: they may.
-func (b *Box) lookForHook(ctx context.Context) (ids []wire.ID, mayAct, err error) {
+// lookForHook ingests dropped files and lists the unread messages, if they may go out.
+func (b *Box) lookForHook(ctx context.Context) (ids []wire.ID, err error) {
 	if err := b.CheckPresent(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	isAllowed := b.store.BeforeLook()
+	mayAct := b.store.BeforeLook()
 	limited, stop := context.WithTimeout(ctx, hookIngestTime)
 	ingested, _ := b.ingestUnlessMail(limited) // what cannot be ingested now stays where it is
 	stop()
 	if ids = ingested.unread; ids == nil {
 		ids, err = b.UnreadIDs()
 	}
-	if err == nil && len(ids) > 0 {
-		mayAct = isAllowed(ctx)
+	if err != nil || len(ids) == 0 || mayAct(ctx) == nil {
+		return ids, err
 	}
-	return ids, mayAct, err
+	mayAct = b.store.BeforeLook() // once more: the agent's next call may be far
+	if ids, err = b.UnreadIDs(); err == nil {
+		err = mayAct(ctx)
+	}
+	return ids, err
 }
 
 func (o Owner) event(kind string, id wire.ID) wire.Event {

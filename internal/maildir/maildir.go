@@ -338,11 +338,6 @@ func event(source, kind string, id wire.ID) wire.Event {
 	return wire.Event{Kind: kind, Source: source}.With("id", string(id))
 }
 
-// absent reports whether an error says that a file does not exist, also because a parent is not a directory.
-func absent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-}
-
 func isUnwritable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) ||
 		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)

@@ -116,7 +116,7 @@ func (b *Box) open(d folder, id wire.ID) (*Item, error) {
 func (b *Box) openIn(dir *durable.Root, name string, d folder, id wire.ID, keep func(wire.ID, []byte) bool) (*Item, error) {
 	data, err := dir.ReadFile(name, wire.MaxFile)
 	switch {
-	case absent(err), err == nil && keep != nil && !keep(id, data):
+	case durable.IsAbsent(err), err == nil && keep != nil && !keep(id, data):
 		return nil, notFound(id)
 	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
@@ -148,7 +148,7 @@ func (b *Box) move(id wire.ID, from, to folder) error {
 	if errors.Is(err, fs.ErrExist) {
 		err = cmp.Or(b.moveToBad(from.file(id), fileOf(id), "a duplicate of the message in "+to.dir), fs.ErrNotExist)
 	}
-	if absent(err) {
+	if durable.IsAbsent(err) {
 		return notFound(id)
 	}
 	return err
@@ -183,7 +183,7 @@ func (b *Box) days(top folder, since time.Time) (days []folder, err error) {
 	names, err := b.store.root.Names(top.dir)
 	for _, name := range names {
 		info, e := b.store.root.Lstat(top.day(name).dir)
-		if e != nil && !absent(e) {
+		if e != nil && !durable.IsAbsent(e) {
 			err = errors.Join(err, e)
 		}
 		if e == nil && isDay(name) && info.IsDir() && !info.ModTime().Before(since) {

@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -41,7 +42,7 @@ func (b *Box) RetryBad(ctx context.Context, name string) (id wire.ID, err error)
 		}
 	}
 	data, err := b.store.root.ReadFile(file, wire.MaxFile)
-	if absent(err) {
+	if durable.IsAbsent(err) {
 		return "", fmt.Errorf("%s in inbox/bad of %s: %w", name, b.agent, ErrNotFound)
 	}
 	m, notMessage := (*wire.Message)(nil), err

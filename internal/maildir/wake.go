@@ -1,7 +1,6 @@
 package maildir
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -12,8 +11,8 @@ import (
 // Waiting reports whether HandOver would hand something over now, if the store may act, and whether other messages are on
 // their way into the program: if whoever gives them is killed, they wait, too. Dropped files are ingested first.
 func (b *Box) Waiting(ctx context.Context, opt ReadOptions) (isWaiting, isBeingGiven bool, err error) {
-	ids, mayAct, err := b.lookForHook(ctx)
-	if err = cmp.Or(err, mayAct); err != nil || len(ids) == 0 {
+	ids, err := b.lookForHook(ctx)
+	if err != nil || len(ids) == 0 {
 		return false, false, err
 	}
 	all, now := b.claims(), time.Now()

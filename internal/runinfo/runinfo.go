@@ -47,7 +47,7 @@ func Read(team *durable.Root, agent wire.Name) (info Info, err error) {
 		return Info{}, err
 	}
 	here, err := team.Lstat(string(agent) + "/run")
-	if original, gone := os.Stat(info.Dir); err == nil && gone == nil && !os.SameFile(here, original) {
+	if original, originalErr := os.Stat(info.Dir); err == nil && originalErr == nil && !os.SameFile(here, original) {
 		info.Run, info.Runner, info.PID = "", 0, 0
 	}
 	return info, err

@@ -330,8 +330,7 @@ func BenchmarkState(b *testing.B) {
 // both, which take turns.
 func BenchmarkWatcher(b *testing.B) {
 	box, raw := newTeam(b, "bob").Box("bob"), b.TempDir()
-	w, err := watcher.Open(b.Context(), []watcher.Mailbox{box}, watcher.Options{Messages: true})
-	must(b, err)
+	w := watcher.Open(b.Context(), []watcher.Mailbox{box}, watcher.Options{Messages: true})
 	defer w.Close()
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
 	must(b, err)

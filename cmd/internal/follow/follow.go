@@ -132,10 +132,7 @@ func (f *follower) run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Unlock()
-	w, err := watcher.Open(ctx, []watcher.Mailbox{f.box}, watcher.Options{Messages: true, Events: true})
-	if err != nil {
-		return err
-	}
+	w := watcher.Open(ctx, []watcher.Mailbox{f.box}, watcher.Options{Messages: true, Events: true})
 	defer w.Close()
 	news := make(chan watcher.Entry)
 	watching, stop := context.WithCancel(ctx)

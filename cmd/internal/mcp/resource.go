@@ -37,17 +37,14 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 		return nil
 	}
 	var boxes []watcher.Mailbox
-	var w *watcher.Watcher
 	at, err := app.OpenMe(s.given)
 	if err == nil {
 		boxes, err = at.Team.Mailboxes()
 	}
-	if err == nil {
-		w, err = watcher.Open(s.running, boxes, watcher.Options{Messages: true, Events: true, Mailboxes: at.Team.Mailboxes})
-	}
 	if err != nil {
 		return withHint(s.given.Explain(err))
 	}
+	w := watcher.Open(s.running, boxes, watcher.Options{Messages: true, Events: true, Mailboxes: at.Team.Mailboxes})
 	s.isWatching = true
 	go s.notify(w, at.Me.Agent())
 	return nil

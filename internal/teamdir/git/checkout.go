@@ -65,9 +65,9 @@ func At(dir string) (c Checkout, ok bool) {
 // names dir/.git in turn.
 func isKnownTo(common, gitDir, dir string) bool {
 	back := linkedFrom(gitDir)
-	from, gone := os.Lstat(resolve("", filepath.Dir(back)))
+	from, fromErr := os.Lstat(resolve("", filepath.Dir(back)))
 	here, err := os.Lstat(dir)
-	isThere := gone == nil && err == nil && os.SameFile(from, here) && filepath.Base(back) == ".git"
+	isThere := fromErr == nil && err == nil && os.SameFile(from, here) && filepath.Base(back) == ".git"
 	return isThere && filepath.Dir(gitDir) == resolve(common, "worktrees")
 }
 

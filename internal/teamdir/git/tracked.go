@@ -148,13 +148,14 @@ func (x index) entries(ctx context.Context, environ []string) (list string, err 
 		return "", err
 	}
 	lock := filepath.Join(x.gitDir, "index.lock")
-	info, free := os.Lstat(lock)
+	info, err := os.Lstat(lock)
+	isLocked := err == nil
 	// git writes files first and its new index, at one go, at the end.
-	if free == nil && (info.Size() == 0 || time.Since(info.ModTime()).Abs() < time.Second) {
+	if isLocked && (info.Size() == 0 || time.Since(info.ModTime()).Abs() < time.Second) {
 		return "", &BusyError{lock}
 	}
 	next := ""
-	if free == nil { // the new index waits, perhaps for somebody to write a commit's message
+	if isLocked { // the new index waits, perhaps for somebody to write a commit's message
 		if next, err = x.list(ctx, environ, "GIT_INDEX_FILE="+lock); err != nil {
 			return "", &BusyError{lock}
 		}
@@ -164,7 +165,7 @@ func (x index) entries(ctx context.Context, environ []string) (list string, err 
 			return "", err
 		}
 	}
-	if free == nil && next != list {
+	if isLocked && next != list {
 		return "", &BusyError{lock}
 	}
 	return list, nil
@@ -189,9 +190,9 @@ func (x index) checkPlace(ctx context.Context, environ []string) error {
 		return err
 	}
 	top := strings.TrimSuffix(strings.TrimPrefix(answer, "false\n"), "\n")
-	there, gone := os.Lstat(filepath.FromSlash(top))
+	there, thereErr := os.Lstat(filepath.FromSlash(top))
 	here, err := os.Lstat(x.Top)
-	if cmp.Or(gone, err) != nil || !os.SameFile(here, there) {
+	if cmp.Or(thereErr, err) != nil || !os.SameFile(here, there) {
 		return fmt.Errorf("its git works in %s: git config --unset core.worktree", top)
 	}
 	return nil

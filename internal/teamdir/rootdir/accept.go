@@ -65,7 +65,7 @@ func (f Found) checkNoted(isNoted bool) error {
 		e.Unknown = err
 		return e
 	}
-	if _, err := os.Lstat(filepath.Join(f.Path, RestoredFile)); !isAbsent(err) {
+	if _, err := os.Lstat(filepath.Join(f.Path, RestoredFile)); !durable.IsAbsent(err) {
 		return f.unaccepted("a backup was restored into %s, and nobody here has accepted it since", f.Path)
 	}
 	if f.needsNote && !isNoted {

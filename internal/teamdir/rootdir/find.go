@@ -20,7 +20,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/teamdir/git"
@@ -96,7 +95,7 @@ func hasFormat(dir string) (bool, error) {
 		defer d.Close()
 		data, err = d.ReadFile(FormatFile, 1<<10)
 	}
-	if isAbsent(err) || errors.Is(err, durable.ErrNotRegular) {
+	if durable.IsAbsent(err) || errors.Is(err, durable.ErrNotRegular) {
 		return false, nil
 	}
 	if err == nil {
@@ -144,7 +143,7 @@ func Find(p Place) (f Found, skipped []string, err error) {
 	}
 	_, f.isNoted = p.noted(f.Path)
 	ok, err := hasFormat(f.Path)
-	if _, missing := os.Stat(f.Path); isAbsent(missing) {
+	if _, missing := os.Stat(f.Path); durable.IsAbsent(missing) {
 		err = notRoot(f.Path, f.Source, "it does not exist")
 		if gone := p.gone(f.Path); gone != nil {
 			err = gone
@@ -210,7 +209,7 @@ func (p Place) named(dir string) (f Found, err error) {
 	}
 	f = Found{Source: source, place: p, needsNote: true, links: linksIn(name)}
 	f.Path, err = filepath.EvalSymlinks(name)
-	if isAbsent(err) {
+	if durable.IsAbsent(err) {
 		parent, base := filepath.Split(strings.TrimRight(name, string(filepath.Separator)))
 		if real, err := filepath.EvalSymlinks(parent); err == nil {
 			parent = real
@@ -300,7 +299,7 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 			continue
 		}
 		info, err := os.Lstat(f.Path)
-		if isAbsent(err) && gone == nil && f.Source != FromHome {
+		if durable.IsAbsent(err) && gone == nil && f.Source != FromHome {
 			gone = p.gone(f.Path)
 		}
 		if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
@@ -339,10 +338,6 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 		return Found{}, skipped, ErrNoRoot
 	}
 	return Found{}, skipped, fmt.Errorf("%w in %s or above", ErrNoRoot, dir)
-}
-
-func isAbsent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // Nearby lists the other trusted roots above and below the directory that holds root, and at home: mail for somebody in

@@ -59,7 +59,7 @@ func InitDir(p Place, here bool) (Found, error) {
 // mayMake returns an error if init must not put a root at dir: it is a link, a file, or not trusted.
 func (p Place) mayMake(dir string) error {
 	info, err := os.Stat(dir)
-	if isAbsent(err) {
+	if durable.IsAbsent(err) {
 		return nil
 	}
 	if err != nil || !info.IsDir() {
@@ -75,7 +75,7 @@ func (p Place) mayMake(dir string) error {
 // Make makes a root at path unless there is one, and reports whether it did. It builds the root under another name and
 // renames it, so that nobody sees half of one. To an existing directory it adds FORMAT.
 func Make(path string) (made bool, err error) {
-	_, absent := os.Lstat(path) // before hasFormat: a root that appears in between has its FORMAT
+	_, statErr := os.Lstat(path) // before hasFormat: a root that appears in between has its FORMAT
 	if isRoot, err := hasFormat(path); isRoot || err != nil {
 		return false, err
 	}
@@ -89,7 +89,7 @@ func Make(path string) (made bool, err error) {
 	}
 	defer d.Close()
 	build := name
-	if absent != nil {
+	if statErr != nil {
 		build = "." + name + "." + rand.Text() + ".making" // unique: several processes may make one
 		defer os.RemoveAll(d.Join(build))                  // if another process was quicker
 		err = d.Mkdir(build)

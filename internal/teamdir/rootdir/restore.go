@@ -26,7 +26,7 @@ func (e *UnfinishedError) Error() string {
 
 // CheckRestored returns an *UnfinishedError if a restore into a root did not finish.
 func CheckRestored(root string) error {
-	if _, err := os.Lstat(filepath.Join(root, RestoringFile)); isAbsent(err) {
+	if _, err := os.Lstat(filepath.Join(root, RestoringFile)); durable.IsAbsent(err) {
 		return nil
 	}
 	e := &UnfinishedError{}
