@@ -18,8 +18,8 @@ import (
 )
 
 // Show writes the pieces to w and returns how many of them, from the first on, were received. err is nil if all were;
-// else it is the first write error (EPIPE: the reader closed the pipe; on stdout only after IgnoreSIGPIPE) or that of
-// ctx.
+// else it is the first write error (EPIPE: the reader closed the pipe; on stdout only after IgnoreSIGPIPE, or by
+// Standard) or that of ctx.
 func Show(ctx context.Context, w io.Writer, patience time.Duration, pieces [][]byte) (received int, err error) {
 	deadline := time.Now().Add(patience)
 	bytesRead := 0
