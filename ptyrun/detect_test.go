@@ -189,11 +189,14 @@ func TestProgressThatStandsStill(t *testing.T) {
 			must(t, err)
 			r := newRig(t).program("claude", "sh", "-c", `cat "$0"; printf "$1"; exec sleep 1000`, screen, sequence)
 			timing := quick
-			timing.stale = 20 * time.Millisecond
+			timing.stale = time.Second
 			r.opt.timing = &timing
 			r.run()
-			r.wait("work", func() bool { return strings.HasPrefix(r.lastSaid(), "thinking") })
-			r.wait("idle", func() bool { return strings.HasPrefix(r.lastSaid(), "idle") })
+			r.wait("idle after work", func() bool {
+				all := r.says()
+				works := slices.IndexFunc(all, func(s string) bool { return strings.HasPrefix(s, "thinking") })
+				return works >= 0 && slices.ContainsFunc(all[works:], func(s string) bool { return strings.HasPrefix(s, "idle") })
+			})
 		})
 	}
 }

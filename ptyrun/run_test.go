@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -87,16 +88,15 @@ func TestStopAfterRestart(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("no setsid here")
 	}
-	r := newRig(t).program("plain", "bash", "-c", "setsid sh -c 'echo started; exec sleep 1000' & sleep 1000").run()
-	r.wait("the start", r.shows("started"))
+	r := newRig(t).program("plain", "bash", "-c", "setsid sh -c 'echo \"[$$]\"; exec sleep 1000' & exec sleep 1000").run()
+	started := func() string { return regexp.MustCompile(`\[\d+\]`).FindString(strings.Join(r.screen(), "")) }
+	first := ""
+	r.wait("the start", func() bool { first = started(); return first != "" })
 	if _, err := r.client().Restart(t.Context(), control.RestartRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	r.wait("the end", r.has("exited"))
-	r.wait("the next start", func() bool {
-		events := strings.Join(r.events(), "\n")
-		return strings.Count(events, "spawned") == 2 && r.shows("started")()
-	})
+	r.wait("the next start", func() bool { next := started(); return next != "" && next != first })
 	if out, err := r.client().Stop(t.Context()); err != nil || len(out.Ended) != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}

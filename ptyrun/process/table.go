@@ -103,7 +103,18 @@ func protected() []int { return append(Ancestors(os.Getpid()), 1) }
 // memory, like ssh-agent.
 func Environment(pid int) []string { return strings.Split(environment(pid), "\x00") }
 
-func hasMark(pid int, mark string) bool { return slices.Contains(Environment(pid), "ATM_RUN="+mark) }
+// hasMark reports whether a process carries a run's mark. While one begins another program, which takes an instant, it
+// shows neither an environment nor arguments; a part of the kernel, which has no session, never does.
+func hasMark(p Info, mark string) bool {
+	for range 10 {
+		all := environment(p.PID)
+		if all != "" || p.isZombie || p.sid == 0 || arguments(p.PID) != "" {
+			return slices.Contains(strings.Split(all, "\x00"), "ATM_RUN="+mark)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return false
+}
 
 // killWait is how long a killed process may take to disappear. One that waits for a dead disk never does.
 const killWait = 5 * time.Second
@@ -152,7 +163,7 @@ func Leftovers(mark string) ([]Info, error) {
 	all, err := readTable()
 	above := protected()
 	return slices.DeleteFunc(all, func(p Info) bool {
-		return slices.Contains(above, p.PID) || p.isZombie || !hasMark(p.PID, mark)
+		return slices.Contains(above, p.PID) || p.isZombie || !hasMark(p, mark)
 	}), err
 }
 
