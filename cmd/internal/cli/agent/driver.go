@@ -36,7 +36,7 @@ yours is like one, say driver = "plain" in team.toml, or atm run --driver plain.
 	Subcommands: []*cli.Command{
 		{Name: "ls", Usage: "list the drivers, where they come from and their mistakes",
 			UsageText:   "atm driver ls",
-			Description: "Lists the mistakes in your files, by line; after a wrong type or syntax only that one. A file with mistakes is not used.",
+			Description: "Lists the mistakes in your files, by line, a wrong type alone. A file with mistakes is not used.",
 			Action:      listDrivers},
 		{Name: "show", ArgsUsage: "NAME", Usage: "print a driver's file",
 			UsageText: "atm driver show codex",
