@@ -16,6 +16,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,21 +170,48 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 	return Outcome{message.ID, out.Stored, out.AlreadyStored}, err
 }
 
-// Read calls use with the unread messages, oldest first, at most limit of them (0: all), and marks those as read for which
-// use returns nil. It stops at the first error, and returns it. It also returns why messages could not be marked: these come
-// again, and where that is known before, as on a read-only disk, use is not called; and why the log does not tell of them. Messages that somebody works on, such as
-// a runner that is typing them, are left out.
-func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) error) error {
-	_, err := m.box.Read(ctx, maildir.ReadOptions{Limit: limit}, func(b maildir.Batch) (n int, err error) {
-		for _, it := range b.Items {
-			if err := use(it.Message); err != nil {
-				return n, err
-			}
-			n++
+// Read calls use with the unread messages, oldest first, until it has returned nil for limit of them (0: all), and marks
+// these as read. One for which it fails stays unread, and the next one comes, unless ctx has ended. Messages that somebody
+// works on, such as a runner that is typing them, are left out.
+//
+// It returns the errors of use; why messages could not be marked, which come again, and where that is known before, as on a
+// read-only disk, use is not called; and why the log does not tell of them.
+func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) error) (errs error) {
+	failed := map[wire.ID]bool{}
+	for left := limit; ; {
+		isNext := func(it *maildir.Item) bool { return !failed[it.ID] }
+		batch, err := m.box.Peek(ctx, maildir.ReadOptions{Limit: left, Match: isNext})
+		if err == nil {
+			err = m.box.CheckMark(batch.Items...)
 		}
-		return n, nil
-	})
-	return err
+		var read []*maildir.Item
+		for _, it := range batch.Items {
+			if err != nil || ctx.Err() != nil {
+				break
+			}
+			if err := use(it.Message); err != nil {
+				failed[it.ID], errs = true, errors.Join(errs, err)
+			} else {
+				read = append(read, it)
+			}
+		}
+		errs = errors.Join(errs, err, m.box.MarkShown(ctx, "", read...))
+		left -= len(read)
+		if err != nil || limit == 0 || left == 0 || len(batch.Items) == len(read) {
+			return cmp.Or(errs, ctx.Err())
+		}
+	}
+}
+
+// MarkRead marks messages as read that have come by Watch, List or Get. One that is not unread any more, or that somebody
+// works on, stays as it is.
+func (m *Mailbox) MarkRead(ctx context.Context, ids ...wire.ID) (errs error) {
+	for _, id := range ids {
+		if err := m.box.MarkRead(ctx, id); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("mark message %s as read: %w", id.Short(6), err))
+		}
+	}
+	return errs
 }
 
 // List lists the messages in some states, without marking any; without a state those that are unread. It takes in dropped

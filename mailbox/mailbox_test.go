@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -116,5 +117,46 @@ func TestCreateBadName(t *testing.T) {
 		if left, _ := os.ReadDir(dir); err == nil || len(left) != 0 {
 			t.Errorf("%s: %v; %v is left", name, err, left)
 		}
+	}
+}
+
+// A message that a program cannot handle holds up none behind it, and can be marked by itself.
+func TestOneThatFails(t *testing.T) {
+	ctx := t.Context()
+	bob, err := Create(ctx, filepath.Join(t.TempDir(), "main", "bob"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bob.Close()
+	var ids []wire.ID
+	for _, body := range []string{"bad", "one", "two", "three"} {
+		out, err := bob.Deliver(ctx, wire.Message{From: wire.Address{Agent: "alice", Team: "main"}, Body: body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, out.ID)
+	}
+	cannot := errors.New("cannot handle it")
+	read := func(limit int) (bodies []string, err error) {
+		err = bob.Read(ctx, limit, func(m *wire.Message) error {
+			if m.Body == "bad" {
+				return cannot
+			}
+			bodies = append(bodies, m.Body)
+			return nil
+		})
+		return bodies, err
+	}
+	if got, err := read(2); !slices.Equal(got, []string{"one", "two"}) || !errors.Is(err, cannot) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := read(0); !slices.Equal(got, []string{"three"}) || !errors.Is(err, cannot) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := bob.MarkRead(ctx, ids...); err != nil {
+		t.Error(err)
+	}
+	if got, err := read(0); len(got) > 0 || err != nil {
+		t.Errorf("%q, %v", got, err)
 	}
 }

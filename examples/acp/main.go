@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/agentteammail/atm/ptyrun"
+	"github.com/agentteammail/atm/wire"
 )
 
 func main() {
@@ -19,15 +20,24 @@ func main() {
 		log.Fatal(err)
 	}
 	defer agent.Close()
-	go agent.Prompt(ctx, os.Args[1])
-	for e := range agent.Events(ctx) {
+	go func() {
+		if err := agent.Prompt(ctx, os.Args[1]); err != nil {
+			log.Print(err)
+		}
+	}()
+	for e, err := range agent.Events(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
 		switch e.Kind {
-		case "message_delta":
+		case wire.MessageDelta:
 			fmt.Print(e.Text("delta"))
-		case "confirm_required":
+		case wire.ConfirmRequired:
 			fmt.Printf("\n[%s: yes]\n", e.Text("prompt"))
-			agent.Answer(ctx, e.Text("id"), "")
-		case "turn_completed":
+			if err := agent.Answer(ctx, e.Text("id"), ""); err != nil {
+				log.Print(err)
+			}
+		case wire.TurnCompleted:
 			fmt.Printf("\n[%s %s]\n", e.Text("status"), e.Text("error"))
 			return
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/watcher"
@@ -29,7 +28,6 @@ func main() {
 	ctx, dir := context.Background(), filepath.Join(os.Args[1], "main", "bob")
 	bob := must(mailbox.Create(ctx, dir))
 	entries := must(watcher.OpenTeam(ctx, filepath.Dir(dir), watcher.Options{Messages: true, Events: true}))
-	events := must(eventlog.Open(dir))
 
 	input := must(session.Message(wire.UUID(wire.NewID()), foreign.HumanInput{Kind: "message", Text: "Go on."}))
 	input.From = wire.Address{Agent: "alice", Team: "main"}
@@ -38,7 +36,7 @@ func main() {
 	said, _ := session.InputOf(m)
 	fmt.Println(m.From, "says", said.Text)
 
-	if err := events.Append(ctx, wire.Event{Kind: wire.TurnStarted, Source: "cli", TurnID: "t1"}); err != nil {
+	if err := bob.Log().Append(ctx, wire.Event{Kind: wire.TurnStarted, Source: "cli", TurnID: "t1"}); err != nil {
 		log.Fatal(err)
 	}
 	var state reducer.State

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/ptyrun"
+	"github.com/agentteammail/atm/wire"
 )
 
 func main() {
@@ -26,14 +27,19 @@ func main() {
 			log.Print(err)
 		}
 	}()
-	for e := range agent.Events(ctx) {
+	for e, err := range agent.Events(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
 		fmt.Println(e.Kind, e.Text("new"), e.Text("prompt"), e.Text("response"))
 		switch e.Kind {
-		case "confirm_required":
-			agent.Answer(ctx, e.Text("id"), "")
-		case "turn_completed":
-			screen, _ := agent.Screen(ctx)
-			fmt.Println(strings.Join(screen.Lines, "\n"))
+		case wire.ConfirmRequired:
+			if err := agent.Answer(ctx, e.Text("id"), ""); err != nil {
+				log.Print(err)
+			}
+		case wire.TurnCompleted:
+			screen, err := agent.Screen(ctx)
+			fmt.Println(strings.Join(screen.Lines, "\n"), err)
 			return
 		}
 	}
