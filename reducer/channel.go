@@ -26,9 +26,9 @@ func (s *State) asksBesideTurns(e *event) bool {
 // askOnChannel adds a question. The same question once more keeps its time.
 func (s *State) askOnChannel(e *event) {
 	w := waitingOf(e, Question)
-	w.Since, w.Source, w.IsOnChannel = e.at, e.source, true
+	w.Since, w.Source, w.IsOnChannel, w.InSession = e.at, e.source, true, e.Text(wire.FieldSession)
 	w.cut()
-	isKnown := slices.ContainsFunc(s.Asked, func(old Waiting) bool { return old.Prompt == w.Prompt })
+	isKnown := slices.ContainsFunc(s.Asked, func(old Waiting) bool { return old.Prompt == w.Prompt && old.InSession == w.InSession })
 	if !isKnown && len(s.Asked) < maxRequests {
 		s.Asked = append(slices.Clip(s.Asked), w)
 	}
@@ -38,14 +38,19 @@ func (s *State) askOnChannel(e *event) {
 	}
 }
 
-// answerOnChannel takes human input that the agent received as the answer to what it had asked before that was sent.
+// answerOnChannel takes a person's message that the agent received as the answer to what it had asked before that was sent,
+// in the same session if both name one.
 func (s *State) answerOnChannel(e *wire.Event) {
 	isReceived := e.Kind == wire.EventRead || e.Kind == wire.EventInjected && e.Field("as") == ""
 	if !isReceived || e.Field("type") != wire.TypeHumanInput {
 		return
 	}
 	sent := e.MessageID().Time()
-	isAnswered := func(w Waiting) bool { return w.IsOnChannel && !sent.Before(w.Since.Truncate(time.Millisecond)) }
+	in := e.Field(wire.FieldSession)
+	isAnswered := func(w Waiting) bool {
+		isInIt := w.InSession == "" || in == "" || w.InSession == in
+		return w.IsOnChannel && isInIt && !sent.Before(w.Since.Truncate(time.Millisecond))
+	}
 	s.Asked = slices.DeleteFunc(slices.Clone(s.Asked), isAnswered)
 	for i := range s.Sessions {
 		ses := &s.Sessions[i]

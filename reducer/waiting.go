@@ -41,10 +41,11 @@ type Waiting struct {
 	Dialog       string          `json:"dialog,omitempty"` // the kind of dialog on a screen: permission, trust, question, unknown
 	Options      json.RawMessage `json:"options,omitempty"`
 	Since        time.Time       `json:"since"`
-	IsOnWire     bool            `json:"by_wire,omitempty"`    // it was asked on a wire, and is answered there
-	IsOnChannel  bool            `json:"on_channel,omitempty"` // it was asked on the session channel: a person's message answers it
-	IsIncomplete bool            `json:"cut,omitempty"`        // Prompt or Tool was cut, or they are from two reports
-	Source       string          `json:"source,omitempty"`     // of the event that asked it; of several the surest
+	IsOnWire     bool            `json:"by_wire,omitempty"`             // it was asked on a wire, and is answered there
+	IsOnChannel  bool            `json:"on_channel,omitempty"`          // it was asked on the session channel: a person's message answers it
+	InSession    string          `json:"interactive_session,omitempty"` // and only one to this session; "": to any
+	IsIncomplete bool            `json:"cut,omitempty"`                 // Prompt or Tool was cut, or they are from two reports
+	Source       string          `json:"source,omitempty"`              // of the event that asked it; of several the surest
 }
 
 // isHeldAgainst reports whether the request stands whatever events from that source say: a file is no evidence against

@@ -16,7 +16,7 @@ import (
 
 const (
 	// FieldSession is the field of an event, and of a message's meta.atm, that names its session; without it: all.
-	FieldSession = "interactive_session"
+	FieldSession = wire.FieldSession
 
 	// FieldAnswer marks output that repeats, for readers of output alone, the answer, or words of it, in the event with this
 	// number.

@@ -84,6 +84,10 @@ const (
 	StatusUpdate = "status_update"
 )
 
+// FieldSession is the field of an event, and of a message's meta.atm, that names an interactive session of its agent;
+// without it: all.
+const FieldSession = "interactive_session"
+
 // CommandFailed says that a command of the owner's, which was to be run on an event, failed; with event, command, reason.
 const CommandFailed = "command_failed"
 

@@ -31,14 +31,21 @@ func (b *Box) readEvent(it *Item, batch wire.ID) wire.Event {
 	return b.WithType(event("cli", wire.EventRead, it.ID).With("batch", string(batch)), it)
 }
 
-// WithType adds to an event the type of what a person says to the agent: it answers what the agent has asked. The
-// agent's own does not.
+// WithType adds to an event the type of a message that a person writes to the agent in a session, and which session: it
+// answers what the agent has asked. A verdict or an abort does not, nor what is the agent's own.
 func (b *Box) WithType(e wire.Event, it *Item) wire.Event {
 	if it.Kind() != wire.TypeHumanInput || it.From == b.Address() {
 		return e
 	}
 	if _, by := it.FromAgent(); by == b.Address() {
 		return e
+	}
+	said, _ := wire.ReadObject(it.Payload) // without one the body is the message
+	if kind := said.Text("input_type"); kind != "" && kind != "message" {
+		return e
+	}
+	if id := it.MetaString(wire.FieldSession); id != "" {
+		e = e.With(wire.FieldSession, id)
 	}
 	return e.With("type", wire.TypeHumanInput)
 }

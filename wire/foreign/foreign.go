@@ -67,7 +67,11 @@ func Adopt(line []byte) (wire.Event, error) {
 	if _, err := selectFields(o, members); err != nil {
 		return wire.Event{}, locate(line, err)
 	}
-	return Translate(wire.Event{Kind: f.kind, EventID: o.Text("event_id"), Wire: compact(line)}), nil
+	e := Translate(wire.Event{Kind: f.kind, EventID: o.Text("event_id"), Wire: compact(line)})
+	if id := o.Text(wire.FieldSession); id != "" && f.typ == sessionEvent {
+		e = e.With(wire.FieldSession, id) // the one word of atm's that an emitter may add
+	}
+	return e, nil
 }
 
 // AdoptDropped is Adopt for a dropped file, which may be anything and must not disappear: it is an event only if its kind
