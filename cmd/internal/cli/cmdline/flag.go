@@ -100,3 +100,16 @@ func NotBoth(c *cli.Context, sets ...string) error {
 	}
 	return nil
 }
+
+// Needs is a usage error where the first flag of a set such as "timeout wait follow" is given and none of the others,
+// without which it does nothing.
+func Needs(c *cli.Context, sets ...string) error {
+	for _, set := range sets {
+		flag, others, _ := strings.Cut(set, " ")
+		isGiven := func(name string) bool { return c.IsSet(name) && c.Value(name) != false }
+		if c.IsSet(flag) && !slices.ContainsFunc(strings.Fields(others), isGiven) {
+			return failure.Usage("--%s does nothing without --%s", flag, strings.ReplaceAll(others, " ", " or --")).WithHint("add --%s, or leave --%s out", strings.Fields(others)[0], flag)
+		}
+	}
+	return nil
+}
