@@ -52,7 +52,7 @@ func Main(version string, words []string) int {
 			return s.Await(func(ctx context.Context) error { return export(ctx, s, p, c.String("export")) })
 		}
 		o := options{
-			listen: cmp.Or(c.String("listen"), "127.0.0.1:0"), allowsRemote: c.Bool("allow-remote"), opens: !c.Bool("no-open"),
+			listen: address(c.String("listen")), allowsRemote: c.Bool("allow-remote"), opens: !c.Bool("no-open"),
 			hasCert: c.IsSet("tls-cert"), hasKey: c.IsSet("tls-key"), cert: c.String("tls-cert"), key: c.String("tls-key"),
 		}
 		return s.Await(func(ctx context.Context) error { return serve(ctx, s, p, o) })
@@ -282,4 +282,12 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		}
 		time.Sleep(gather)
 	}
+}
+
+// address is where to serve: a port alone is one of this machine.
+func address(listen string) string {
+	if strings.Contains(listen, ":") {
+		return listen
+	}
+	return net.JoinHostPort("127.0.0.1", cmp.Or(listen, "0"))
 }

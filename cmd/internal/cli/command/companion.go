@@ -34,7 +34,7 @@ var CompanionFlags = map[string][]cli.Flag{
 		&cli.StringFlag{Name: "server", Usage: "the `SOCKET` of codex's server (default: that of the program that shows the thread)"},
 	},
 	"web": {
-		&cli.StringFlag{Name: "listen", Usage: "serve at `HOST:PORT` (default 127.0.0.1:0: any free port)"},
+		&cli.StringFlag{Name: "listen", Aliases: []string{"port"}, Usage: "serve at `HOST:PORT`, or a port of this machine (default 0: any free one)"},
 		&cli.BoolFlag{Name: "no-open", Usage: "do not open a browser"},
 		&cli.BoolFlag{Name: "token", Usage: "print a new address for the running server"},
 		&cli.StringFlag{Name: "export", Usage: "write the pages to `DIR` as files"},
