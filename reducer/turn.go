@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Turn is what an agent does between two texts that it is given. The zero value is a turn that nobody has heard of.
@@ -23,6 +24,18 @@ type Turn struct {
 
 // IsOpen reports whether the turn goes on.
 func (t *Turn) IsOpen() bool { return t.Status == TurnBusy }
+
+// StreamState returns what the daemon of agent-team-mail would know of the turn.
+func (t Turn) StreamState() foreign.AgentStreamState {
+	known := func(text string) *string {
+		if text == "" {
+			return nil
+		}
+		return &text
+	}
+	status := foreign.StreamTurnStatus(cmp.Or(t.Status, TurnIdle))
+	return foreign.AgentStreamState{TurnID: known(t.ID), ThreadID: known(t.Thread), Transport: known(t.Transport), TurnStatus: status}
+}
 
 // Last is how the last turn ended.
 type Last struct {

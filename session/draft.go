@@ -27,12 +27,12 @@ func (s *Session) Drafts() []Draft {
 	return out
 }
 
-// addDraft records that a draft was reviewed in the session. Repeated, it is activity and nothing else.
-func (s *Session) addDraft(id wire.UUID) {
+// AddDraft records that a draft was reviewed in the session. Repeated, it is activity and nothing else.
+func (s *Session) AddDraft(id wire.UUID, at time.Time) {
 	if !slices.Contains(s.DraftIDs, id) {
 		s.DraftIDs = append(s.DraftIDs, id)
 	}
-	s.touch(now())
+	s.touch(at)
 }
 
 // announceDraft adds a draft, or updates the summary of one that is announced again.

@@ -95,7 +95,7 @@ func TestVectors(t *testing.T) {
 			n++
 			s := &Session{}
 			for _, id := range c.Calls {
-				s.addDraft(id)
+				s.AddDraft(id, now())
 			}
 			var want []wire.UUID
 			if json.Unmarshal(c.Result, &want); !slices.Equal(s.DraftIDs, want) {

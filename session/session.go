@@ -150,7 +150,7 @@ func (s *Session) AddInput(in Input) {
 		s.Messages[len(s.Messages)-1].Extra = id
 	}
 	if in.IsVerdict() && in.ArtifactURI == nil {
-		s.addDraft(in.DraftID)
+		s.AddDraft(in.DraftID, now())
 	}
 }
 

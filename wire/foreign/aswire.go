@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -73,12 +72,14 @@ func writeUpdate(e *wire.Event) ([]byte, bool) {
 // writePermission writes a question of ours as a permission request of the older ACP.
 func writePermission(e *wire.Event) ([]byte, bool) {
 	b := e.Body()
-	call := wire.Object{{Name: "id", Value: wire.Quote(b.Text("tool_call_id", "id"))}, {Name: "name", Value: wire.Quote(b.Text("tool"))},
-		{Name: "arguments", Value: wire.Quote(b.Text("input", "prompt"))}, {Name: "timestamp", Value: wire.Quote(e.At.Format(time.RFC3339Nano))}}
-	o := wire.Object{{Name: "sessionId", Value: wire.Quote(b.Text("session"))}, {Name: "toolCall", Value: call.Encode()},
-		{Name: "options", Value: b.Raw("options")}}
-	out, err := requestPermissionParams.object(o)
-	return out.Encode(), err == nil
+	p := RequestPermissionParams{SessionID: b.Text("session"), ToolCall: ToolCallRecord{
+		ID: b.Text("tool_call_id", "id"), Name: b.Text("tool"), Arguments: wire.Quote(b.Text("input", "prompt")), Timestamp: acpTime(e.At),
+	}}
+	if wire.Unmarshal(b.Raw("options"), &p.Options) != nil {
+		return nil, false
+	}
+	line, err := p.MarshalJSON()
+	return line, err == nil
 }
 
 // encodeAs writes the event as a kind of a type. o is the object that it came as, if that was in this vocabulary.
@@ -124,15 +125,10 @@ func encodeAs(e *wire.Event, t *Type, kind string, o wire.Object) (json.RawMessa
 
 // toolCall returns the record of a call that began.
 func toolCall(b wire.Body) json.RawMessage {
-	record := wire.Object{{Name: "id", Value: wire.Quote(b.Text("tool_call_id"))}, {Name: "name", Value: wire.Quote(b.Text("tool"))}}
-	for name, absent := range map[string]string{"arguments": "null", "timestamp": `""`} {
-		value := b.Raw(name)
-		if value == nil {
-			value = json.RawMessage(absent)
-		}
-		record = record.With(name, value)
-	}
-	return record.Encode()
+	line, _ := ToolCallRecord{
+		ID: b.Text("tool_call_id"), Name: b.Text("tool"), Arguments: b.Raw("arguments"), Timestamp: b.Text("timestamp"),
+	}.MarshalJSON()
+	return line
 }
 
 // daemonStatus translates how a turn ended into the daemon's words.

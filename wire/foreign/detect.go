@@ -93,12 +93,12 @@ var untagged = []struct {
 	within, members string
 	form
 }{
-	{"", "toolCall options", form{requestPermissionParams, "confirm_required"}},
-	{"", "outcome", form{RequestPermissionResult, "permission_result"}},
-	{"request", "request_id", form{serverRequestNotification, "server_request"}},
-	{"", "request_id success", form{ToolExecutionResult, "tool_result"}},
-	{"", "workspace", form{SessionNewParams, "session_new"}},
-	{"", "model_preferences", form{SessionNewParams, "session_new"}},
+	{"", "toolCall options", form{permissionParams, "confirm_required"}},
+	{"", "outcome", form{permissionResult, "permission_result"}},
+	{"request", "request_id", form{serverRequest, "server_request"}},
+	{"", "request_id success", form{toolExecutionResult, "tool_result"}},
+	{"", "workspace", form{sessionNewParams, "session_new"}},
+	{"", "model_preferences", form{sessionNewParams, "session_new"}},
 	{"", "session_id state", form{sessionNewResult, "session_start"}},
 	{"session", "session_id", form{sessionLoadResult, "session_start"}},
 	{"", "session_id content", form{sessionPromptParams, wire.TurnStarted}},

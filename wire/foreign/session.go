@@ -30,49 +30,54 @@ var (
 		}
 	})
 
-	// SessionMessage is an entry in a session's log.
+	interactiveConfig = object(defaulted("enabled", boolean, "false"), defaulted("output_capture", text, `"pipe"`),
+		defaulted("allow_human_input", boolean, "true"), orAbsent("auto_exit_on", text, "null"), orAbsent("resume_cmd", text, "null"))
+
+	// SessionMessage is an entry in a session's log: session.Entry.
 	SessionMessage = object(required("sender", text), required("content", text), required("timestamp", timestamp))
-	// InteractiveSession is a session as it is stored.
+	// InteractiveSession is a session as it is stored: session.InteractiveSession.
 	InteractiveSession = object(required("session_id", uuid), required("goal_id", uuid), required("channel_id", text),
 		required("agent_id", text), required("state", sessionState),
 		required("created_at", timestamp), required("updated_at", timestamp),
 		unlessEmpty("messages", list(SessionMessage)), unlessEmpty("draft_ids", list(uuid)))
 )
 
+// OutputStream is where an agent's output came from.
+type OutputStream string
+
+// The streams.
+const (
+	StdOut OutputStream = "std_out"
+	StdErr OutputStream = "std_err"
+)
+
+// String returns what the channel's owner prints for the stream: stdout or stderr.
+func (s OutputStream) String() string { return strings.Replace(string(s), "std_", "std", 1) }
+
+// UnmarshalJSON reads a stream. The error is a *wire.DecodeError.
+func (s *OutputStream) UnmarshalJSON(data []byte) error { return outputStream.read(data, s) }
+
 // SessionEvent is what a session emits on its channel, with the members of all kinds.
 type SessionEvent struct {
-	Kind          string    `json:"event_type"`
-	Stream        string    `json:"stream"` // std_out or std_err
-	Content       string    `json:"content"`
-	DraftID       wire.UUID `json:"draft_id"`
-	Summary       string    `json:"summary"`
-	ArtifactCount uint64    `json:"artifact_count"`
-	GoalID        wire.UUID `json:"goal_id"`
-	Prompt        string    `json:"prompt"`
-	Message       string    `json:"message"`
+	Kind          string       `json:"event_type"`
+	Stream        OutputStream `json:"stream"`
+	Content       string       `json:"content"`
+	DraftID       wire.UUID    `json:"draft_id"`
+	Summary       string       `json:"summary"`
+	ArtifactCount uint64       `json:"artifact_count"`
+	GoalID        wire.UUID    `json:"goal_id"`
+	Prompt        string       `json:"prompt"`
+	Message       string       `json:"message"`
 }
-
-type plainEvent SessionEvent // without the methods
 
 // String returns the line that the channel's owner prints for the event.
-func (e SessionEvent) String() string {
-	raw, _ := wire.Marshal(plainEvent(e))
-	o, _ := wire.ReadObject(raw)
-	return ownerLine(e.Kind, o)
-}
+func (e SessionEvent) String() string { return lineOf(e.Kind, e) }
 
 // MarshalJSON writes the event as the channel's owner does: with the members of its kind. It refuses what the owner would.
-func (e SessionEvent) MarshalJSON() ([]byte, error) { return sessionEvent.Marshal(plainEvent(e)) }
+func (e SessionEvent) MarshalJSON() ([]byte, error) { return sessionEvent.write(e) }
 
 // UnmarshalJSON reads an event as the channel's owner does. The error is a *wire.DecodeError or wire.ErrNotObject.
-func (e *SessionEvent) UnmarshalJSON(data []byte) error {
-	var p plainEvent
-	err := sessionEvent.Unmarshal(data, &p)
-	if err == nil {
-		*e = SessionEvent(p)
-	}
-	return err
-}
+func (e *SessionEvent) UnmarshalJSON(data []byte) error { return sessionEvent.read(data, e) }
 
 // HumanInput is what a person says to a session, with the members of all kinds. Without an ArtifactURI it is about the
 // whole draft.
@@ -84,20 +89,24 @@ type HumanInput struct {
 	Reason      string    `json:"reason"`
 }
 
-type plainInput HumanInput // without the methods
-
 // MarshalJSON writes the input as the channel's owner does: with the members of its kind. It refuses what the owner would.
-func (h HumanInput) MarshalJSON() ([]byte, error) { return humanInput.Marshal(plainInput(h)) }
+func (h HumanInput) MarshalJSON() ([]byte, error) { return humanInput.write(h) }
 
 // UnmarshalJSON reads an input as the channel's owner does. The error is a *wire.DecodeError or wire.ErrNotObject.
-func (h *HumanInput) UnmarshalJSON(data []byte) error {
-	var p plainInput
-	err := humanInput.Unmarshal(data, &p)
-	if err == nil {
-		*h = HumanInput(p)
-	}
-	return err
+func (h *HumanInput) UnmarshalJSON(data []byte) error { return humanInput.read(data, h) }
+
+// InteractiveConfig are the settings of an agent's sessions. Read, what is absent gets the owner's value: a session's
+// output is from a "pipe", and people may talk to the agent. The zero value is that of the owner's code, with neither.
+type InteractiveConfig struct {
+	Enabled         bool    `json:"enabled"`
+	OutputCapture   string  `json:"output_capture"` // pty, pipe or log
+	AllowHumanInput bool    `json:"allow_human_input"`
+	AutoExitOn      *string `json:"auto_exit_on"` // idle_timeout: 300s, goal_complete
+	ResumeCmd       *string `json:"resume_cmd"`   // claude --resume {session_id}
 }
+
+// UnmarshalJSON reads settings as the channel's owner does. The error is a *wire.DecodeError or wire.ErrNotObject.
+func (c *InteractiveConfig) UnmarshalJSON(data []byte) error { return interactiveConfig.read(data, c) }
 
 // IsVerdict reports whether the input approves or rejects a draft, or a part of one.
 func (h HumanInput) IsVerdict() bool { return h.Kind == "approve" || h.Kind == "reject" }
@@ -151,10 +160,17 @@ var ownerLines = map[string]string{
 	"status_update":      "Status: $message",
 }
 
+// lineOf returns the line for an event that is a Go value; it may lack what its owner requires.
+func lineOf(kind string, e any) string {
+	raw, _ := wire.Marshal(bare(e))
+	o, _ := wire.ReadObject(raw)
+	return ownerLine(kind, o)
+}
+
 func ownerLine(kind string, o wire.Object) string {
 	return os.Expand(ownerLines[kind], func(name string) string {
 		if name == "stream" {
-			return strings.Replace(o.Text(name), "std_", "std", 1)
+			return OutputStream(o.Text(name)).String()
 		}
 		return plainValue(o.Get(name))
 	})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -159,6 +160,33 @@ func (t *Type) Unmarshal(data []byte, v any) error {
 		return err
 	}
 	return wire.Unmarshal(raw, v)
+}
+
+// write is Marshal for the MarshalJSON of a Go type, and so does not call it.
+func (t *Type) write(v any) ([]byte, error) { return t.Marshal(bare(v)) }
+
+// read is Unmarshal for the UnmarshalJSON of a Go type. After an error the value is as it was.
+func (t *Type) read(data []byte, pointer any) error {
+	to := reflect.ValueOf(pointer).Elem()
+	value := reflect.New(bareType(to.Type()))
+	err := t.Unmarshal(data, value.Interface())
+	if err == nil {
+		to.Set(value.Elem().Convert(to.Type()))
+	}
+	return err
+}
+
+// bare returns a value without the methods of its type, so that its JSON is what the tags of its fields say.
+func bare(v any) any {
+	value := reflect.ValueOf(v)
+	return value.Convert(bareType(value.Type())).Interface()
+}
+
+func bareType(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.String {
+		return reflect.TypeFor[string]()
+	}
+	return reflect.StructOf(slices.Collect(t.Fields()))
 }
 
 // canonical checks a value that is JSON.

@@ -42,68 +42,67 @@ func ACPSession(t *teamdir.Team, name wire.Name) (json.RawMessage, error) {
 	if shown.ID == "" {
 		return nil, fmt.Errorf("the session of %s is unknown: %w", name, session.ErrNotFound)
 	}
-	record, recordSeq, turnCount := foldACPRecord(events, shown.ID)
+	record, recordSeq := foldACPRecord(events, shown.ID)
 	hasEnded := false
 	for _, t := range past.Turns(0) {
 		if t.Session == shown.ID {
 			hasEnded = hasEnded || t.EndedBy.Seq > recordSeq
 			if cmp.Or(t.BeganBy.Seq, t.EndedBy.Seq) > recordSeq {
-				turnCount++
+				record.TurnCount++
 			}
 		}
 	}
-	record["turn_count"] = turnCount
 	word := past.State().Evaluate(reducer.Evidence{Now: time.Now(), IsRunnerLocked: running}).Word
 	if shown.Turn.IsOpen() || hasEnded || word == reducer.WordBlocked {
-		record["state"] = acpState(shown, word)
+		record.State = acpState(shown, word)
 	}
-	return foreign.AcpSession.Marshal(record)
+	return record.MarshalJSON()
 }
 
-// foldACPRecord folds a session's events into its record. seq is the event that had the whole record, or 0; turnCount
-// and the record's state are those of that event.
-func foldACPRecord(events []wire.Event, id string) (record map[string]any, seq, turnCount uint64) {
-	record = map[string]any{"session_id": id, "state": "created"}
-	metadata := ""
+// foldACPRecord folds a session's events into its record. seq is the event that had the whole record, or 0; the record's
+// state and turn count are those of that event.
+func foldACPRecord(events []wire.Event, id string) (record foreign.AcpSession, seq uint64) {
+	var metadata json.RawMessage
+	isMade := false
 	for i := range events {
 		e := &events[i]
 		b := e.Body()
-		eventMetadata := string(b.Raw("metadata"))
 		switch {
-		case e.Kind == wire.SessionNew && record["created_at"] == nil: // it names no session, and may precede this one
-			metadata = eventMetadata
+		case e.Kind == wire.SessionNew && !isMade: // it names no session, and may precede this one
+			metadata = b.Raw("metadata")
 			continue
-		case e.Session != id && (e.Session != "" || e.Wire == nil || record["created_at"] == nil):
+		case e.Session != id && (e.Session != "" || e.Wire == nil || !isMade):
 			continue // an answer, which is a wire event, names no session
 		case e.Kind == wire.SessionStart:
-			metadata = cmp.Or(eventMetadata, metadata)
-			if whole, isWhole := acpRecord(id, b); isWhole {
-				record, seq = whole, e.Seq
-				turnCount, _ = b.Uint("turn_count")
+			if own := b.Raw("metadata"); own != nil {
+				metadata = own
+			}
+			if record.UnmarshalJSON(acpRecord(id, b)) == nil {
+				isMade, seq = true, e.Seq
 				continue
 			}
 		}
-		record["created_at"], record["last_activity_at"] = cmp.Or(record["created_at"], any(e.At)), e.At
+		if !isMade {
+			record, isMade = foreign.NewAcpSession(id, e.At), true
+		}
+		record.SetState(record.State, e.At)
 	}
-	if metadata != "" {
-		record["metadata"] = json.RawMessage(metadata)
-	}
-	return record, seq, turnCount
+	record.Metadata = metadata
+	return record, seq
 }
 
-// acpRecord returns the fields of a session's record that an event has, and whether they are complete.
-func acpRecord(id string, b wire.Body) (record map[string]any, isWhole bool) {
-	record = map[string]any{"session_id": id}
+// acpRecord returns the fields of a session's record that an event has.
+func acpRecord(id string, b wire.Body) []byte {
+	record := wire.Object{{Name: "session_id", Value: wire.Quote(id)}}
 	for _, name := range []string{"state", "created_at", "last_activity_at", "turn_count"} {
 		if raw := b.Raw(name); raw != nil {
-			record[name] = raw
+			record = record.With(name, raw)
 		}
 	}
-	_, err := foreign.AcpSession.Marshal(record)
-	return record, err == nil
+	return record.Encode()
 }
 
-func acpState(shown *reducer.Session, word reducer.Word) string {
+func acpState(shown *reducer.Session, word reducer.Word) foreign.AcpSessionState {
 	last := shown.End()
 	switch {
 	case word == reducer.WordBlocked:
@@ -121,7 +120,7 @@ func acpState(shown *reducer.Session, word reducer.Word) string {
 	case last.Status == reducer.Interrupted:
 		return reducer.Cancelled
 	}
-	return last.Status // cancelled, failed, awaiting_input
+	return foreign.AcpSessionState(last.Status) // cancelled, failed, awaiting_input
 }
 
 // Answer answers a question on the older ACP wire by an event, for the program that feeds that stream and follows
@@ -168,29 +167,27 @@ func encode(q ask.Question, r ask.Answer) (line []byte, detail string, err error
 		return toolResult(q, r)
 	}
 	o, err := q.Pick(r)
-	answer := map[string]string{"outcome": "selected", "option_id": o.ID}
+	answer := foreign.RequestPermissionResult{Outcome: "selected", OptionID: o.ID}
 	if err != nil && !r.Deny {
 		return nil, "", failure.Usage("%s", err).WithHint("atm pending lists the options")
 	} else if err != nil {
-		answer = map[string]string{"outcome": "cancelled"}
+		answer = foreign.RequestPermissionResult{Outcome: "cancelled"}
 	}
-	line, err = foreign.RequestPermissionResult.Marshal(answer)
+	line, err = answer.MarshalJSON()
 	return line, cmp.Or(o.ID, "cancelled"), err
 }
 
 // toolResult encodes the answer to a tool call of the client's: the option is the tool's output.
 func toolResult(q ask.Question, r ask.Answer) (line []byte, detail string, err error) {
-	answer := map[string]any{"request_id": q.ID, "tool_call_id": q.Call, "success": !r.Deny, "output": nil}
+	answer := foreign.ToolExecutionResult{RequestID: q.ID, ToolCallID: q.Call, Success: !r.Deny}
 	detail = r.Option
 	if r.Deny {
 		detail = cmp.Or(r.Reason, "rejected")
-		answer["error"] = detail
-	} else if json.Valid([]byte(r.Option)) {
-		answer["output"] = json.RawMessage(r.Option)
-	} else {
-		answer["output"] = r.Option
+		answer.Error = &detail
+	} else if answer.Output = json.RawMessage(r.Option); !json.Valid(answer.Output) {
+		answer.Output = wire.Quote(r.Option)
 	}
-	line, err = foreign.ToolExecutionResult.Marshal(answer)
+	line, err = answer.MarshalJSON()
 	return line, detail, err
 }
 
@@ -212,11 +209,12 @@ func Cancel(ctx context.Context, t *teamdir.Team, name wire.Name) (o control.Out
 	if err != nil || len(events) == 0 || !isOlderACP(&events[0]) {
 		return o, err
 	}
-	params := map[string]string{"session_id": shown.ID}
+	params, turn := foreign.SessionCancelParams{SessionID: shown.ID}, ""
 	if !shown.Turn.IsGenerated {
-		params["turn_id"] = shown.Turn.ID
+		turn = shown.Turn.ID
+		params.TurnID = &turn
 	}
 	line, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/cancel", "params": params})
-	e := wire.Event{Kind: wire.SessionCancel, Source: "cli", Session: shown.ID, TurnID: params["turn_id"], Wire: line}
-	return control.Outcome{Done: "asked to cancel", Detail: params["turn_id"]}, log.Append(ctx, e)
+	e := wire.Event{Kind: wire.SessionCancel, Source: "cli", Session: shown.ID, TurnID: turn, Wire: line}
+	return control.Outcome{Done: "asked to cancel", Detail: turn}, log.Append(ctx, e)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 	"github.com/urfave/cli/v2"
 )
 
@@ -32,11 +33,10 @@ turn was cut short: then it gets the question again. --json has the exact answer
 }
 
 type answer struct {
-	Response string `json:"response"`
-	MS       int64  `json:"duration_ms"`
-	TurnID   string `json:"turn_id"`
-	Status   string `json:"status"` // replied, or how the turn ended: completed, interrupted, failed, cancelled, awaiting_input
-	From     string `json:"from"`   // who has answered
+	foreign.PTYExecuteResult
+	TurnID string `json:"turn_id"`
+	Status string `json:"status"` // replied, or how the turn ended: completed, interrupted, failed, cancelled, awaiting_input
+	From   string `json:"from"`   // who has answered
 }
 
 // text is the answer alone. On a terminal it is indented, as whatever others wrote.
@@ -93,7 +93,7 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 
 // printAnswer prints the answer, and marks a reply as read.
 func printAnswer(ctx context.Context, s *app.Scope, p *command.Printer, r *reply.Response) error {
-	a := answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status, r.From.String()}
+	a := answer{foreign.PTYExecuteResult{Response: r.Text, DurationMS: uint64(r.Took.Milliseconds())}, r.Turn, r.Status, r.From.String()}
 	if err := p.PrintAs(a, a.text(p.Width())); err != nil || r.Reply == nil {
 		return err
 	}

@@ -185,8 +185,12 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(o.size, m.Size, "120x30")); err != nil {
 		return spec, failure.Usage("size: %v", err).WithHint("--size 120x30")
 	}
+	var asked foreign.SessionNewParams
 	if o.acpSession != "" {
-		err := foreign.SessionNewParams.Unmarshal([]byte(o.acpSession), &spec.ACP)
+		err := asked.UnmarshalJSON([]byte(o.acpSession))
+		if raw, _ := asked.MarshalJSON(); err == nil {
+			err = wire.Unmarshal(raw, &spec.ACP)
+		}
 		if err == nil && spec.Driver != "acp" {
 			err = errors.New("needs --driver acp")
 		}
@@ -207,9 +211,11 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	if _, isAgent := k.s.Actor(); !isAgent { // an agent may have written it there
 		spec.On = plan.OnFor(name)
 	}
-	workspace, _ := spec.ACP["workspace"].(map[string]any)
-	root, _ := workspace["root_path"].(string)
-	spec.Dir, err = k.chooseDir(ctx, m, isPlanned, cmp.Or(o.cwd, root))
+	dir := o.cwd
+	if dir == "" && asked.Workspace != nil {
+		dir = asked.Workspace.RootPath
+	}
+	spec.Dir, err = k.chooseDir(ctx, m, isPlanned, dir)
 	for _, text := range slices.Concat([]string{spec.Root, spec.Dir}, spec.Command) { // they travel as JSON
 		if err == nil && !utf8.ValidString(text) {
 			err = failure.Failed("run %s: %q is not UTF-8", name, text).WithHint("rename it, or put the command into a script")

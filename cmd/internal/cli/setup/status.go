@@ -16,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/wire/foreign"
 	"github.com/urfave/cli/v2"
 )
 
@@ -73,7 +72,7 @@ func printStatus(s *app.Scope, p *command.Printer, m presence.Member, isTheirs b
 	if !isTheirs {
 		return p.PrintAs(m, statusText(m, command.IsColoured(p.Out)))
 	}
-	line, err := foreign.PTYAgentInfo.Marshal(aswire.Slot(s.Team, m))
+	line, err := aswire.Slot(s.Team, m).MarshalJSON()
 	return p.PrintUnlessError(err, line, string(command.EscapeJSON(line)))
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 	"github.com/urfave/cli/v2"
 )
 
@@ -56,9 +57,9 @@ atm team add jobs --shared`,
 
 // members is what team prints.
 type members struct {
-	Team    wire.Name         `json:"team"`
-	Members []presence.Member `json:"members"`
-	Stats   presence.Stats    `json:"stats"`
+	Team    wire.Name            `json:"team"`
+	Members []presence.Member    `json:"members"`
+	Stats   foreign.ManagerStats `json:"stats"`
 	// Groups are the members of each group and role.
 	Groups map[wire.Name][]wire.Name `json:"groups,omitempty"`
 	// Overlaps are files that two members edit.
