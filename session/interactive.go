@@ -54,6 +54,24 @@ type InteractiveSession struct {
 	DraftIDs  []wire.UUID `json:"draft_ids,omitempty"` // the drafts reviewed in it, in this order, each once
 }
 
+type plainSession InteractiveSession // without the methods
+
+// MarshalJSON writes the session as the channel's owner does, and unknown members of its log's entries.
+func (s InteractiveSession) MarshalJSON() ([]byte, error) { return wire.Marshal(plainSession(s)) }
+
+// UnmarshalJSON reads a session as the channel's owner does. The error is a *wire.DecodeError or wire.ErrNotObject.
+func (s *InteractiveSession) UnmarshalJSON(data []byte) error {
+	_, err := foreign.InteractiveSession.Canonical(data)
+	var read plainSession
+	if err == nil {
+		err = wire.Unmarshal(data, &read)
+	}
+	if err == nil {
+		*s = InteractiveSession(read)
+	}
+	return err
+}
+
 // Elapsed returns the age of the session for people: 42s, 5m 3s, 2h 5m.
 func (s *InteractiveSession) Elapsed(now time.Time) string {
 	sec := int64(now.Sub(s.CreatedAt) / time.Second)

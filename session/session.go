@@ -56,12 +56,25 @@ type Session struct {
 // MarshalJSON writes the session with its unknown members.
 func (s Session) MarshalJSON() ([]byte, error) { return wire.Marshal(s.object()) }
 
-// UnmarshalJSON reads a session, and keeps unknown members. The error is a *wire.DecodeError.
-func (s *Session) UnmarshalJSON(data []byte) error { return wire.Unmarshal(data, s.object()) }
+// UnmarshalJSON reads a session as its owner does, and keeps unknown members. The error is a *wire.DecodeError or
+// wire.ErrNotObject.
+func (s *Session) UnmarshalJSON(data []byte) error {
+	_, err := foreign.InteractiveSession.Canonical(data)
+	var read Session
+	if err == nil {
+		err = wire.Unmarshal(data, read.object())
+	}
+	if err == nil {
+		*s = read
+	}
+	return err
+}
 
 func (s *Session) object() any {
-	type plain Session // without the methods
-	return jsonextra.Object((*plain)(s), &s.Extra)
+	return jsonextra.Object(&struct {
+		Theirs *plainSession `json:",embed"`
+		Notes  *Notes        `json:"atm,omitempty"`
+	}{(*plainSession)(&s.InteractiveSession), &s.Notes}, &s.Extra)
 }
 
 // Notes are what we keep of a session beyond its owner's members.
@@ -88,11 +101,8 @@ func (n *Notes) object() any {
 
 // decode reads a session file by the rules of its owner.
 func decode(data []byte) (*Session, error) {
-	_, err := foreign.InteractiveSession.Canonical(data)
 	s := &Session{}
-	if err == nil {
-		err = wire.Unmarshal(data, s)
-	}
+	err := s.UnmarshalJSON(data)
 	if err == nil && !wire.IsName(s.AgentID) {
 		err = fmt.Errorf("its agent_id %q is not a name", s.AgentID)
 	}

@@ -60,7 +60,8 @@ func TestVectorsOfRules(t *testing.T) {
 	}
 }
 
-// The errors of a channel are its owner's, to the letter, and so is what is written of an entry in its log.
+// The errors of a channel are its owner's, to the letter, and so is what is written of a session and of an entry in its
+// log; what the owner refuses is refused.
 func TestVectorsOfValues(t *testing.T) {
 	errs := map[string]error{
 		"channel_closed": ErrChannelClosed,
@@ -80,14 +81,39 @@ func TestVectorsOfValues(t *testing.T) {
 			}
 		case "SessionMessage":
 			n++
-			var e Entry
-			must(t, json.Unmarshal([]byte(v.Text), &e))
-			if got, err := e.MarshalJSON(); err != nil || string(got) != v.Text {
-				t.Errorf("%s, %v, not %s", got, err, v.Text)
-			}
+			checkJSON[Entry](t, v.Text, v.Text)
+		case "InteractiveSession":
+			n++
+			checkJSON[InteractiveSession](t, v.Text, v.Text)
 		}
 	}
-	if n != 7 {
-		t.Errorf("%d vectors, not 7", n)
+	for _, c := range vectors[struct {
+		Type, Input, Canonical string
+		OK                     bool
+	}](t, "deserialize.json") {
+		if c.Type != "InteractiveSession" {
+			continue
+		}
+		n++
+		if c.OK {
+			checkJSON[InteractiveSession](t, c.Input, c.Canonical)
+		} else if err := json.Unmarshal([]byte(c.Input), &InteractiveSession{}); err == nil {
+			t.Errorf("%s is read", c.Input)
+		}
+	}
+	if n != 15 {
+		t.Errorf("%d vectors, not 15", n)
+	}
+}
+
+// checkJSON fails if a text is read and written as another one than this.
+func checkJSON[T any](t *testing.T, text, want string) {
+	t.Helper()
+	var v T
+	must(t, json.Unmarshal([]byte(text), &v))
+	for _, of := range []any{v, &v} {
+		if got, err := json.Marshal(of); err != nil || string(got) != want {
+			t.Errorf("%s, %v, not %s", got, err, want)
+		}
 	}
 }

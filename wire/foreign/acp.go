@@ -95,7 +95,7 @@ var (
 	currentCall   = object(append(slices.Clone(currentParams.fields), optional("params", currentParams))...)
 )
 
-// The types of vtcode's client, with its names. Texts that may be absent are pointers.
+// The types of vtcode's client (vtcode-acp-client, session.rs), under its names.
 type (
 	// AcpSessionState is vtcode's SessionState: created, active, awaiting_input, completed, cancelled or failed.
 	AcpSessionState string
@@ -350,12 +350,12 @@ type flatNotification struct {
 type flatUpdate SessionUpdate // without methods
 
 func (v SessionUpdateNotification) MarshalJSON() ([]byte, error) {
-	return sessionUpdateNotification.Marshal(flatNotification{v.SessionID, v.TurnID, flatUpdate(v.Update)})
+	return sessionUpdateNotification.marshal(flatNotification{v.SessionID, v.TurnID, flatUpdate(v.Update)})
 }
 
 func (v *SessionUpdateNotification) UnmarshalJSON(b []byte) error {
 	var flat flatNotification
-	err := sessionUpdateNotification.Unmarshal(b, &flat)
+	err := sessionUpdateNotification.unmarshal(b, &flat)
 	if err == nil {
 		*v = SessionUpdateNotification{flat.SessionID, flat.TurnID, SessionUpdate(flat.flatUpdate)}
 	}

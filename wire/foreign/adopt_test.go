@@ -102,6 +102,7 @@ func TestAdopt(t *testing.T) {
 		{`{"kind":"confirm_required","id":"p1","tool":"Bash","prompt":"rm?","options":[{"id":"y","label":"Yes"}],"session":"s","event_id":"e"}`, "confirm_required session=s tool=Bash prompt=rm?"},
 		{`{"kind":"session_start","source":"startup"}`, "session_start"},
 		{`{"kind":"exited","code":-1,"signal":null}`, "exited"},
+		{`{"kind":"confirm_required","slot_id":"bob","prompt":"Run?","tool_info":{"tool":{"name":"Bash"}}}`, "confirm_required agent=bob tool=Bash prompt=Run?"},
 		{`{"kind":"state_change","slot_id":"bob","new_state":"idle","prev_state":"starting"}`, "state_change agent=bob previous=starting new=idle"},
 	} {
 		e, err := Adopt([]byte(c.in))

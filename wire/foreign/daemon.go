@@ -18,10 +18,10 @@ var (
 	})
 )
 
-// TurnStatusWire says how a turn ended: completed, interrupted or failed.
+// TurnStatusWire, of the daemon of agent-team-mail, says how a turn ended: completed, interrupted or failed.
 type TurnStatusWire string
 
-// StreamTurnStatus is a turn's status: idle, busy or terminal. Its words are those of reducer.TurnStatus.
+// StreamTurnStatus is the status that the daemon gives a turn: idle, busy or terminal. Its words are those of reducer.TurnStatus.
 type StreamTurnStatus string
 
 // DaemonStreamEvent is an event of the daemon's stream, with the members of all kinds: turn_started, turn_completed,

@@ -9,6 +9,9 @@
 //   - AsWire writes an event as the owner of a vocabulary would, to the letter. What came in that vocabulary is written
 //     from Wire. (testdata/wire of the repository has what the owners write.)
 //   - What is translated never says what only atm says: whose message an event is about, or who has answered.
+//   - The owners' types are Go types under the owners' names: AcpSession, DaemonStreamEvent, HumanInput, ManagerEvent. By
+//     value and by pointer encoding/json reads and writes them as the owners do: it refuses what they refuse, and leaves
+//     out what they do not know. (Package session has those that are stored.) What may be absent is a pointer.
 //   - A decoding error is a *wire.DecodeError, with a line and a column, or wire.ErrNotObject.
 //   - There is no I/O, no clock and no state. Everything may be called concurrently.
 //

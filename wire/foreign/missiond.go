@@ -21,7 +21,7 @@ var (
 // SlotState is missiond's SessionState: starting, idle, thinking, responding, tool_running, confirming, error or exited.
 type SlotState string
 
-// PTYAgentInfo is how an agent is, in a slot of the manager.
+// PTYAgentInfo is how missiond shows an agent, in a slot of its manager.
 type PTYAgentInfo struct {
 	SlotID        string    `json:"slotId"`
 	Role          string    `json:"role"`
@@ -32,7 +32,7 @@ type PTYAgentInfo struct {
 	LogFile       string    `json:"logFile"`
 }
 
-// ManagerEvent is what the manager tells, with the members of all kinds: spawned, state_change, confirm_required and
+// ManagerEvent is what missiond's manager tells, with the members of all kinds: spawned, state_change, confirm_required and
 // exited.
 type ManagerEvent struct {
 	Kind      string          `json:"kind"`
@@ -44,13 +44,13 @@ type ManagerEvent struct {
 	ExitCode  int             `json:"exit_code"`
 }
 
-// PTYExecuteResult is the answer to a text that the manager typed.
+// PTYExecuteResult is missiond's answer to a task: what the agent said, and how long that took.
 type PTYExecuteResult struct {
 	Response   string `json:"response"`
 	DurationMS uint64 `json:"duration_ms"`
 }
 
-// ManagerStats counts agents: Running are those that start, are idle or busy.
+// ManagerStats counts agents as missiond's manager does: Running are those that start, are idle or busy.
 type ManagerStats struct {
 	Total   int `json:"total"`
 	Running int `json:"running"`

@@ -42,7 +42,7 @@ var (
 		unlessEmpty("messages", list(SessionMessage)), unlessEmpty("draft_ids", list(uuid)))
 )
 
-// OutputStream is where an agent's output came from.
+// OutputStream is where an agent's output came from, in Trusted Autonomy's session channel.
 type OutputStream string
 
 // The streams.
@@ -95,7 +95,7 @@ func (h HumanInput) MarshalJSON() ([]byte, error) { return humanInput.write(h) }
 // UnmarshalJSON reads an input as the channel's owner does. The error is a *wire.DecodeError or wire.ErrNotObject.
 func (h *HumanInput) UnmarshalJSON(data []byte) error { return humanInput.read(data, h) }
 
-// InteractiveConfig are the settings of an agent's sessions. Read, what is absent gets the owner's value: a session's
+// InteractiveConfig are Trusted Autonomy's settings of an agent's sessions. Read, what is absent gets the owner's value: a session's
 // output is from a "pipe", and people may talk to the agent. The zero value is that of the owner's code, with neither.
 type InteractiveConfig struct {
 	Enabled         bool    `json:"enabled"`

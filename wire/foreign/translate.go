@@ -20,7 +20,7 @@ var fields = []struct{ name, paths string }{
 	{"response", ""},
 	{"delta", "content.text"},
 	{"title", ""},
-	{"tool", "tool_name tool_call.name request.tool_call.name toolCall.title toolCall.name"},
+	{"tool", "tool_name tool_info.tool.name tool_call.name request.tool_call.name toolCall.title toolCall.name"},
 	{"tool_call_id", "toolCallId tool_call.id request.tool_call.id toolCall.toolCallId toolCall.id"},
 	{"tool_calls", ""},
 	{"arguments", "tool_call.arguments request.tool_call.arguments toolCall.arguments rawInput toolCall.rawInput"},

@@ -144,8 +144,8 @@ func (t *Type) Canonical(data []byte) (json.RawMessage, error) {
 	return out, locate(data, err)
 }
 
-// Marshal writes a Go value exactly as the type's owner would, and refuses it where its owner would refuse it.
-func (t *Type) Marshal(v any) (json.RawMessage, error) {
+// marshal writes a Go value exactly as the type's owner would, and refuses it where its owner would refuse it.
+func (t *Type) marshal(v any) (json.RawMessage, error) {
 	raw, err := wire.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -153,8 +153,8 @@ func (t *Type) Marshal(v any) (json.RawMessage, error) {
 	return t.canonical(raw)
 }
 
-// Unmarshal reads a value into v. It fails as Canonical does.
-func (t *Type) Unmarshal(data []byte, v any) error {
+// unmarshal reads a value into v. It fails as Canonical does.
+func (t *Type) unmarshal(data []byte, v any) error {
 	raw, err := t.Canonical(data)
 	if err != nil {
 		return err
@@ -162,14 +162,14 @@ func (t *Type) Unmarshal(data []byte, v any) error {
 	return wire.Unmarshal(raw, v)
 }
 
-// write is Marshal for the MarshalJSON of a Go type, and so does not call it.
-func (t *Type) write(v any) ([]byte, error) { return t.Marshal(bare(v)) }
+// write is marshal for the MarshalJSON of a Go type, and so does not call it.
+func (t *Type) write(v any) ([]byte, error) { return t.marshal(bare(v)) }
 
-// read is Unmarshal for the UnmarshalJSON of a Go type. After an error the value is as it was.
+// read is unmarshal for the UnmarshalJSON of a Go type. After an error the value is as it was.
 func (t *Type) read(data []byte, pointer any) error {
 	to := reflect.ValueOf(pointer).Elem()
 	value := reflect.New(bareType(to.Type()))
-	err := t.Unmarshal(data, value.Interface())
+	err := t.unmarshal(data, value.Interface())
 	if err == nil {
 		to.Set(value.Elem().Convert(to.Type()))
 	}
@@ -182,11 +182,19 @@ func bare(v any) any {
 	return value.Convert(bareType(value.Type())).Interface()
 }
 
+// bareTypes are the types without methods by those with them: making one costs as much as reading a value.
+var bareTypes sync.Map
+
 func bareType(t reflect.Type) reflect.Type {
-	if t.Kind() == reflect.String {
-		return reflect.TypeFor[string]()
+	if made, ok := bareTypes.Load(t); ok {
+		return made.(reflect.Type)
 	}
-	return reflect.StructOf(slices.Collect(t.Fields()))
+	made := reflect.TypeFor[string]()
+	if t.Kind() != reflect.String {
+		made = reflect.StructOf(slices.Collect(t.Fields()))
+	}
+	bareTypes.Store(t, made)
+	return made
 }
 
 // canonical checks a value that is JSON.

@@ -64,7 +64,7 @@ var types = map[string]*Type{
 
 // marshalled returns a value as its type's owner writes it, or the error.
 func marshalled(name string, v any) string {
-	text, err := types[name].Marshal(v)
+	text, err := types[name].marshal(v)
 	if err != nil {
 		return err.Error()
 	}
@@ -99,7 +99,7 @@ var goTypes = map[string]func(name string, data []byte) (any, error){
 // typed reads a value as its Type and as encoding/json do, which must agree.
 func typed[T any](name string, data []byte) (any, error) {
 	var v, byLibrary T
-	err := types[name].Unmarshal(data, &v)
+	err := types[name].unmarshal(data, &v)
 	if other := json.Unmarshal(data, &byLibrary); (other == nil) != (err == nil) {
 		return v, fmt.Errorf("json.Unmarshal: %v; Unmarshal: %v", other, err)
 	}
