@@ -3,6 +3,7 @@
 //
 //	history.go   the events, in order, into turns
 //	delivery.go  what became of a message
+//	acp.go       the session as a client of the older Agent Client Protocol keeps it
 package history
 
 import (
