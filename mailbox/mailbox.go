@@ -18,6 +18,7 @@ package mailbox
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -52,10 +53,29 @@ const (
 	Withdrawn State = "withdrawn" // by its sender, before it was read
 )
 
-// Item is a message in a mailbox.
+// Item is a message in a mailbox. Its JSON has two members, "message" and "state".
 type Item struct {
 	*wire.Message
 	State State
+}
+
+// itemJSON is an Item without the methods of its message.
+type itemJSON struct {
+	Message *wire.Message `json:"message"`
+	State   State         `json:"state"`
+}
+
+// MarshalJSON writes the item.
+func (i Item) MarshalJSON() ([]byte, error) { return json.Marshal(itemJSON{i.Message, i.State}) }
+
+// UnmarshalJSON reads an item. After an error it is as it was.
+func (i *Item) UnmarshalJSON(data []byte) error {
+	var read itemJSON
+	err := json.Unmarshal(data, &read)
+	if err == nil {
+		*i = Item{read.Message, read.State}
+	}
+	return err
 }
 
 // Mailbox is an open mailbox.
@@ -77,8 +97,9 @@ func Open(dir string) (*Mailbox, error) {
 	return m, nil
 }
 
-// Create makes a mailbox in a directory, and its team's directory above if that is missing. Where people use atm, atm init
-// and atm team add do so. If there is one, the error is ErrExists.
+// Create makes a mailbox in a directory, and its team's directory above if that is missing, but no root: where packages teams
+// and ptyrun are used as well, teams.Create does, and where people use atm, atm init and atm team add. If there is one, the
+// error is ErrExists.
 func Create(ctx context.Context, dir string) (*Mailbox, error) {
 	team, agent, err := split(dir)
 	if err == nil {
@@ -96,6 +117,9 @@ func Create(ctx context.Context, dir string) (*Mailbox, error) {
 
 // split returns the team's directory and the agent of a mailbox's directory, both with names that messages can have.
 func split(dir string) (team string, agent wire.Name, err error) {
+	if dir == "" {
+		return "", "", errors.New("the directory has no name")
+	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", "", err
 	}
@@ -139,15 +163,24 @@ type Outcome struct {
 	WasDelivered bool // it was there before, from an earlier call
 }
 
-// Deliver delivers a message. It needs From and Body; without an ID it gets a new one, and without To or SentAt the
+// Deliver delivers a message. It needs From, and Body or a Payload or Attachments; without an ID it gets a new one, and without To or SentAt the
 // mailbox's address and the time. With an ID it is delivered once, however often Deliver is called: after a kill, call it
 // again. Under the ID of a message with another text it is ErrIDTaken.
 //
 // Errors: ErrNoMailbox if the agent was retired, ErrIDTaken, ErrNotDurable, or why the content cannot be sent.
 func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, error) {
 	post := &maildir.Post{Message: &message, To: []*maildir.Box{m.box}, Given: message.ID != ""}
+	var err error
 	if message.ID == "" {
 		message.ID = wire.NewID()
+	} else {
+		message.ID, err = wire.ParseID(string(message.ID))
+	}
+	if err == nil && message.Body == "" && message.Payload == nil && message.Attachments == nil {
+		err = errors.New("the message is empty")
+	}
+	if err != nil {
+		return Outcome{}, fmt.Errorf("deliver to %s: %w", m.Address(), err)
 	}
 	if message.To == nil {
 		message.To = []wire.Address{m.Address()}
@@ -160,7 +193,7 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 	}
 	maildir.Deliver(ctx, post)
 	out := post.Outcomes[0]
-	err := out.Err
+	err = out.Err
 	if err == nil && out.IsOtherText {
 		out, err = maildir.Outcome{}, fmt.Errorf("%w, with another text", ErrIDTaken)
 	}
@@ -172,7 +205,8 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 
 // Read calls use with the unread messages, oldest first, until it has returned nil for limit of them (0: all), and marks
 // these as read. One for which it fails stays unread, and the next one comes, unless ctx has ended. Messages that somebody
-// works on, such as a runner that is typing them, are left out.
+// works on, such as a runner that is typing them, are left out. Read itself claims none: of two readers at once each may get
+// a message.
 //
 // It returns the errors of use; why messages could not be marked, which come again, and where that is known before, as on a
 // read-only disk, use is not called; and why the log does not tell of them.
@@ -203,11 +237,15 @@ func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) e
 	}
 }
 
-// MarkRead marks messages as read that have come by Watch, List or Get. One that is not unread any more, or that somebody
-// works on, stays as it is.
+// MarkRead marks messages as read that have come by Watch, List or Get: one that requires an acknowledgement is Owed then,
+// any other Done. One that is not unread any more, or that somebody works on, stays as it is. ErrNotFound if there is none.
 func (m *Mailbox) MarkRead(ctx context.Context, ids ...wire.ID) (errs error) {
 	for _, id := range ids {
-		if err := m.box.MarkRead(ctx, id); err != nil {
+		_, err := m.box.Get(id)
+		if err == nil {
+			err = m.box.MarkRead(ctx, id)
+		}
+		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("mark message %s as read: %w", id.Short(6), err))
 		}
 	}
@@ -241,8 +279,11 @@ func (m *Mailbox) Get(id wire.ID) (Item, error) {
 }
 
 // Withdraw takes a message back that its owner has not read, and returns the state in which it was: only one that was
-// Unread is withdrawn. by is its sender.
+// Unread is withdrawn. by must be its sender.
 func (m *Mailbox) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
+	if it, err := m.box.Get(id); err == nil && it.From != by {
+		return State(it.State), fmt.Errorf("withdraw %s: it is from %s, and not from %q", id.Short(6), it.From, by)
+	}
 	state, err := m.box.Withdraw(ctx, id, by)
 	return State(state), err
 }

@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -158,5 +159,57 @@ func TestOneThatFails(t *testing.T) {
 	}
 	if got, err := read(0); len(got) > 0 || err != nil {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// An outsider's first mistakes are errors, and an id counts in whatever form it is written.
+func TestOutsider(t *testing.T) {
+	ctx, alice := t.Context(), wire.Address{Agent: "alice", Team: "main"}
+	if _, err := Create(ctx, ""); err == nil {
+		t.Error("a mailbox without a directory was made")
+	}
+	bob, err := Create(ctx, filepath.Join(t.TempDir(), "main", "bob"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bob.Close()
+	id := wire.NewID()
+	for range 3 {
+		out, err := bob.Deliver(ctx, wire.Message{ID: wire.ID(strings.ToUpper(string(id))), From: alice, Body: "x"})
+		if err != nil || out.ID != id {
+			t.Error(out, err)
+		}
+	}
+	n := 0
+	for it, err := range bob.List(ctx) {
+		if n++; err != nil || it.ID != id {
+			t.Error(it, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d messages", n)
+	}
+	for _, m := range []wire.Message{{From: alice}, {From: alice, ID: "x", Body: "x"}} {
+		if out, err := bob.Deliver(ctx, m); err == nil || out.IsStored {
+			t.Errorf("%+v: %+v", m, out)
+		}
+	}
+	if err := bob.MarkRead(ctx, wire.NewID()); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := bob.Withdraw(ctx, id, wire.Address{Agent: "eve", Team: "main"}); err == nil {
+		t.Error("eve withdrew what alice had sent")
+	}
+	it, err := bob.Get(id)
+	if err != nil || it.State != Unread {
+		t.Fatal(it, err)
+	}
+	data, err := json.Marshal(it)
+	var again Item
+	if err != nil || json.Unmarshal(data, &again) != nil || again.State != Unread || again.ID != id || again.Body != "x" {
+		t.Errorf("%s, %v: %+v", data, err, again)
+	}
+	if _, err := json.Marshal(Item{State: Done}); err != nil {
+		t.Error(err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Message is what a member sends. It needs From and Text, and To unless it answers a message.
+// Message is what a member sends. It needs From, Text or a Payload or Files, and To unless it answers a message.
 type Message struct {
 	From    wire.Name
 	To      []string      // bob; in another team of the root bob@web
@@ -32,7 +32,8 @@ type Message struct {
 	Due         time.Time // when the answer is due; zero: never
 
 	// Once is a key of the sender's: under the same key, recipients and Answers it is always the same message, which is
-	// delivered once, however often it is sent. "": each is another message.
+	// delivered once, however often it is sent; the text decides whether it is the same. At most 200 bytes. "": each is
+	// another message.
 	Once string
 }
 
@@ -96,6 +97,9 @@ func (t *Team) Ask(ctx context.Context, m Message) (Answer, error) {
 	}
 	r, err := reply.Ask(ctx, t.in.Root(), out, reply.Observer{})
 	a := Answer{ID: r.ID, Status: r.Status, From: r.From, Text: r.Text}
+	if err != nil && !r.To.Stored {
+		a.ID = ""
+	}
 	if r.Reply != nil {
 		a.Message = r.Reply.Message
 	}
@@ -103,9 +107,15 @@ func (t *Team) Ask(ctx context.Context, m Message) (Answer, error) {
 }
 
 func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) {
+	if m.From == "" {
+		return nil, fmt.Errorf("send a message: %w: it needs From", ErrNoMember)
+	}
 	from, err := t.in.Member(m.From)
 	if err != nil {
 		return nil, err
+	}
+	if m.Text == "" && m.Payload == nil && len(m.Files) == 0 {
+		return nil, errors.New("send a message: it is empty")
 	}
 	w := &wire.Message{
 		Subject: m.Subject, Body: m.Text, Payload: m.Payload, RequiresAck: m.RequiresAck, DueAt: m.Due, Origin: origin(),
@@ -128,6 +138,9 @@ func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) 
 		out.To = post.ReplyTo(ctx, t.in.Root(), m.Answers, from, false)
 	}
 	for _, f := range m.Files {
+		if f.Content == nil {
+			return nil, fmt.Errorf("send a message: the file %q has no content", f.Name)
+		}
 		out.Files = append(out.Files, post.File(f))
 	}
 	return out, nil

@@ -94,6 +94,17 @@ func TestErrors(t *testing.T) {
 	open := func(dir string) error { _, err := teams.Open(dir); return err }
 	send := func(m teams.Message) error { _, _, err := team.Send(ctx, m); return err }
 	ask := func(m teams.Message) error { _, err := team.Ask(ctx, m); return err }
+	for what, m := range map[string]teams.Message{
+		"no sender": {To: []string{"bob"}, Text: "x"}, "nothing": {From: "alice", To: []string{"bob"}},
+		"no content": {From: "alice", To: []string{"bob"}, Text: "x", Files: []teams.File{{Name: "f"}}},
+	} {
+		if err := send(m); err == nil {
+			t.Errorf("a message with %s was sent", what)
+		}
+	}
+	if a, err := team.Ask(ctx, teams.Message{From: "alice", To: []string{"bob", "me"}, Text: "x"}); err == nil || a.ID != "" {
+		t.Errorf("asked two: %+v, %v", a, err)
+	}
 	first := teams.Message{From: "alice", To: []string{"bob"}, Text: "Which?", Once: "key"}
 	id, to, err := team.Send(ctx, first)
 	if err != nil || len(to) != 1 || !to[0].IsStored || to[0].WasDelivered {

@@ -103,7 +103,7 @@ func (e Event) With(key string, value any) Event {
 	case !slices.Contains(eventFields(), key):
 		e.Extra = parseObject(e.Extra).With(key, raw).Encode()
 	case e.Wire == nil:
-		e.Wire = Object{{Name: "kind", Value: Quote(e.Kind)}, {Name: key, Value: raw}}.Encode()
+		e.Wire = Object{{Name: "kind", Value: Quote(e.Kind)}}.With(key, raw).Encode()
 	default:
 		e.Wire = parseObject(e.Wire).With(key, raw).Encode()
 	}

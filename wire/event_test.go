@@ -76,3 +76,13 @@ func TestBody(t *testing.T) {
 		}
 	}
 }
+
+// A field with the name of a member of all events, kind among them, makes an event that can be written.
+func TestWithMember(t *testing.T) {
+	for _, key := range []string{"kind", "source", "seq", "wire", "at"} {
+		e := Event{Kind: "k"}.With(key, "z")
+		if data, err := json.Marshal(e); err != nil || !strings.Contains(string(data), `"`+key+`":"z"`) {
+			t.Errorf("%s: %s, %v", key, data, err)
+		}
+	}
+}
