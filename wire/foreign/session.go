@@ -59,7 +59,7 @@ func (s *OutputStream) UnmarshalJSON(data []byte) error { return outputStream.re
 
 // SessionEvent is what a session emits on its channel, with the members of all kinds.
 type SessionEvent struct {
-	Kind          string       `json:"event_type"`
+	Kind          string       `json:"event_type"` // agent_output, draft_ready, goal_complete, waiting_for_input or status_update
 	Stream        OutputStream `json:"stream"`
 	Content       string       `json:"content"`
 	DraftID       wire.UUID    `json:"draft_id"`
@@ -82,7 +82,7 @@ func (e *SessionEvent) UnmarshalJSON(data []byte) error { return sessionEvent.re
 // HumanInput is what a person says to a session, with the members of all kinds. Without an ArtifactURI it is about the
 // whole draft.
 type HumanInput struct {
-	Kind        string    `json:"input_type"`
+	Kind        string    `json:"input_type"` // message, approve, reject or abort
 	Text        string    `json:"text"`
 	DraftID     wire.UUID `json:"draft_id"`
 	ArtifactURI *string   `json:"artifact_uri"`
