@@ -216,7 +216,7 @@ func (f *follower) findThread(ctx context.Context) error {
 		return nil
 	}
 	f.thread = shown
-	return programs.NoteProgram(f.team, f.box.Agent(), programs.Program{
+	return programs.Note(f.team, f.box.Agent(), programs.Program{
 		Tool: codexTool, PID: f.program.PID, Start: f.program.Start, Session: shown, Run: f.ofRun, Server: f.socket,
 	}, true)
 }

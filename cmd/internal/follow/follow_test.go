@@ -108,7 +108,7 @@ func (s *scene) bind(thread string) { s.bindTo(os.Getpid(), thread) }
 func (s *scene) bindTo(pid int, thread string) {
 	s.t.Helper()
 	p, _ := process.Find(pid)
-	must(s.t, programs.NoteProgram(s.team, "bob", programs.Program{Tool: "codex", PID: p.PID, Start: p.Start, Session: thread}, true))
+	must(s.t, programs.Note(s.team, "bob", programs.Program{Tool: "codex", PID: p.PID, Start: p.Start, Session: thread}, true))
 }
 
 // follow starts a follower.
@@ -446,7 +446,7 @@ func TestThePersonHasLeft(t *testing.T) {
 	s := newScene(t)
 	program := exec.Command("sleep", "600")
 	must(t, program.Start())
-	programs.ForgetProgram(s.team, "bob", programs.Of(s.team, "bob")[0])
+	programs.Forget(s.team, "bob", programs.Of(s.team, "bob")[0])
 	s.bindTo(program.Process.Pid, "T")
 	s.follow()
 	eventually(t, "the note", s.isNoted)
@@ -503,7 +503,7 @@ func TestASenderStartsIt(t *testing.T) {
 	program.Env = append(os.Environ(), "CODEX_HOME="+home, "HOME="+s.made.Dir, "XDG_STATE_HOME="+filepath.Join(s.made.Dir, ".state"), "OF=program")
 	must(t, program.Start())
 	t.Cleanup(func() { program.Process.Kill(); program.Wait() })
-	programs.ForgetProgram(s.team, "bob", programs.Of(s.team, "bob")[0])
+	programs.Forget(s.team, "bob", programs.Of(s.team, "bob")[0])
 	s.bindTo(program.Process.Pid, "T")
 	s.made.Env = append(s.made.Env, "ATM_AGENT=lead", "ATM_SHELL=lead@main", "CODEX_THREAD_ID=other", "OF=sender")
 

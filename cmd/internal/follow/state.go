@@ -72,7 +72,7 @@ func (f *follower) findNew(ctx context.Context) error {
 		return errUnclear
 	}
 	p.Session, f.thread = newest, newest
-	if err := programs.NoteProgram(f.team, f.box.Agent(), p, true); err != nil {
+	if err := programs.Note(f.team, f.box.Agent(), p, true); err != nil {
 		return err
 	}
 	return errOther

@@ -21,7 +21,7 @@ var _ control.Handler = (*wait)(nil)
 func (w *wait) CheckRight(right control.Right, pid int, by string) error {
 	var members []wire.Address
 	if right == control.Answer {
-		members = programs.ProgramOf(w.team.Root(), process.Ancestors(pid))
+		members = programs.OwnersOf(w.team.Root(), process.Ancestors(pid))
 	}
 	for _, of := range members { // if they share it, it may be any one of them
 		if of.Team != w.team.Name {

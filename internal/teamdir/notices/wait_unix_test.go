@@ -94,5 +94,5 @@ func bindCodex(t *testing.T, team *teamdir.Team, name wire.Name) {
 	if !ok {
 		t.Fatal("no process")
 	}
-	teamtest.Must(t, programs.NoteProgram(team, name, programs.Program{Tool: "codex", PID: info.PID, Start: info.Start, Session: "s1", Server: "x"}, true))
+	teamtest.Must(t, programs.Note(team, name, programs.Program{Tool: "codex", PID: info.PID, Start: info.Start, Session: "s1", Server: "x"}, true))
 }

@@ -36,7 +36,7 @@ func TestProgramWasKilled(t *testing.T) {
 		}
 		killed := programs.Program{Tool: "claude", PID: info.PID, Start: info.Start, Session: "s1"}
 		for i := range c.notes {
-			teamtest.Must(t, programs.NoteProgram(team, "bob", killed, i == 0))
+			teamtest.Must(t, programs.Note(team, "bob", killed, i == 0))
 		}
 		noted := programs.Of(team, "bob")[0]
 		if c.space != "" {
@@ -55,7 +55,7 @@ func TestProgramWasKilled(t *testing.T) {
 		if err != nil || m.State != c.want || (m.Presence == reducer.Offline) != (c.want == reducer.WordOff) || (m.Since == nil) != (c.want == reducer.WordOff) {
 			t.Errorf("%s: it is %s, %s, since %v, %v", c.name, m.State, m.Presence, m.Since, err)
 		}
-		teamtest.Must(t, programs.NoteProgram(team, "bob", programs.Program{Tool: "claude", PID: own.PID, Start: own.Start, Session: "s2"}, true))
+		teamtest.Must(t, programs.Note(team, "bob", programs.Program{Tool: "claude", PID: own.PID, Start: own.Start, Session: "s2"}, true))
 		if s, err := team.State("bob"); err != nil || s.Word() != c.want {
 			t.Errorf("%s: the log says %s, %v", c.name, s.Word(), err)
 		}

@@ -95,16 +95,16 @@ const maxShut = 300
 // noteEvery is how old the note of a program may be that has nothing new to say.
 const noteEvery = time.Minute
 
-// ThisProgram returns the program whose hook this is, with its tool and process only.
-func ThisProgram(tool string) Program {
+// This returns the program whose hook this is, with its tool and process only.
+func This(tool string) Program {
 	info, _ := process.Program() // zero if it cannot be told
 	return Program{Tool: tool, PID: info.PID, Start: info.Start}
 }
 
-// NoteProgram notes that a program uses the member's name, and forgets those that have ended; an event says so of the
+// Note notes that a program uses the member's name, and forgets those that have ended; an event says so of the
 // session of one that was killed. isNew says that its session begins; one that goes on keeps the server and the ways that
 // were noted.
-func NoteProgram(t *teamdir.Team, name wire.Name, p Program, isNew bool) error {
+func Note(t *teamdir.Team, name wire.Name, p Program, isNew bool) error {
 	if p.PID == 0 {
 		return nil
 	}
@@ -181,8 +181,8 @@ func EndedSessions(t *teamdir.Team, name wire.Name) (sessions []string) {
 	return sessions
 }
 
-// ForgetProgram undoes NoteProgram when the session ends.
-func ForgetProgram(t *teamdir.Team, name wire.Name, p Program) {
+// Forget undoes Note when the session ends.
+func Forget(t *teamdir.Team, name wire.Name, p Program) {
 	if p.PID != 0 {
 		t.Dir().Remove(File(name, p.PID))
 	}
@@ -229,9 +229,9 @@ func areFlags(t *teamdir.Team, text string, name wire.Name) bool {
 	return slices.Contains(as, text)
 }
 
-// ProgramOf returns the members, of any team, whose program, started by a person, is the first of these processes that is
+// OwnersOf returns the members, of any team, whose program, started by a person, is the first of these processes that is
 // one: several if these share it, as a server. A member can remove the note of its program.
-func ProgramOf(r *teamdir.Root, pids []int) (members []wire.Address) {
+func OwnersOf(r *teamdir.Root, pids []int) (members []wire.Address) {
 	teams, _ := r.Teams()
 	nearest := len(pids)
 	for _, name := range teams {

@@ -68,7 +68,7 @@ func TestNotedProgramOpens(t *testing.T) {
 		if isNew {
 			p.Server = "/run/codex.sock"
 		}
-		teamtest.Must(t, NoteProgram(team, "bob", p, isNew))
+		teamtest.Must(t, Note(team, "bob", p, isNew))
 		all := Of(team, "bob")
 		if len(all) != 1 || all[0].Session != session {
 			t.Fatalf("noted: %+v", all)

@@ -163,7 +163,7 @@ func (h *hookCall) options() hook.Options {
 		HasEnded:   func(session string) bool { return slices.Contains(h.ended(), session) },
 		Begins:     h.begin,
 		Ends: func() string {
-			programs.ForgetProgram(team, name, h.program)
+			programs.Forget(team, name, h.program)
 			return programs.OtherSession(team, name, h.program)
 		},
 		TakesContextAtStop: h.program.TakesContextAtStop,
@@ -230,7 +230,7 @@ func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 	case isNew && h.mayWake():
 		p.Opens = []string{drivers.WatchedInbox}
 	}
-	return programs.NoteProgram(h.scope.Team, h.scope.Me.Agent(), p, isNew)
+	return programs.Note(h.scope.Team, h.scope.Me.Agent(), p, isNew)
 }
 
 // ofRun notes whose run the program is of. Hooks that a server runs show nothing of it.

@@ -24,7 +24,7 @@ import (
 // environment of whoever started it: then the thread says for whom this process acts (programs.MemberOfThread), and it
 // acts for nobody if that cannot be told. warning is for the person then.
 func findCaller(g *app.Given, v *agents.Vendor, word string, read func() ([]byte, error)) (p programs.Program, warning string, err error) {
-	p = programs.ThisProgram(word)
+	p = programs.This(word)
 	if v.Server == nil || os.Getenv("ATM_RUN") != "" {
 		return p, "", nil
 	}

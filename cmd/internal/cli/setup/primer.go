@@ -31,7 +31,7 @@ func primer(c *cli.Context) error {
 	s.WarnUnaccepted()
 	text, err := primerText(cmdline.LineOf(c).Program, s, false)
 	if s.Me != nil && s.IsInAgent() { // OpenCode's hooks have no other way to say it
-		own := programs.ThisProgram("")
+		own := programs.This("")
 		thread, _ := programs.ThreadOf(os.Getenv)
 		if _, shows, ok := programs.MemberOfThread(s.Root, thread); ok {
 			own.PID = shows.PID
