@@ -317,7 +317,7 @@ func (h *Handle) Screen(ctx context.Context) (control.Screen, error) {
 func (h *Handle) Status(ctx context.Context) (control.Status, error) { return h.r.Status(ctx) }
 
 // Events returns the events in the agent's log from its start on, in order: its own, and what others report of it. It
-// waits for more until the agent has ended, or ctx ends.
+// waits for more until the agent has ended, or ctx ends. After Close it yields none: an agent's mailbox has them still.
 func (h *Handle) Events(ctx context.Context) iter.Seq2[wire.Event, error] {
 	return func(yield func(wire.Event, error) bool) {
 		cursor := h.r.Box.Log().Follow(h.from)
