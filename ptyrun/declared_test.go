@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
@@ -97,8 +98,11 @@ func TestDeclaredBlocked(t *testing.T) {
 func TestDeclaredDialog(t *testing.T) {
 	t.Parallel()
 	r := declaring(t, "claude")
-	r.opt.timing.idle = quick.idle // an answer waits for a part of it
-	r.run().wait("the prompt", r.said("idle declared"))
+	r.opt.timing.idle = quick.idle // an answer waits for a part of it, and its screen may say first that it is idle
+	r.run().wait("the prompt", func() bool {
+		status, err := r.status()
+		return err == nil && slices.ContainsFunc(status.Claims, func(c control.Claim) bool { return c.Source == string(reducer.FromDeclared) })
+	})
 	for _, answer := range []func(c *control.Client) (control.Outcome, error){
 		func(c *control.Client) (control.Outcome, error) {
 			return c.Answer(t.Context(), ask.Answer{})
