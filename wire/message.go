@@ -27,9 +27,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/internal/jsonextra"
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentteammail/atm/internal/jsonextra"
 )
 
 // Limits of a message.

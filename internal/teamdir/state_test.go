@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
-	"github.com/google/go-cmp/cmp"
 )
 
 func stateOf(t testing.TB, team *teamdir.Team, agent wire.Name) string {

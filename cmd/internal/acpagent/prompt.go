@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	acp "github.com/coder/acp-go-sdk"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -20,7 +22,6 @@ import (
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
-	acp "github.com/coder/acp-go-sdk"
 )
 
 // prompt is an open session/prompt. The client sees it as a tool call, whose title says what the member does.

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strconv"
 
+	acp "github.com/coder/acp-go-sdk"
+
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
-	acp "github.com/coder/acp-go-sdk"
 )
 
 // showQuestions asks the client each new question of the member that I may answer, and shows the others as text. It

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -23,7 +25,6 @@ import (
 	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
-	"github.com/google/go-cmp/cmp"
 )
 
 // Files that Claude Code 2.1.197 wrote. The last four entries are what other versions and programs may write.

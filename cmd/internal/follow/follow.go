@@ -31,6 +31,8 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -43,7 +45,6 @@ import (
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
-	"github.com/urfave/cli/v2"
 )
 
 // Main runs the program and returns its exit code.

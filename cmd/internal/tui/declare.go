@@ -6,9 +6,10 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/charmbracelet/x/ansi"
 )
 
 // What the terminal around the program is told of the team, if it reads OSC 7501: a record a member, whose id is the

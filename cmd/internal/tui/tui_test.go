@@ -18,6 +18,10 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
@@ -28,9 +32,6 @@ import (
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
-	"github.com/charmbracelet/x/ansi"
-	"github.com/creack/pty"
-	"github.com/google/go-cmp/cmp"
 )
 
 var update = flag.Bool("update", false, "write the golden screens")

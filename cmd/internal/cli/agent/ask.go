@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -15,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
-	"github.com/urfave/cli/v2"
 )
 
 var askCommand = &cli.Command{

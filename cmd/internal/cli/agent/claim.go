@@ -10,13 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/urfave/cli/v2"
 )
 
 var claimCommand = &cli.Command{

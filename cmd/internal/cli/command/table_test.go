@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/teamdir/presence"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/clipperhouse/displaywidth"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/reducer"
 )
 
 // Each member has a line, and no line is too wide: the counts of messages are cut last.

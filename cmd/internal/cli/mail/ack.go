@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -14,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
-	"github.com/urfave/cli/v2"
 )
 
 var ackCommand = &cli.Command{

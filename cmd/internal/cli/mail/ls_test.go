@@ -3,10 +3,11 @@ package mail
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
-	"github.com/google/go-cmp/cmp"
 )
 
 // Which messages a list has: of an inbox, or of what was sent.

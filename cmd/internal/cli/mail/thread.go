@@ -3,12 +3,13 @@ package mail
 import (
 	"fmt"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/search"
-	"github.com/urfave/cli/v2"
 )
 
 var threadCommand = &cli.Command{

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/urfave/cli/v2"
 )
 
 var traceCommand = &cli.Command{

@@ -5,8 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 )
 
 func TestSubscriptions(t *testing.T) {

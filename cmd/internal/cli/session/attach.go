@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -17,8 +20,6 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
-	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 )
 
 var attachCommand = &cli.Command{

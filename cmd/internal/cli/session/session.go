@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -16,7 +18,6 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
-	"github.com/urfave/cli/v2"
 )
 
 // Commands returns the verbs of this group.

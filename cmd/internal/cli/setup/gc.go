@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -12,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/urfave/cli/v2"
 )
 
 var gcCommand = &cli.Command{

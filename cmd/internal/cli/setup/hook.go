@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/cmd/internal/agentconfig"
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
@@ -35,7 +37,6 @@ import (
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
-	"github.com/urfave/cli/v2"
 )
 
 // How long a hook may keep its tool waiting: for a lock, also before it records what nothing else tells; and for more of

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/backup"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -16,7 +18,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/urfave/cli/v2"
 )
 
 var restoreCommand = &cli.Command{
