@@ -11,7 +11,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -61,13 +60,11 @@ func AckAll(ctx context.Context, r *teamdir.Root, me *maildir.Box, all ...ToAck)
 			ready = append(ready, posts[i])
 		}
 	}
-	maildir.Deliver(ctx, ready...)
-	reached, pushed := recipients(ready), push.All(ctx, r, ready)
+	reached := Deliver(ctx, r, ready...)
 	for i, post := range posts {
 		if post != nil {
-			to := reached[0][0]
-			to.Push, reached = pushed[to.Address], reached[1:]
-			done[i].Acked, done[i].Err = finish[i](to)
+			done[i].Acked, done[i].Err = finish[i](reached[0])
+			reached = reached[1:]
 		}
 	}
 	return done

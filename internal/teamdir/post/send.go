@@ -192,11 +192,14 @@ func recipient(r *teamdir.Root, from, a wire.Address) (*maildir.Box, error) {
 	return b, nil
 }
 
-// Deliver delivers a message to one recipient, and then gives it to its program.
-func Deliver(ctx context.Context, r *teamdir.Root, post *maildir.Post) Recipient {
-	maildir.Deliver(ctx, post)
-	to := recipients([]*maildir.Post{post})[0][0]
-	to.Push = push.All(ctx, r, []*maildir.Post{post})[to.Address]
+// Deliver delivers messages, each to one recipient, and then gives them to their programs.
+func Deliver(ctx context.Context, r *teamdir.Root, posts ...*maildir.Post) (to []Recipient) {
+	maildir.Deliver(ctx, posts...)
+	pushed := push.All(ctx, r, posts)
+	for _, reached := range recipients(posts) {
+		reached[0].Push = pushed[reached[0].Address]
+		to = append(to, reached[0])
+	}
 	return to
 }
 
