@@ -49,7 +49,7 @@ var layers = strings.Fields(
 		// The other programs.
 		"cmd/internal/runner cmd/internal/follow cmd/internal/acpagent cmd/internal/bridge cmd/internal/claudeteam " +
 		"cmd/internal/mcp cmd/internal/tui cmd/internal/web " +
-		"cmd/atm cmd/atm-runner cmd/atm-codex cmd/atm-acp cmd/atm-bridge cmd/atm-claude cmd/atm-mcp cmd/atm-tui cmd/atm-web " +
+		"cmd/atm cmd/atm-runner cmd/atm-more " +
 		// What only tests use, and tests of the whole.
 		"internal/delivery/waytest internal/teamdir/teamtest internal/testtree internal/testround internal/testframe internal/testprogram internal/testagent internal/testagent/cmd/fakeagent cmd/internal/testteam " +
 		"cmd/internal/crashtest cmd/internal/machines cmd/internal/windows cmd/internal/packaging cmd/internal/realagents cmd/internal/bench")
@@ -129,9 +129,9 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// The terminal emulator costs every start: it is linked into atm-runner alone.
+// The terminal emulator would cost every start of atm.
 func TestEmulatorIsNotInAtm(t *testing.T) {
-	for program, wants := range map[string]bool{"./cmd/atm": false, "./cmd/atm-acp": false, "./cmd/atm-tui": false, "./cmd/atm-runner": true} {
+	for program, wants := range map[string]bool{"./cmd/atm": false, "./cmd/atm-runner": true} {
 		out, err := exec.Command("go", "list", "-deps", program).Output()
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +186,7 @@ func TestOnlyOnePackageRunsGit(t *testing.T) {
 var mayNameVendors = map[string]string{
 	"internal/testagent/":      "it plays them",
 	"wire/foreign/":            "their formats",
-	"cmd/internal/claudeteam/": "a companion for one", "cmd/atm-claude/": "a companion for one",
+	"cmd/internal/claudeteam/": "a companion for one", "cmd/atm-more/": "the list of companions",
 	"cmd/internal/follow/":   "a companion for one",
 	"cmd/internal/cli/":      "help has examples, and lists what can be installed",
 	"mailbox/letter/mark.go": "what programs say to their models", "internal/testframe/testframe.go": "what programs say to their models",

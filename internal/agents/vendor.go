@@ -65,7 +65,7 @@ func (s *Session) IsIdle() bool { return s.Activity == reducer.Idle }
 // A Server has the conversations (threads) of all programs of a person's. It runs their hooks and commands with the
 // environment of whoever started it.
 type Server struct {
-	Follower string   // the program of atm that gives its threads their mail
+	Follower string   // the part of atm-more that gives its threads their mail
 	Unshared []string // starts a session without it
 	Thread   string   // the variable that names the thread to a command
 

@@ -1,7 +1,7 @@
 // Package delivery is what happens to a message between "unread" and "read": one table for all who carry mail to an
 // agent's program, and one interface for the ways into it. It is pure: the carrier carries the effects out.
 //
-// Three carry: a runner, which types and pushes; whoever sends, and atm-codex, which push; and a hook, whose answer has
+// Three carry: a runner, which types and pushes; whoever sends, and the follower of a thread, which push; and a hook, whose answer has
 // the mail. Each claims a message, so that nobody else gives it, gives it by a Way, and waits for a receipt: something
 // that the program's own hook, server, protocol or screen shows. Only then is the message read.
 //

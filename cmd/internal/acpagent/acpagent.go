@@ -1,4 +1,4 @@
-// Package acpagent is the program atm-acp: a client of the Agent Client Protocol, such as an editor, talks to a member
+// Package acpagent is atm acp: a client of the Agent Client Protocol, such as an editor, talks to a member
 // through its stdin and stdout. It is a program of its own because it links the protocol.
 //
 //	session/new       starts a thread: the session ID is the ID of the thread and of its first message
@@ -35,7 +35,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Main runs the program and returns its exit code.
+// Main runs the verb and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("acp", version, words, func(c *cli.Context) error {
 		a := &agent{version: c.App.Version, Scope: &app.Scope{Given: command.Given(c)}}

@@ -13,6 +13,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// The programs beside atm. A runner is one of its own: many run at once, and each would hold more memory with what More
+// links. More is called with the verb first.
+const (
+	Runner = "atm-runner"
+	More   = "atm-more"
+)
+
 // Companion finds another of atm's programs: beside this one, else on PATH.
 func Companion(name string) (string, error) {
 	self, _ := os.Executable()
@@ -31,12 +38,12 @@ var followerVariables = []string{"HOME", "PATH", "TMPDIR", "XDG_CONFIG_HOME", "X
 
 // startFollower starts the program that gives mail to a thread, which a process shows. It outlives this one.
 func startFollower(t *teamdir.Team, name wire.Name, session string, pid int) error {
-	program, err := Companion(all.Follower())
+	program, err := Companion(More)
 	if err != nil {
 		return err
 	}
 	root := t.Root().Path
-	cmd := exec.Command(program, "follow", string(name), session, "--root", root, "--team", string(t.Name))
+	cmd := exec.Command(program, all.Follower(), "follow", string(name), session, "--root", root, "--team", string(t.Name))
 	cmd.Dir = root
 	cmd.Env = slices.DeleteFunc(process.Environment(pid), func(pair string) bool {
 		variable, _, _ := strings.Cut(pair, "=")

@@ -24,7 +24,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Main runs the program atm-bridge and returns its exit code.
+// Main runs atm bridge and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("bridge", version, words, func(c *cli.Context) error {
 		p := command.PrinterOf(c)

@@ -16,7 +16,7 @@ import (
 	"github.com/agentteammail/atm/teams/policy"
 )
 
-// Main runs the program atm-claude, which is atm claude sync, and returns its exit code.
+// Main runs atm claude sync and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("claude", version, words, command.With(app.OpenTeam, run))
 }

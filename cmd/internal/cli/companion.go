@@ -19,7 +19,7 @@ import (
 	"github.com/agentteammail/atm/teams/policy"
 )
 
-// companions are the verbs that are programs of their own, atm-VERB: what they link would slow down every start of atm.
+// companions are the verbs of atm-more: what they link would slow down every start of atm.
 var companions = []*cli.Command{
 	{Name: "mcp", Action: runCompanion, Usage: "offer the mail as MCP tools, on stdio",
 		UsageText: `atm mcp --as bob
@@ -81,14 +81,14 @@ to names in its config.json: --join adds ours.`,
 	},
 }
 
-// runCompanion replaces this process by a companion. It returns if there is none that can run.
+// runCompanion replaces this process by atm-more. It returns if there is none that can run.
 func runCompanion(c *cli.Context) error {
 	verb := strings.Fields(strings.TrimPrefix(c.Command.HelpName, "atm "))[0] // of atm claude sync: claude
-	path, err := command.FindCompanion(c, "atm-"+verb, "which does this")
+	path, err := command.FindCompanion(c, app.More, "which does this")
 	if err != nil {
 		return err
 	}
-	return failure.Exit(replaceBy(c.App, path, cmdline.LineOf(c).CompanionArgs()))
+	return failure.Exit(replaceBy(c.App, path, append([]string{verb}, cmdline.LineOf(c).CompanionArgs()...)))
 }
 
 // runBridge is runCompanion, but for a word that is no command of bridge: only options of ssh may follow.

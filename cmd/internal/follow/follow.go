@@ -1,4 +1,4 @@
-// Package follow is the program atm-codex: it gives a member's mail to the thread of Codex that its person has started.
+// Package follow is `atm-more codex`, which atm starts by itself: it gives a member's mail to the thread of Codex that its person has started.
 // It is a program of its own because it links an HTTP client.
 //
 //	atm codex follow NAME THREAD [--server SOCKET]

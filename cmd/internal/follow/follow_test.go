@@ -525,7 +525,7 @@ func TestASenderStartsIt(t *testing.T) {
 		t.Error(out)
 	}
 	eventually(t, "the second message in the queue", s.has(func() bool { return len(s.queue) == 1 }))
-	followers := slices.DeleteFunc(process.Named("atm-codex"), func(p process.Info) bool {
+	followers := slices.DeleteFunc(process.Named("atm-more"), func(p process.Info) bool {
 		return !slices.Contains(process.Arguments(p.PID), s.team.Root().Path)
 	})
 	if len(followers) != 1 {

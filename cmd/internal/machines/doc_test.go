@@ -1,5 +1,5 @@
 // Package machines proves that nothing is lost between machines: only tests, and none of the project's
-// own packages, so that a mistake in those cannot hide itself. It builds atm, atm-bridge and the real
+// own packages, so that a mistake in those cannot hide itself. It builds atm, atm-more and the real
 // nats-server, and runs them as processes: a cluster of servers with JetStream, and three hosts of one
 // team, each with a root, keys and a bridge of its own, and a proxy between it and the servers.
 //

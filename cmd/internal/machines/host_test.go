@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -60,7 +61,7 @@ func newHosts(t testing.TB, dir string, servers []string, team map[string][]stri
 
 // startBridge starts the bridge, which lives until the test is over.
 func (h *host) startBridge(t testing.TB, dir string) {
-	h.bridge = start(t, "bridge "+h.name, filepath.Join(dir, "bridge-"+h.name+".log"), func() *exec.Cmd { return h.command("atm-bridge") })
+	h.bridge = start(t, "bridge "+h.name, filepath.Join(dir, "bridge-"+h.name+".log"), func() *exec.Cmd { return h.command("atm-more", "bridge") })
 }
 
 // mount gives the host a disk of its own, where that is possible.
@@ -110,7 +111,7 @@ func (h *host) outbox() []string {
 }
 
 func (h *host) command(program string, args ...string) *exec.Cmd {
-	cmd := exec.Command(program, append([]string{"--root", h.root()}, args...)...)
+	cmd := exec.Command(program, slices.Insert(slices.Clone(args), 1, "--root", h.root())...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "TMPDIR=" + h.dir,
 		"XDG_CONFIG_HOME=" + filepath.Join(h.dir, "config"), "XDG_STATE_HOME=" + filepath.Join(h.dir, "state")}
 	cmd.Dir = h.dir

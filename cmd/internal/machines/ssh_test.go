@@ -58,7 +58,7 @@ func TestSSH(t *testing.T) {
 	}
 	t.Cleanup(func() { awaitUnused(t, dir) })
 	laptop.bridge = start(t, "bridge laptop", filepath.Join(dir, "bridge.log"), func() *exec.Cmd {
-		cmd := laptop.command("atm-bridge", "--ssh", "build", "--dir", ".")
+		cmd := laptop.command("atm-more", "bridge", "--ssh", "build", "--dir", ".")
 		cmd.Env = append(cmd.Env, "PIPES="+dir, "PATH="+bin+":"+os.Getenv("PATH"))
 		return cmd
 	})

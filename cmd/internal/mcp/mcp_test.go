@@ -83,7 +83,7 @@ func (s *team) connect(args ...string) *client {
 			return next(ctx, method, req)
 		}
 	})
-	cmd := s.Command("atm-mcp", args...)
+	cmd := s.Command("atm-more", append([]string{"mcp"}, args...)...)
 	cmd.Stderr = os.Stderr
 	var err error
 	if c.ClientSession, err = peer.Connect(s.Context(), &sdk.CommandTransport{Command: cmd}, &sdk.ClientSessionOptions{ProtocolVersion: s.version}); err != nil {
@@ -425,7 +425,7 @@ type raw struct {
 
 func (s *team) raw(program string) *raw {
 	s.Helper()
-	r := &raw{team: s, Cmd: s.Command(program, "--as", "bob")}
+	r := &raw{team: s, Cmd: s.Command(program, "mcp", "--as", "bob")}
 	stdin, in, err := os.Pipe()
 	if err != nil {
 		s.Fatal(err)
@@ -480,7 +480,7 @@ func TestUnreadUntilReceived(t *testing.T) {
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Fatalf("%s", out)
 				}
-				r := s.raw("atm-mcp")
+				r := s.raw("atm-more")
 				r.say(readCall)
 				s.Eventually("the response is in the pipe", func() bool { n, _ := output.Unread(r.out); return n > 0 })
 				end(r)
@@ -489,7 +489,7 @@ func TestUnreadUntilReceived(t *testing.T) {
 				if n := s.unread(); n != "1" {
 					t.Errorf("%s unread after the end", n)
 				}
-				r = s.raw("atm-mcp")
+				r = s.raw("atm-more")
 				r.say(readCall)
 				if line := r.hear(); !strings.Contains(line, body[:5]) || !strings.HasSuffix(line, "}\n") {
 					t.Errorf("it does not come again: %.200s", line)
@@ -508,8 +508,8 @@ func TestUnreadUntilReceived(t *testing.T) {
 func TestCancelledReadMarksNothing(t *testing.T) {
 	s := newTeam(t)
 	s.send("one")
-	program, _ := exec.LookPath("atm-mcp")
-	beside := filepath.Join(s.Dir, "atm-mcp") // it runs the atm there
+	program, _ := exec.LookPath("atm-more")
+	beside := filepath.Join(s.Dir, "atm-more") // it runs the atm there
 	if out, err := s.Command("cp", program, beside).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -530,7 +530,7 @@ func TestCancelledReadMarksNothing(t *testing.T) {
 
 // Ids come back as they came.
 func TestIDs(t *testing.T) {
-	r := newTeam(t).raw("atm-mcp")
+	r := newTeam(t).raw("atm-more")
 	for _, id := range []string{
 		"0", "-7", "9007199254740991", "9007199254740993", "1764150000123456789", "12345678901234567890", "-12345678901234567890",
 		"1.5", "1.0", "1e3", "-0", `"x"`, `""`, `"1.5"`, `"12345678901234567890"`, `"é\"\\"`,
@@ -556,7 +556,7 @@ func TestIDs(t *testing.T) {
 func TestVersions(t *testing.T) {
 	s := newTeam(t)
 	for asked, want := range map[string]string{"2024-11-05": "2024-11-05", "2025-03-26": "2024-11-05", "2025-06-18": "2025-06-18", "1999-01-01": "2025-11-25"} {
-		cmd := s.Command("atm-mcp", "--as", "bob")
+		cmd := s.Command("atm-more", "mcp", "--as", "bob")
 		cmd.Stdin = strings.NewReader("\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + asked + `","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n")
 		out, err := cmd.Output()
 		if err != nil || !strings.Contains(string(out), `"protocolVersion":"`+want+`"`) {
@@ -568,7 +568,7 @@ func TestVersions(t *testing.T) {
 // A line that is no message gets an error response, and the session continues.
 func TestStrayLine(t *testing.T) {
 	s := newTeam(t)
-	r := s.raw("atm-mcp")
+	r := s.raw("atm-more")
 	for line, want := range map[string]string{
 		"Picked up _JAVA_OPTIONS":   `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
 		`{"jsonrpc":"2.0","id":2,`:  `"code":-32700`,
@@ -609,7 +609,7 @@ func TestStrayLine(t *testing.T) {
 func TestClientCloses(t *testing.T) {
 	s := newTeam(t)
 	s.send("one")
-	r := s.raw("atm-mcp")
+	r := s.raw("atm-more")
 	r.say(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wait","arguments":{}}}`)
 	if line := r.hear(); !strings.Contains(line, `mail: `) {
 		t.Error(line)

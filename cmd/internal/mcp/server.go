@@ -24,12 +24,12 @@ import (
 
 const name = "mcp" // also the origin of messages that are sent through this server
 
-// Main is the program atm-mcp.
+// Main is atm mcp.
 func Main(version string, args []string) int {
 	return command.RunCompanion(name, version, args, func(c *cli.Context) error {
 		program, err := app.Companion("atm")
 		if err != nil {
-			return command.NoCompanion("atm", "which atm-mcp runs")
+			return command.NoCompanion("atm", "which atm mcp runs")
 		}
 		ctx, stop := app.Interruptible(c.Context)
 		defer stop()

@@ -120,13 +120,13 @@ func text(o object) []byte {
 // mcpBundle returns a zip of a manifest, the MCP server and the atm that it runs. Whoever installs it is asked for the
 // project and for a name, since the client may start it anywhere.
 func mcpBundle(archive []byte, p platform, version string) ([]byte, error) {
-	server := "server/" + p.program("atm-mcp")
+	server := "server/" + p.program("atm-more")
 	manifest := object{
 		"manifest_version": "0.3", "name": "atm", "version": version, "description": description,
 		"author":     object{"name": "The atm authors", "url": homepage},
 		"repository": object{"type": "git", "url": homepage}, "homepage": homepage, "license": "MIT",
 		"server": object{"type": "binary", "entry_point": server, "mcp_config": object{
-			"command": "${__dirname}/" + server, "args": []string{},
+			"command": "${__dirname}/" + server, "args": []string{"mcp"},
 			"env": object{"ATM_ROOT": "${user_config.project}/.atm", "ATM_AGENT": "${user_config.agent}"},
 		}},
 		"tools_generated": true,
@@ -136,14 +136,14 @@ func mcpBundle(archive []byte, p platform, version string) ([]byte, error) {
 			"agent":   object{"type": "string", "title": "Name", "description": "The member of the team whose mail this is", "required": true},
 		},
 	}
-	files, at, err := unpack(archive, p, "LICENSE", p.program("atm"), p.program("atm-mcp"))
+	files, at, err := unpack(archive, p, "LICENSE", p.program("atm"), p.program("atm-more"))
 	if err != nil {
 		return nil, err
 	}
 	files["manifest.json"] = text(manifest)
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
-	for _, name := range []string{"manifest.json", "LICENSE", p.program("atm"), p.program("atm-mcp")} {
+	for _, name := range []string{"manifest.json", "LICENSE", p.program("atm"), p.program("atm-more")} {
 		h := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: at}
 		h.SetMode(0o644)
 		if strings.HasPrefix(name, "atm") {

@@ -153,7 +153,7 @@ func TestRegistryFiles(t *testing.T) {
 			continue // a release need not have all
 		}
 		var archive bytes.Buffer
-		names := []string{"LICENSE", p.program("atm"), p.program("atm-mcp"), p.program("atm-web")}
+		names := []string{"LICENSE", p.program("atm"), p.program("atm-more"), p.program("atm-runner")}
 		if p.format == "zip" {
 			z := zip.NewWriter(&archive)
 			for _, name := range names {
@@ -189,7 +189,7 @@ func TestRegistryFiles(t *testing.T) {
 	}
 	dir := t.TempDir()
 	m := openBundle(t, filepath.Join(dist, "atm_1.2.3_windows_amd64.mcpb"), dir)
-	if m.Server.EntryPoint != "server/atm-mcp.exe" || !slices.Equal(m.Compatibility.Platforms, []string{"win32"}) {
+	if m.Server.EntryPoint != "server/atm-more.exe" || !slices.Equal(m.Compatibility.Platforms, []string{"win32"}) {
 		t.Errorf("for Windows the manifest says %+v", m)
 	}
 	if data, _ := os.ReadFile(filepath.Join(dir, "server/atm.exe")); string(data) != "atm.exe" {

@@ -58,7 +58,7 @@ func (s *byHand) personHasLeft() {
 	if s.gets("note for nobody") > 0 || s.has(id, "read") {
 		s.t.Error("a thread got it that nobody sees")
 	}
-	s.wait("the follower to end", func() bool { return !strings.Contains(s.leftovers(), "atm-codex") })
+	s.wait("the follower to end", func() bool { return !strings.Contains(s.leftovers(), "atm-more codex") })
 	bob = s.resume("bob")
 	s.hasBegun()
 	s.gotOnce(bob, id, "note for nobody")

@@ -1,4 +1,4 @@
-// Package tui is atm-tui: a team in a terminal. It shows a room; only keys change anything, and opening a message does
+// Package tui is atm tui: a team in a terminal. It shows a room; only keys change anything, and opening a message does
 // not mark it.
 //
 //	waiting   the members' questions, at the top

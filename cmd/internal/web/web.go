@@ -1,4 +1,4 @@
-// Package web is atm-web: a team in a browser. The server renders the pages from package room. They work without a
+// Package web is atm web: a team in a browser. The server renders the pages from package room. They work without a
 // script; a small one loads them again when something changes.
 //
 //	/  /mail  /timeline  /search?q=  /thread/ID/ID  /agent/NAME  pages, which mark nothing

@@ -40,7 +40,7 @@ func OfHook(word string) *agents.Vendor {
 	return first(func(v *agents.Vendor) bool { return v.Parsers[word] != nil })
 }
 
-// Follower finds the program that gives the threads of a server their mail. Only one vendor has a server.
+// Follower returns the part of atm-more that gives the threads of a server their mail. Only one vendor has a server.
 func Follower() string {
 	return first(func(v *agents.Vendor) bool { return v.Server != nil }).Server.Follower
 }

@@ -16,7 +16,7 @@ var Vendor = &agents.Vendor{
 	Parsers:       map[string]func(*agents.Call){"codex": parse, "codex-notify": parseNotify},
 	Answer:        func(c *agents.Call, text string) any { return c.Document(text) },
 	Server: &agents.Server{
-		Follower: "atm-codex", Unshared: []string{name, "--no-daemon"}, Thread: "CODEX_THREAD_ID", IsOne: isServer, Socket: socket, Shows: shows,
+		Follower: "codex", Unshared: []string{name, "--no-daemon"}, Thread: "CODEX_THREAD_ID", IsOne: isServer, Socket: socket, Shows: shows,
 	},
 	IsScript: func(_ func(string) string, arguments func() []string) bool {
 		return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains([]string{"exec", "e", "review"}, word) })

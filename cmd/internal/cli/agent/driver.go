@@ -171,7 +171,7 @@ func tryDriver(c *cli.Context) error {
 	if spec.Recording == "" {
 		return failure.Usage("which screen?").WithHint("atm driver try %s FILE, or --agent NAME", spec.Driver)
 	}
-	program, err := command.FindCompanion(c, "atm-runner", "which reads screens")
+	program, err := command.FindCompanion(c, app.Runner, "which reads screens")
 	if err != nil {
 		return err
 	}

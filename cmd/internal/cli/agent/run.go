@@ -98,7 +98,7 @@ func run(c *cli.Context) error {
 	if running, _ := k.s.Team.Running(k.name()); running {
 		return failure.Refused("%s is already running", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it; one more needs a name of its own: atm run NAME -- CMD", k.name())
 	}
-	program, err := command.FindCompanion(c, "atm-runner", "which runs agents")
+	program, err := command.FindCompanion(c, app.Runner, "which runs agents")
 	if err != nil {
 		return err
 	}

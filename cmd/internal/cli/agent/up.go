@@ -87,7 +87,7 @@ func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	if err = cmp.Or(s.CheckAccepted(), err); err != nil { // in this order: git may write the file meanwhile
 		return err
 	}
-	if u.program, err = command.FindCompanion(c, "atm-runner", "which runs agents"); err != nil {
+	if u.program, err = command.FindCompanion(c, app.Runner, "which runs agents"); err != nil {
 		return err
 	}
 	if err := u.choose(c.Context, c.Args().Slice()); err != nil {

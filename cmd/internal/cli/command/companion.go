@@ -2,7 +2,6 @@ package command
 
 import (
 	"cmp"
-	"fmt"
 	"os/exec"
 	"strings"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 )
 
-// CompanionFlags are the flags of the verbs that are programs of their own.
+// CompanionFlags are the flags of the verbs of atm-more.
 var CompanionFlags = map[string][]cli.Flag{
 	"bridge": {
 		&cli.StringFlag{Name: "ssh", Usage: "carry mail to and from `HOST` alone, over ssh"},
@@ -65,20 +64,14 @@ func NoCompanion(name, purpose string) *failure.Error {
 
 const installHint = "make install in the atm source, or go install github.com/agentteammail/atm/cmd/...@latest"
 
-// RunCompanion is the main function of the program atm-VERB. atm starts it with flags before words, and asks it for its
-// version; the help page is atm's.
+// RunCompanion is the main function of a verb of atm-more. atm starts it with flags before words; the help page is atm's.
 func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (code int) {
-	version = Version(version)
 	program := &cli.App{
-		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Action: act,
+		Name: "atm-more", HelpName: "atm " + verb, Version: Version(version), Action: act,
 		Flags: append(cmdline.Flags(), CompanionFlags[verb]...),
 	}
 	Prepare(program)
 	program.Setup()
-	if len(words) == 1 && words[0] == "version" {
-		fmt.Fprintln(program.Writer, program.Name, version)
-		return failure.ExitDone
-	}
 	line, err := cmdline.Sort(program, words)
 	return Run(program, line, err)
 }
