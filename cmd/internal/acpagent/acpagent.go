@@ -41,7 +41,7 @@ func Main(version string, words []string) int {
 		a := &agent{version: c.App.Version, Scope: &app.Scope{Given: command.Given(c)}}
 		if !c.Args().Present() {
 			if output.IsTerminal(a.Given.In) {
-				return failure.Usage("atm acp needs NAME").WithHint("atm acp NAME --as NAME, which an editor starts")
+				return failure.Usage("atm acp needs NAME").WithHint("`atm acp NAME --as NAME`, which an editor starts")
 			}
 			ctx, stop := app.Interruptible(c.Context)
 			defer stop()
@@ -144,7 +144,7 @@ func (a *agent) serve(ctx context.Context) error {
 		return err
 	}
 	if context.Cause(a.client.connected) != io.EOF {
-		return failure.Failed("the client sent a line of over 10 MiB").WithHint("atm send %s --attach FILE", cmp.Or(a.nameIfKnown(), "NAME"))
+		return failure.Failed("the client sent a line of over 10 MiB").WithHint("`atm send %s --attach FILE`", cmp.Or(a.nameIfKnown(), "NAME"))
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func (a *agent) show(ctx context.Context, session acp.SessionId, it *maildir.Ite
 func (a *agent) rpcError(err error) *acp.RequestError {
 	e := a.Given.Explain(err)
 	code := cmp.Or(map[string]int{"usage": -32602, "not_found": -32002}[e.Code], -32603)
-	return &acp.RequestError{Code: code, Message: app.JoinFilled("; ", e.Message, e.Hint), Data: e}
+	return &acp.RequestError{Code: code, Message: app.JoinFilled("; ", e.Message, e.Hint.String()), Data: e}
 }
 
 // cancel cancels the prompts of a session.

@@ -45,7 +45,7 @@ func (a *agent) newMessage(prompt []acp.ContentBlock) (_ *wire.Message, err erro
 			err = a.attach(m, path.Base(r.Uri), *cmp.Or(r.MimeType, acp.Ptr("")), r.Blob)
 		default:
 			err = failure.Usage("a prompt may hold text, links, embedded resources and images").
-				WithHint("atm send %s --attach FILE", a.name())
+				WithHint("`atm send %s --attach FILE`", a.name())
 		}
 		if err != nil {
 			return nil, err

@@ -49,14 +49,14 @@ func (p *prompt) checkAnswerable(q *ask.Question) error {
 		return err
 	}
 	if q.Kind == reducer.ClientTool {
-		return failure.Refused("an editor cannot supply this result").WithHint("atm approve %s RESULT", q.Short())
+		return failure.Refused("an editor cannot supply this result").WithHint("`atm approve %s RESULT`", q.Short())
 	}
 	if q.Kind != reducer.Permission || len(q.Options) == 0 {
 		return nil
 	}
 	q.Options = slices.DeleteFunc(q.Options, func(o ask.Option) bool { return o.Kind == "" })
 	if len(q.Options) == 0 {
-		return failure.Refused("atm does not know what its options do").WithHint("atm approve %s OPTION", q.Short())
+		return failure.Refused("atm does not know what its options do").WithHint("`atm approve %s OPTION`", q.Short())
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (p *prompt) request(ctx context.Context, q ask.Question) {
 		kind := acp.PermissionOptionKind(cmp.Or(o.Kind, "allow_once"))
 		r.Options = append(r.Options, acp.PermissionOption{OptionId: acp.PermissionOptionId(fmt.Sprint(i + 1)), Name: letter.Escape(o.Label), Kind: kind})
 	}
-	why := error(failure.Refused("it is still waiting for an answer").WithHint("atm approve %s, or atm reject %[1]s", q.Short()))
+	why := error(failure.Refused("it is still waiting for an answer").WithHint("`atm approve %s`, or `atm reject %[1]s`", q.Short()))
 	if chosen, err := p.conn.RequestPermission(ctx, r); err == nil && chosen.Outcome.Selected != nil {
 		if i, _ := strconv.Atoi(string(chosen.Outcome.Selected.OptionId)); i >= 1 && i <= len(q.Options) {
 			o := q.Options[i-1]

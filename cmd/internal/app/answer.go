@@ -52,7 +52,7 @@ func (s *Scope) Decide(ctx context.Context, q ask.Question, a ask.Answer) (o con
 		return o, err
 	}
 	if isDraft := q.Kind == ask.KindDraft; isDraft && a.Option != "" || !isDraft && a.Artifact != "" {
-		return o, failure.Usage("an option answers a question, --artifact a draft").WithHint("atm pending shows which it is")
+		return o, failure.Usage("an option answers a question, --artifact a draft").WithHint("`atm pending` shows which it is")
 	}
 	switch {
 	case q.Host != "": // which decides whether the answer counts
@@ -175,12 +175,12 @@ func pick(q ask.Question, a *ask.Answer) error {
 	why, _ := errors.AsType[*ask.PickError](err)
 	switch {
 	case why != nil && why.Option != "" && why.Deny:
-		return failure.Usage("%s", why).WithHint("atm reject %s %s", q.Agent, policy.Quote(why.Option))
+		return failure.Usage("%s", why).WithHint("`atm reject %s %s`", q.Agent, policy.Quote(why.Option))
 	case why != nil && why.Option != "":
-		return failure.Usage("%s", why).WithHint("atm approve %s %s", q.Agent, policy.Quote(why.Option))
+		return failure.Usage("%s", why).WithHint("`atm approve %s %s`", q.Agent, policy.Quote(why.Option))
 	case why != nil:
 		return failure.Usage("%s", letter.Escape(why.Message)).
-			WithHint("atm pending lists the options; to give a reason: atm reject %s --reason \"…\"", q.Agent)
+			WithHint("`atm pending` lists the options; to give a reason: `atm reject %s --reason \"…\"`", q.Agent)
 	}
 	a.Option = o.ID
 	return nil
@@ -188,9 +188,9 @@ func pick(q ask.Question, a *ask.Answer) error {
 
 // AnsweredElsewhere returns why atm approve and atm reject cannot answer a question, and a command that does, or that
 // helps; "" if they can.
-func AnsweredElsewhere(q *ask.Question) (why, hint string) {
+func AnsweredElsewhere(q *ask.Question) (why string, hint failure.Hint) {
 	name, isRemote := strings.CutSuffix(string(q.Agent), "@"+string(q.Host))
-	where := ""
+	where := failure.Hint("")
 	if isRemote {
 		where = "there: "
 	}
@@ -198,15 +198,15 @@ func AnsweredElsewhere(q *ask.Question) (why, hint string) {
 	case q.Kind == ask.KindDraft, q.ByWire && q.ID != "", q.Served:
 		return "", ""
 	case q.OnChannel && q.Session != "":
-		return "takes the answer as a message in its session", where + `atm session message ` + name + ` "…"`
+		return "takes the answer as a message in its session", where + failure.Say("`atm session message %s \"…\"`", name)
 	case q.OnChannel:
-		return "takes the answer as a message", where + `atm send ` + name + ` "…" --type human_input`
+		return "takes the answer as a message", where + failure.Say("`atm send %s \"…\" --type human_input`", name)
 	case !q.Running:
-		return "has no runner, so only its own terminal can answer", where + "next time atm run " + name
+		return "has no runner, so only its own terminal can answer", where + failure.Say("next time `atm run %s`", name)
 	case q.IsTyped():
-		return "takes any text at its terminal", where + "atm type " + name + ` "…" --enter, or atm attach ` + name
+		return "takes any text at its terminal", where + failure.Say("`atm type %s \"…\" --enter`, or `atm attach %[1]s`", name)
 	case q.ID == "" || reducer.IsForTerminal(q.Dialog):
-		return "asks something that only a person at its terminal can answer", where + "atm attach " + name
+		return "asks something that only a person at its terminal can answer", where + failure.Say("`atm attach %s`", name)
 	}
 	return "", ""
 }

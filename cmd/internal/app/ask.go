@@ -33,7 +33,7 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 	switch {
 	case err == nil && r.Reply == nil && s.runsNoMail(to): // what its screen showed then is its mail, or what it makes of a command
 		e := failure.Failed("sent %s, but %s does not answer: it only shows its mail", short, to.Agent).
-			WithHint("with atm run --inject run it runs what you ask; or wait for a reply: atm wait --reply %s", short)
+			WithHint("with atm run --inject run it runs what you ask; or wait for a reply: `atm wait --reply %s`", short)
 		e.Exit = failure.ExitTimeout
 		e.Done = map[string]any{"id": r.ID}
 		return r, e
@@ -41,7 +41,7 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 		return r, err
 	case errors.Is(err, context.Canceled) && ctx.Err() == nil:
 		late := failure.Timeout("sent %s, but no answer from %s within %s", short, to.Agent, timeout).
-			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, s.Given.Flags("", "root", "team", "as"))
+			WithHint("wait on: `atm wait --reply %s --turn-done %[1]s`; `atm trace %[1]s` says what holds it up", short)
 		late.Done = map[string]any{"id": r.ID}
 		return r, late
 	case ctx.Err() != nil:
@@ -49,7 +49,7 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 	case errors.Is(err, maildir.ErrNoAgent): // it was retired meanwhile
 		return r, fmt.Errorf("sent %s, but %w", short, err)
 	}
-	return r, failure.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)
+	return r, failure.Failed("%w", err).WithHint("`atm trace %s` says what became of the question", short)
 }
 
 // runsNoMail reports whether a member is a shell or the like, which is only told to read its mail.
@@ -71,7 +71,7 @@ func (s *Scope) InterruptedWait(id wire.ID, kinds ...string) *failure.Error {
 	if len(kinds) > 1 && !slices.Contains(kinds, "turn-done") { // which is an alternative to a reply
 		again += " --every"
 	}
-	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("%s%s", again, s.Given.Flags("", "root", "team", "as"))
+	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("`%s`", again)
 	e.Exit = failure.ExitInterrupted
 	return e
 }

@@ -111,7 +111,7 @@ func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Conditio
 func (s *Scope) aboutMine(kind, word string, everyReply bool) (out []*Condition, err error) {
 	if !IsID(word) {
 		return nil, failure.Usage("--%s needs the id of a message that you sent, not %q", kind, word).
-			WithHint("atm ls --sent shows the ids; any new mail: atm read --wait --from NAME")
+			WithHint("`atm ls --sent` shows the ids; any new mail: `atm read --wait --from NAME`")
 	}
 	if _, err := s.MemberOrMe(""); err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 			where = "atm trace " + m.ID.Short(6)
 		}
 		if c.EndsWithTurn {
-			return failure.Timeout("%s", ended).WithHint("%s shows what it said; wait on: atm wait%s%s", where, c.flag(), s.Given.Flags("", "root", "team", "as"))
+			return failure.Timeout("%s", ended).WithHint("%s shows what it said; wait on: `atm wait%s`", where, c.flag())
 		}
 		isTold[a] = true
 		s.Given.Warn("%s: %s", ended, where)
@@ -294,7 +294,7 @@ func (s *Scope) whenAllAre(kind, group string) (out []*Condition, err error) {
 		out = append(out, c)
 	}
 	if len(out) == 0 {
-		err = failure.Usage("there is no other agent in %s", group).WithHint("atm team add NAME")
+		err = failure.Usage("there is no other agent in %s", group).WithHint("`atm team add NAME`")
 	}
 	return out, err
 }
@@ -415,5 +415,5 @@ func (s *Scope) retired(a wire.Address) error {
 
 // withdrawnError says that a message was withdrawn.
 func withdrawnError(id wire.ID) error {
-	return failure.Refused("message %s %w", id.Short(6), maildir.ErrWithdrawn).WithHint("atm show %s still shows it", id.Short(6))
+	return failure.Refused("message %s %w", id.Short(6), maildir.ErrWithdrawn).WithHint("`atm show %s` still shows it", id.Short(6))
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,46 +34,48 @@ import (
 var known = []struct {
 	matches func(error) bool
 	make    func(format string, args ...any) *failure.Error
-	hint    string
+	hint    failure.Hint
 }{
-	{isA[*config.Error], failure.Failed, "atm doctor names every mistake in team.toml"},
+	{isA[*config.Error], failure.Failed, "`atm doctor` names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], failure.Locked, "try again, or wait longer: --lock-timeout 30s"},
-	{isA[*maildir.LeasedError], failure.Refused, "atm trace ID says who has it"},
+	{isA[*maildir.LeasedError], failure.Refused, "`atm trace ID` says who has it"},
 	{isA[*maildir.ContentError], failure.Usage, "send it as a file: --attach FILE"},
 	{is(rootdir.ErrNewer), failure.Refused, "go install github.com/agentteammail/atm/cmd/...@latest, or the newest of https://github.com/agentteammail/atm/releases"},
 	{is(rootdir.ErrFormat), failure.Refused, "write 1 into its file FORMAT, or 2 if atm bridge was set up"},
 	{is(git.ErrBusy), failure.Locked, "try again when git has ended"},
 	{is(git.ErrNoGit), failure.Refused, "put git on PATH, then try again"},
-	{is(rootdir.ErrNoState), failure.Refused, "set HOME, or XDG_STATE_HOME to an absolute path that stays; then atm init"},
+	{is(rootdir.ErrNoState), failure.Refused, "set HOME, or XDG_STATE_HOME to an absolute path that stays; then `atm init`"},
 	{isGitUnsure, failure.Refused, "git status says more; then try again"},
-	{isA[*rootdir.UnacceptedError], failure.Refused, "atm init shows what is there, and how to accept it"},
-	{is(rootdir.ErrUntrusted), failure.Refused, "to use it, name it: --root DIR; to have it act: atm init --root DIR"},
-	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "atm init alice bob at the top of your project; if it has a root: cd there, or --root DIR"},
-	{is(post.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: atm send"},
+	{isA[*rootdir.UnacceptedError], failure.Refused, "`atm init` shows what is there, and how to accept it"},
+	{is(rootdir.ErrUntrusted), failure.Refused, "to use it, name it: --root DIR; to have it act: `atm init --root DIR`"},
+	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "`atm init alice bob` at the top of your project; if it has a root: cd there, or --root DIR"},
+	{is(post.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: `atm send`"},
 	{is(post.ErrNotCounted), failure.Refused, "type it in a terminal of your own, outside of agents' programs"},
-	{is(teamdir.ErrNoTeam), failure.NotFound, "atm team ls lists the teams; for another machine: atm bridge trust HOST KEY"},
-	{is(input.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
-	{isA[process.NoProgramError], failure.Failed, "install it, or name another program: atm run NAME -- bash"},
+	{is(teamdir.ErrNoTeam), failure.NotFound, "`atm team ls` lists the teams; for another machine: `atm bridge trust HOST KEY`"},
+	{is(input.ErrAnswered), failure.NotFound, "`atm pending` lists the open questions"},
+	{isA[process.NoProgramError], failure.Failed, "install it, or name another program: `atm run NAME -- bash`"},
 	{is(teamdir.ErrForbidden), failure.Refused, "only a person may change team.toml"},
-	{is(ask.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack ID, which has --declined, or atm reply ID"},
+	{is(ask.ErrNoQuestion), failure.NotFound, listsQuestions},
 	{is(policy.ErrNotYours), failure.Refused, "approvers in team.toml says who may answer"},
-	{is(session.ErrNotFound), failure.NotFound, "atm session ls --all lists them"},
+	{is(session.ErrNotFound), failure.NotFound, "`atm session ls --all` lists them"},
 	{is(maildir.ErrNotFound), failure.NotFound, listsMessages},
-	{is(maildir.ErrNoContent), failure.NotFound, "ask for it again: atm reply ID \"…\""},
-	{is(maildir.ErrDamaged), failure.Failed, "ask for it again: atm reply ID \"…\""},
-	{is(maildir.ErrNoAgent), failure.NotFound, "atm team lists the members"},
-	{is(maildir.ErrExists), failure.Refused, "atm team lists the members; atm team retire NAME frees the name"},
+	{is(maildir.ErrNoContent), failure.NotFound, "ask for it again: `atm reply ID \"…\"`"},
+	{is(maildir.ErrDamaged), failure.Failed, "ask for it again: `atm reply ID \"…\"`"},
+	{is(maildir.ErrNoAgent), failure.NotFound, "`atm team` lists the members"},
+	{is(maildir.ErrExists), failure.Refused, "`atm team` lists the members; `atm team retire NAME` frees the name"},
 	{is(maildir.ErrUnreadable), failure.Refused, "send as the inbox's owner"},
-	{is(maildir.ErrRunning), failure.Refused, "stop it first: atm stop NAME"},
-	{is(maildir.ErrBeingTyped), failure.Refused, "try again in a moment; once it is read, atm withdraw sends a notice"},
-	{is(maildir.ErrNotHeld), failure.Refused, "atm trace ID says who has it"},
-	{is(maildir.ErrWithdrawn), failure.Refused, "atm show ID still shows it"},
+	{is(maildir.ErrRunning), failure.Refused, "stop it first: `atm stop NAME`"},
+	{is(maildir.ErrBeingTyped), failure.Refused, "try again in a moment; once it is read, `atm withdraw ID` sends a notice"},
+	{is(maildir.ErrNotHeld), failure.Refused, "`atm trace ID` says who has it"},
+	{is(maildir.ErrWithdrawn), failure.Refused, "`atm show ID` still shows it"},
 	{is(maildir.ErrKeyName), failure.Usage, "--once parser/1"},
-	{is(maildir.ErrKeyDamaged), failure.Failed, "atm ls --sent shows whether it was sent; to send it again, delete that file"},
+	{is(maildir.ErrKeyDamaged), failure.Failed, "`atm ls --sent` shows whether it was sent; to send it again, delete that file"},
 	{is(syscall.ENOSPC, syscall.EDQUOT), failure.Failed, "free some space, and try again; nothing was lost"},
-	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), failure.Failed, "atm doctor"},
-	{is(fs.ErrPermission), failure.Refused, "atm doctor"},
+	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), failure.Failed, "`atm doctor`"},
+	{is(fs.ErrPermission), failure.Refused, "`atm doctor`"},
 }
+
+const listsQuestions = "`atm pending` lists the open questions"
 
 func is(known ...error) func(error) bool {
 	return func(err error) bool {
@@ -103,7 +104,7 @@ func (g *Given) IsOutputError(err error) bool {
 // Explain gives any error an exit code and a hint. A *failure.Error keeps its own, and gets the message of what wraps it.
 func (g *Given) Explain(err error) *failure.Error {
 	e := g.explain(err)
-	e.Hint = g.CompleteHint(e.Hint)
+	e.Hint = e.Hint.Map(g.Command)
 	return e
 }
 
@@ -123,7 +124,7 @@ func (g *Given) explain(err error) *failure.Error {
 		return unknownAgent(err, e)
 	}
 	if e, ok := errors.AsType[*teamdir.UnknownHostError](err); ok {
-		const hint = "atm bridge trust %s KEY; `atm bridge keygen` on that machine prints this line"
+		const hint = "`atm bridge trust %s KEY`; `atm bridge keygen` on that machine prints this line"
 		hosts := Strings(e.Hosts)
 		return failure.NotFound("%s", err).WithHint(hint, e.Host).WithCandidates(hosts...).WithNearest(string(e.Host), hosts)
 	}
@@ -135,36 +136,40 @@ func (g *Given) explain(err error) *failure.Error {
 		return failure.Ambiguous("%s", err).WithHint("one of these: %s", Join(e.IDs)).WithCandidates(Strings(e.IDs)...)
 	}
 	if e, ok := errors.AsType[*rootdir.GoneError](err); ok {
-		return failure.NotFound("%w", err).WithHint("a backup brings it back: atm restore FILE --root %s; a new one: atm init alice bob; if it shall stay gone: rm %s",
+		return failure.NotFound("%w", err).WithHint("a backup brings it back: `atm restore FILE --root %s`; a new one: `atm init alice bob`; if it shall stay gone: rm %s",
 			policy.Quote(e.Path), policy.Quote(e.Note))
 	}
+	if is(rootdir.ErrNoRoot, rootdir.ErrNotRoot)(err) && g.Root != "" {
+		return failure.NotFound("%w", err).WithHint("`atm init alice bob` makes one there; or name another: --root DIR")
+	}
 	if e, ok := errors.AsType[*rootdir.UnfinishedError](err); ok {
-		return failure.Refused("%w", err).WithHint("to finish it: %s; to leave it half done: rm %s",
+		return failure.Refused("%w", err).WithHint("to finish it: `%s`; to leave it half done: rm %s",
 			FinishRestore(e), policy.Quote(filepath.Join(e.Root, rootdir.RestoringFile)))
 	}
 	if e, ok := errors.AsType[*rootdir.RunFileError](err); ok {
-		return failure.Refused("%w", err).WithHint("%s", UntrackRunFile(e))
+		return failure.Refused("%w", err).WithHint("`%s`; then `atm init` shows the rest", UntrackRunFile(e))
 	}
 	if e, ok := errors.AsType[*session.Error](err); ok {
-		return failure.Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
+		return failure.Refused("%s", e.Reason).WithHint("`atm session ls --all` shows the state of each")
 	}
 	if e, ok := errors.AsType[*maildir.NotDurableError](err); ok {
-		return failure.Failed("%s", err).WithHint("it was sent, do not send it again: atm show %s", e.ID)
+		return failure.Failed("%s", err).WithHint("it was sent, do not send it again: `atm show %s`", e.ID)
 	}
 	if e, ok := errors.AsType[*maildir.IDTakenError](err); ok {
-		return failure.Refused("%w", err).WithHint("atm show %s shows it; send yours with an id of its own", e.ID.Short(6))
+		return failure.Refused("%w", err).WithHint("`atm show %s` shows it; send yours with an id of its own", e.ID.Short(6))
 	}
 	if e, ok := errors.AsType[*reply.OtherTextError](err); ok {
-		return failure.Refused("%w", err).WithHint("atm show %s shows it; send this one under another name", e.ID.Short(6))
+		return failure.Refused("%w", err).WithHint("`atm show %s` shows it; send this one under another name", e.ID.Short(6))
 	}
 	for _, k := range known {
 		if !k.matches(err) {
 			continue
 		}
 		hint := k.hint
-		if g.Word != "" {
-			hint = strings.NewReplacer("NAME", g.Word, "ID", g.Word).Replace(hint)
+		if isID := g.isID(); isID && k.hint == listsQuestions {
+			hint += "; for a message: `atm ack ID --declined` or `atm reply ID \"…\"`"
 		}
+		hint = hint.Map(g.fill)
 		isForbidden := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 		if isForbidden && (programs.HasMark(os.Getenv) || os.Getenv("ATM_AGENT") != "") {
 			hint = "a sandbox may forbid it: let it read and write the root, which `atm where` shows; otherwise: " + hint
@@ -178,17 +183,17 @@ func (g *Given) explain(err error) *failure.Error {
 func unknownAgent(err error, u *teamdir.UnknownError) *failure.Error {
 	e := failure.NotFound("%w", err).WithHint("`atm team` lists them")
 	if u.Retired {
-		return e.WithHint("atm team restore %s --team %s brings it back with its mail", u.Name, u.Team)
+		return e.WithHint("`atm team restore %s --team %s` brings it back with its mail", u.Name, u.Team)
 	}
 	if u.Planned {
-		return e.WithHint("atm team add %s --team %s makes its mailbox, as atm up does for all in team.toml", u.Name, u.Team)
+		return e.WithHint("`atm team add %s --team %s` makes its mailbox, as atm up does for all in team.toml", u.Name, u.Team)
 	}
 	var byName map[wire.Name][]wire.Name
 	if u.In != nil {
 		byName, _ = presence.Groups(u.In)
 	}
 	if members, isGroup := byName[u.Name]; isGroup {
-		return e.WithHint("@%s is a group: %s; name one of them; mail to all: atm send @%[1]s \"…\"", u.Name, Join(members)).WithCandidates(Strings(members)...)
+		return e.WithHint("@%s is a group: %s; name one of them; mail to all: `atm send @%[1]s \"…\"`", u.Name, Join(members)).WithCandidates(Strings(members)...)
 	}
 	var groups []string
 	for name := range byName {
@@ -199,7 +204,7 @@ func unknownAgent(err error, u *teamdir.UnknownError) *failure.Error {
 		e.WithHint("%s", listed(u.Members, groups...)).WithCandidates(Strings(u.Members)...)
 	}
 	if _, notID := wire.ParseFragment(string(u.Name)); notID == nil {
-		e.WithHint("the id of a message? atm show %s, atm ack %[1]s, atm trace %[1]s; %s", u.Name, e.Hint)
+		e.WithHint("the id of a message? `atm show %s`, `atm ack %[1]s`, `atm trace %[1]s`; %s", u.Name, e.Hint)
 	}
 	return e.WithNearest(string(u.Name), append(Strings(u.Members), groups...))
 }
@@ -216,7 +221,7 @@ func FinishRestore(e *rootdir.UnfinishedError) string {
 // UntrackRunFile is the command after which git tracks no longer what a runner writes.
 func UntrackRunFile(e *rootdir.RunFileError) string {
 	dir, name := filepath.Split(filepath.Join(e.Root, e.Name))
-	return fmt.Sprintf("git -C %s rm -r --cached %s; then atm init shows the rest", policy.Quote(filepath.Clean(dir)), policy.Quote(name))
+	return fmt.Sprintf("git -C %s rm -r --cached %s", policy.Quote(filepath.Clean(dir)), policy.Quote(name))
 }
 
 // IsRefusal reports whether an error says that an answer is void and that retrying cannot help.
@@ -225,23 +230,49 @@ func IsRefusal(err error) bool {
 	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, ask.ErrNoQuestion)
 }
 
+// fill puts the only word that was typed into a command, where it can stand.
+func (g *Given) fill(command string) string {
+	if g.isID() {
+		command = strings.ReplaceAll(command, "ID", g.Word)
+	}
+	name, _, _ := strings.Cut(g.Word, ".") // of a retired member, a time follows
+	if _, err := wire.ParseName(name); err == nil {
+		command = strings.ReplaceAll(command, "NAME", name)
+	}
+	return command
+}
+
+func (g *Given) isID() bool {
+	_, err := wire.ParseFragment(g.Word)
+	return err == nil
+}
+
 // actsAsMe are the verbs that need --as to mean the same again.
 var actsAsMe = append(strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event"), "session message")
 
-// CompleteHint adds to the commands in a hint the --root, --team and --as that this command was given.
-func (g *Given) CompleteHint(hint string) string {
-	// Commands to type, not those in a sentence such as "bob has not called atm read".
-	commands := regexp.MustCompile("(^|[:;,|?] +|or |and |then |`)atm (session message|[a-z-]+)")
-	return commands.ReplaceAllStringFunc(hint, func(found string) string {
-		at := strings.Index(found, "atm ") + len("atm")
-		command := found[at+1:]
-		verb, _, _ := strings.Cut(command, " ")
-		if g.IsVerb != nil && verb[0] != '-' && !g.IsVerb(verb) { // atm --team main read
-			return found
-		}
-		if slices.Contains(actsAsMe, command) {
-			found += g.Flags(hint, "as")
-		}
-		return found[:at] + g.Flags(hint, "root", "team") + found[at:]
-	})
+// Command returns a command of atm with those of --root, --team and --as that this one was given, behind its words: the rules
+// by which agents' programs allow commands begin with the verb. Other programs' commands stay as they are.
+func (g *Given) Command(command string) string {
+	words, names := strings.Fields(command), []string{"root", "team"}
+	if len(words) == 0 || words[0] != "atm" {
+		return command
+	}
+	if verb := strings.Join(words[1:min(3, len(words))], " "); slices.ContainsFunc(actsAsMe, func(v string) bool { return strings.HasPrefix(verb+" ", v+" ") }) {
+		names = append(names, "as")
+	}
+	whole, text, hasText := strings.Cut(command, " -- ") // behind which flags are none
+	whole += g.Flags(command, names...)
+	if hasText {
+		whole += " -- " + text
+	}
+	return whole
+}
+
+// Commands is Command for several with semicolons between.
+func (g *Given) Commands(list string) string {
+	all := strings.Split(list, "; ")
+	for i := range all {
+		all[i] = g.Command(all[i])
+	}
+	return strings.Join(all, "; ")
 }

@@ -31,7 +31,7 @@ func TestGateOfMissing(t *testing.T) {
 		toBob:   "bob@main is retired; its mail is kept: atm team restore bob --team main",
 		toCarol: "carol@main has no mailbox here: atm team",
 	} {
-		if got := TraceOf(post.AnswersTo(t.Context(), s.Root, m), s.Root, m, m.To[0]); got.Gate != want {
+		if got := TraceOf(post.AnswersTo(t.Context(), s.Root, m), s.Root, m, m.To[0]); got.Gate.String() != want {
 			t.Errorf("%+v", got)
 		}
 	}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,15 +18,14 @@ import (
 // Given is what a program was told by flags and arguments. The environment and the working directory are looked up when
 // they are needed.
 type Given struct {
-	output.Streams                   // of this process
-	Args           []string          // what was typed behind the program's name
-	Root, Team, As string            // --root, --team and --as; "": not given
-	Via            string            // the program of ours that runs this one for its own client, as "mcp"; "": none
-	LockTimeout    time.Duration     // 0: try once
-	IsQuiet        bool              // no warnings
-	Verb           string            // what was typed, as "atm show"
-	IsVerb         func(string) bool // what may stand behind "atm" in a command to type; nil: anything
-	Word           string            // the only word behind it: a hint names it; "": there is none, or there are several
+	output.Streams               // of this process
+	Args           []string      // what was typed behind the program's name
+	Root, Team, As string        // --root, --team and --as; "": not given
+	Via            string        // the program of ours that runs this one for its own client, as "mcp"; "": none
+	LockTimeout    time.Duration // 0: try once
+	IsQuiet        bool          // no warnings
+	Verb           string        // what was typed, as "atm show"
+	Word           string        // the only word behind it: a hint names it; "": there is none, or there are several
 }
 
 // Identity returns the name that --as gives, the conversation in which this runs, or ATM_AGENT, and which of these;
@@ -95,6 +93,6 @@ func (g *Given) Flags(text string, names ...string) (flags string) {
 // Warn writes a line to stderr, escaped and with its commands complete, unless IsQuiet.
 func (g *Given) Warn(format string, args ...any) {
 	if !g.IsQuiet && g.Err != nil {
-		failure.PrintLine(g.Err, "atm: "+g.CompleteHint(fmt.Sprintf(format, args...)))
+		failure.PrintLine(g.Err, "atm: "+failure.Say(format, args...).Map(g.Command).String())
 	}
 }

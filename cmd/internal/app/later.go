@@ -35,7 +35,7 @@ func (s *Scope) SendLater(ctx context.Context, m *Submission, at time.Time) (*Ou
 	}
 	out := s.outcomeOf(m, sent, lookOnce(s.Root, map[wire.Address]presence.Member{}))
 	if s.Root.CheckAccepted(ctx) != nil {
-		out.warn("nothing is sent later until this root is accepted: atm init shows what is there")
+		out.warn("nothing is sent later until this root is accepted: `atm init` shows what is there")
 	}
 	return out, nil
 }

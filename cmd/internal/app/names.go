@@ -113,7 +113,7 @@ func (s *Scope) group(word string) (members []wire.Address, isGroup bool, err er
 	if name == "all" { // which is nobody's name
 		members, err = s.others()
 		if err == nil && len(members) == 0 {
-			err = failure.Usage("you are the only member of team %q", s.Team.Name).WithHint("atm team add NAME")
+			err = failure.Usage("you are the only member of team %q", s.Team.Name).WithHint("`atm team add NAME`")
 		}
 		return members, true, err
 	}
@@ -126,7 +126,7 @@ func (s *Scope) group(word string) (members []wire.Address, isGroup bool, err er
 		isNamed := func(n wire.Name) bool { return string(n) == name }
 		if others := slices.DeleteFunc(slices.Clone(names), isNamed); len(others) > 0 {
 			return nil, true, failure.Ambiguous("%s is a member, and the role of %s", word, Join(others)).
-				WithHint("atm send %s \"…\" is to the member; the others: atm send %s \"…\"", name, strings.Join(Strings(others), ","))
+				WithHint("`atm send %s \"…\"` is to the member; the others: `atm send %s \"…\"`", name, strings.Join(Strings(others), ","))
 		}
 		return nil, false, nil
 	}
@@ -143,7 +143,7 @@ func (s *Scope) group(word string) (members []wire.Address, isGroup bool, err er
 		}
 	}
 	if len(members) == 0 {
-		err = failure.Usage("nobody but you is in %s", word).WithHint("atm team shows the groups")
+		err = failure.Usage("nobody but you is in %s", word).WithHint("`atm team` shows the groups")
 	}
 	return members, true, err
 }
@@ -190,7 +190,7 @@ func (s *Scope) Member(word string) (*maildir.Box, error) {
 	a, err := s.Address(word)
 	if err == nil && a.Host != "" {
 		who := s.Who(a)
-		err = failure.Refused("%s is on another machine", who).WithHint("to write: atm send %s \"…\"", who)
+		err = failure.Refused("%s is on another machine", who).WithHint("to write: `atm send %s \"…\"`", who)
 	}
 	if err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func (s *Scope) Find(fragment string) (*maildir.Item, *maildir.Box, error) {
 	if s.IsMember(fragment) {
 		return nil, nil, failure.Usage("%q is a member, not the id of a message", fragment).WithHint(aboutMember, fragment)
 	}
-	return nil, nil, failure.Usage("%w", &WordError{err}).WithHint("atm read --last and atm ls --all show the ids")
+	return nil, nil, failure.Usage("%w", &WordError{err}).WithHint("`atm read --last` and `atm ls --all` show the ids")
 }
 
 // HeldIDs are the short ids of my unread messages, and of those that I owe an ack, for hints.
@@ -252,7 +252,7 @@ func (s *Scope) HeldIDs() (short []string) {
 	return short
 }
 
-const listsMessages = "atm ls --all lists your messages, atm search WORDS the team's"
+const listsMessages = "`atm ls --all` lists your messages, `atm search WORDS` the team's"
 
 // WordError is the error for a word that is neither a name nor an id.
 type WordError struct{ Err error }
@@ -266,13 +266,13 @@ func (s *Scope) FindSent(word string) (*wire.Message, error) {
 		return nil, err
 	}
 	if it.From != s.Me.Address() {
-		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Given.Flags("", "root", "team", "as"))
+		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("`atm ls --sent`")
 	}
 	return it.Message, nil
 }
 
 // aboutMember is the hint where a member's name stands in place of something else.
-const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
+const aboutMember = "`atm read --from %s`, `atm ls %[1]s`, `atm status %[1]s`, `atm screen %[1]s`, `atm send %[1]s \"…\"`"
 
 // MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
 func MemberAsVerb(g *Given, name string) error {
@@ -300,15 +300,14 @@ func (s *Scope) IsMember(word string) bool {
 }
 
 // listed names the members, and the groups if there are any, in an error.
-func listed(members []wire.Name, groups ...string) string {
+func listed(members []wire.Name, groups ...string) failure.Hint {
 	if len(members) == 0 {
-		return "there are no members yet: atm team add NAME"
+		return "there are no members yet: `atm team add NAME`"
 	}
-	text := "members: " + Join(members)
 	if len(groups) > 0 {
-		text += "; groups: " + Join(groups)
+		return failure.Say("members: %s; groups: %s", Join(members), Join(groups))
 	}
-	return text
+	return failure.Say("members: %s", Join(members))
 }
 
 // Strings converts names, or ids, to strings.

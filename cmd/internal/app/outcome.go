@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -28,7 +27,7 @@ type Outcome struct {
 	Reply json.Marshaler `json:"reply,omitempty"` // for whoever waits for it
 	Acked []*Outcome     `json:"acked,omitempty"` // each of several acks; ID is then the first's
 
-	Warnings []string `json:"-"`
+	Warnings []failure.Hint `json:"-"`
 
 	team wire.Name // whose members need no team behind their names
 	look func(wire.Address) presence.Member
@@ -61,7 +60,7 @@ func (s *Scope) NewOutcome(id wire.ID) *Outcome {
 }
 
 func (o *Outcome) warn(format string, args ...any) {
-	o.Warnings = append(o.Warnings, fmt.Sprintf(format, args...))
+	o.Warnings = append(o.Warnings, failure.Say(format, args...))
 }
 
 // addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be
@@ -87,7 +86,7 @@ func (f *Failed) addRetry(m *Submission, to post.Recipient, isStored bool) {
 	if m.Once != "" { // which excludes an id
 		again = "the same command"
 	}
-	retry := "retry with " + again + ": it stays one message"
+	retry := failure.Say("retry with %s: it stays one message", again)
 	switch {
 	case m.Again == "" || to.Box == nil:
 	case to.Stored: // instead of its own hint, which forbids to send it again: with its id that is safe

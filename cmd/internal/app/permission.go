@@ -90,7 +90,7 @@ func (s *Scope) MayWrite() error {
 		}
 	}
 	return failure.Refused("%s is running: only its own processes may act as %s", name, name).
-		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", name)
+		WithHint("`atm read --peek --as %s` looks without marking; to write, use a name of your own", name)
 }
 
 // MayAct refuses to do something to another member that Policy.CheckActor refuses, and anything in a root that nobody here
@@ -117,7 +117,7 @@ func (s *Scope) warnOf(unaccepted error) {
 	if s.Root.Shadows != "" {
 		yours = "; it hides yours: --root " + policy.Quote(s.Root.Shadows)
 	}
-	s.Given.Warn("%v; its mail may be a stranger's: atm init shows what is there%s", unaccepted, yours)
+	s.Given.Warn("%v; its mail may be a stranger's: `atm init` shows what is there%s", unaccepted, yours)
 }
 
 // MayManage refuses an agent what only people and the lead do to a team: start, add and retire its members, and end it
@@ -154,7 +154,7 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 		return nil
 	}
 	if asked := s.whomToAsk(who, rules, to); asked != "" {
-		return failure.Refused("%w", err).WithHint("ask: atm send %s \"Please %s %s: …\"", asked, verb, to)
+		return failure.Refused("%w", err).WithHint("ask: `atm send %s \"Please %s %s: …\"`", asked, verb, to)
 	}
 	return failure.Refused("%w", err).WithHint("ask your person")
 }

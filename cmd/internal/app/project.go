@@ -100,7 +100,7 @@ func (g *Given) MakeDir(flag, name string) (*os.Root, error) {
 	isHidden := func(element string) bool { return len(element) > 1 && element[0] == '.' }
 	if slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), isHidden) {
 		return nil, failure.Refused("%s: %s is hidden, and programs run or obey what they find in hidden directories", flag, name).
-			WithHint("%s %s attachments", JoinFilled(" ", g.Verb, g.Word), flag)
+			WithHint("`%s %s attachments`", JoinFilled(" ", g.Verb, g.Word), flag)
 	}
 	dir.Mkdir(rel, 0o700)
 	return dir.OpenRoot(rel)
@@ -164,7 +164,7 @@ func (g *Given) inProject(flag, name, advice string) (dir *os.Root, rel string, 
 	if g.Via == "mcp" {
 		return nil, "", e.WithHint("%sask a person to send it", hint)
 	}
-	return nil, "", e.WithHint("%slet your person decide: %s", hint, askedForm(root.Path, g.Args))
+	return nil, "", e.WithHint("%slet your person decide: `%s`", hint, askedForm(root.Path, g.Args))
 }
 
 // askedForm is a command that none of the rules of atm install allows.
@@ -212,12 +212,12 @@ func (s *Scope) MayClaim(path string) error {
 	}
 	root := s.Root.Path
 	if !slices.ContainsFunc(s.Given.projectDirs(s.Given.Place(), root), func(dir string) bool { return isWithin(dir, real) }) {
-		return failure.Refused("%s is outside of the project", letter.Quote(path, 300)).WithHint("atm claim PATH, of a file or directory in it")
+		return failure.Refused("%s is outside of the project", letter.Quote(path, 300)).WithHint("`atm claim PATH`, of a file or directory in it")
 	}
 	_, isTop := git.At(real)
 	isWhole := isTop || filepath.Base(root) == rootdir.Name && isWithin(real, filepath.Dir(root))
 	if _, isInAgent := s.Actor(); isInAgent && isWhole {
-		return failure.Refused("an agent may not claim the whole project").WithHint("atm claim PATH, of what you edit")
+		return failure.Refused("an agent may not claim the whole project").WithHint("`atm claim PATH`, of what you edit")
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (g *Given) checkNamedRoot(p rootdir.Place, named rootdir.Found) error {
 		return nil
 	case p.Flag == "":
 		return failure.Refused("ATM_ROOT was changed, to the team of another project: %s", named.Path).
-			WithHint("leave it as it is; or let your person decide: %s", askedForm(named.Path, g.Args))
+			WithHint("leave it as it is; or let your person decide: `%s`", askedForm(named.Path, g.Args))
 	case isChanged:
 		p.Env = ""
 	}
@@ -252,7 +252,7 @@ func (g *Given) checkNamedRoot(p rootdir.Place, named rootdir.Found) error {
 		return nil
 	}
 	return failure.Refused("--root names the team of another project: %s", named.Path).
-		WithHint("leave it out; or let your person decide: %s", askedForm(flag, withoutFlag(g.Args, "--root")))
+		WithHint("leave it out; or let your person decide: `%s`", askedForm(flag, withoutFlag(g.Args, "--root")))
 }
 
 // withoutFlag removes a flag and its value.

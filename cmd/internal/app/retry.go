@@ -37,14 +37,14 @@ func (s *Scope) FindSetAside(ctx context.Context, word string) (found post.SetAs
 		return found, nil
 	case len(names) > 1:
 		return found, failure.Ambiguous("%q is %d things that were set aside", word, len(names)).
-			WithHint("one of these: atm retry %s", policy.Quote(names[0])).WithCandidates(names...)
+			WithHint("one of these: `atm retry %s`", policy.Quote(names[0])).WithCandidates(names...)
 	case unreadable != nil:
 		return found, unreadable
 	}
 	if it, _, err := s.Find(word); err == nil {
-		return found, failure.Refused("message %s is not set aside", it.ID.Short(6)).WithHint("atm trace %s says where it is; atm retry lists what is set aside", it.ID.Short(6))
+		return found, failure.Refused("message %s is not set aside", it.ID.Short(6)).WithHint("`atm trace %s` says where it is; `atm retry` lists what is set aside", it.ID.Short(6))
 	}
-	return found, failure.NotFound("nothing is set aside as %q", word).WithHint("atm retry lists what is")
+	return found, failure.NotFound("nothing is set aside as %q", word).WithHint("`atm retry` lists what is")
 }
 
 // Retry has something that was set aside tried again. An agent may do that for others only as the team's lead, and never
@@ -63,10 +63,10 @@ func (s *Scope) Retry(ctx context.Context, one post.SetAside) (*Retried, error) 
 	}
 	id, err := post.Retry(ctx, s.Team, one, by)
 	if again, isBad := errors.AsType[*maildir.BadError](err); isBad {
-		return nil, failure.Failed("%s was set aside again: %s", letter.Escape(one.Short()), letter.Escape(again.Reason)).WithHint("mend that, then: %s", RetryCommand(&one))
+		return nil, failure.Failed("%s was set aside again: %s", letter.Escape(one.Short()), letter.Escape(again.Reason)).WithHint("mend that, then: `%s`", RetryCommand(&one))
 	}
 	if before, wasDelivered := errors.AsType[*maildir.DeliveredError](err); wasDelivered {
-		return nil, failure.Refused("%v", before).WithHint("atm show %s", before.ID.Short(6))
+		return nil, failure.Refused("%v", before).WithHint("`atm show %s`", before.ID.Short(6))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("retry %s: %w", letter.Escape(one.Short()), err)

@@ -46,26 +46,26 @@ func (s *Scope) RunnerError(name wire.Name, err error) error {
 	if answer, ok := errors.AsType[*control.Error](err); ok {
 		e := failure.New(answer.Code, "%s: %s", name, letter.Escape(answer.Message)) // it may quote the screen
 		e.Exit = cmp.Or(e.Exit, failure.ExitFailed)
-		return e.WithHint("%s", cmp.Or(foreignHint(name, err), tryHint(name, answer.Try), "atm status "+string(name)))
+		return e.WithHint("%s", cmp.Or(foreignHint(name, err), tryHint(name, answer.Try), failure.Say("`atm status %s`", name)))
 	}
 	if errors.Is(err, control.ErrNotAnswering) {
 		return failure.Failed("the runner of %s does not answer", name).
-			WithHint("atm stop %s ends it; in a container, it has to be typed there", name)
+			WithHint("`atm stop %s` ends it; in a container, it has to be typed there", name)
 	}
 	if errors.Is(err, control.ErrNoRunner) {
-		return failure.Failed("%s is not running", name).WithHint("%s", RunCommand(s.Team, name))
+		return failure.Failed("%s is not running", name).WithHint("`%s`", RunCommand(s.Team, name))
 	}
 	return err
 }
 
 // foreignHint is for a runner that this process cannot talk to; "": for any other error.
-func foreignHint(name wire.Name, err error) string {
+func foreignHint(name wire.Name, err error) failure.Hint {
 	if e, ok := errors.AsType[*control.OtherUserError](err); ok {
 		who := letter.Escape(e.User)
 		if who != "root" {
 			who += " and root"
 		}
-		return fmt.Sprintf("only %s may do that; atm send %s \"…\" reaches the agent", who, name)
+		return failure.Say("only %s may do that; `atm send %s \"…\"` reaches the agent", who, name)
 	}
 	e, ok := errors.AsType[*control.OtherVersionError](err)
 	switch {
@@ -74,45 +74,45 @@ func foreignHint(name wire.Name, err error) string {
 	case e.PID == 0:
 		return "use the version of atm that started it"
 	}
-	return fmt.Sprintf("use the version of atm that started it, or end it and its agent: kill %d", e.PID)
+	return failure.Say("use the version of atm that started it, or end it and its agent: kill %d", e.PID)
 }
 
 // tryHint says what to type instead of a request that a member's runner did not carry out; "": it does not know. Whoever
 // is to answer a question sees it first.
-func tryHint(name wire.Name, tries []control.Try) string {
+func tryHint(name wire.Name, tries []control.Try) failure.Hint {
 	look, acts := "", []string{}
 	for _, t := range tries {
 		switch {
 		case t.Op == "screen":
-			look = fmt.Sprintf("atm screen %s", name)
+			look = fmt.Sprintf("`atm screen %s`", name)
 			if len(tries) > 1 {
 				look += " shows it"
 			}
 		case t.Op == "attach":
-			acts = append(acts, fmt.Sprintf("atm attach %s", name))
+			acts = append(acts, fmt.Sprintf("`atm attach %s`", name))
 		case t.Op == "interrupt":
-			acts = append(acts, fmt.Sprintf("atm interrupt %s ends its turn", name))
+			acts = append(acts, fmt.Sprintf("`atm interrupt %s` ends its turn", name))
 		case t.Op == "type" && t.Raw:
 			acts = append(acts, "--raw to type anyway")
 		case t.Op == "type" && t.Enter:
-			acts = append(acts, fmt.Sprintf(`atm type %s "…" --enter begins a turn with a text`, name))
+			acts = append(acts, fmt.Sprintf("`atm type %s \"…\" --enter` begins a turn with a text", name))
 		case t.Op == "answer":
 			verb, option := "approve", "OPTION"
 			if t.Deny {
 				verb, option = "reject", ""
 			}
 			if t.Option == "" {
-				look = "atm pending shows the question"
+				look = "`atm pending` shows the question"
 			} else {
 				option = policy.Quote(t.Option)
 			}
-			acts = append(acts, JoinFilled(" ", "atm "+verb, string(name), option))
+			acts = append(acts, string(failure.Say("`%s`", JoinFilled(" ", "atm "+verb, string(name), option))))
 		}
 	}
 	if n := len(acts) - 1; n > 0 {
 		acts[n] = "or " + acts[n]
 	}
-	return JoinFilled("; ", look, strings.Join(acts, ", "))
+	return failure.Hint(JoinFilled("; ", look, strings.Join(acts, ", ")))
 }
 
 // RunCommand returns the command that starts a member as team.toml configures it, or as it last ran. CMD stands for the

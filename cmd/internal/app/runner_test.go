@@ -19,7 +19,7 @@ func TestForeignRunner(t *testing.T) {
 		{&control.OtherVersionError{}, "bob: its runner speaks another version of the protocol", "use the version of atm that started it"},
 	} {
 		e := (&Given{}).Explain((&Scope{}).RunnerError("bob", c.err))
-		if e.Message != c.message || e.Hint != c.hint || e.Exit != failure.ExitRefused {
+		if e.Message != c.message || e.Hint.String() != c.hint || e.Exit != failure.ExitRefused {
 			t.Errorf("%q, %q, exit %d", e.Message, e.Hint, e.Exit)
 		}
 	}

@@ -161,9 +161,9 @@ func OpenToWrite(g *Given) (*Scope, error) {
 func (s *Scope) findMe() error {
 	name, source := s.Given.Identity()
 	if name == "" {
-		how := "put --as NAME on the command, or once: export ATM_AGENT=NAME"
+		how := failure.Hint("put --as NAME on the command, or once: export ATM_AGENT=NAME")
 		if s.Given.Via == "mcp" {
-			how = "start it with a name: atm mcp --as NAME"
+			how = "start it with a name: `atm mcp --as NAME`"
 		}
 		return failure.Usage("who are you? %s", listed(s.Names())).WithCandidates(Strings(s.Names())...).
 			WithHint("%s; do not take a name that is not yours", how)
@@ -191,7 +191,7 @@ func (s *Scope) teamName() (wire.Name, error) {
 		s.TeamSource = by[0]
 		team, err := wire.ParseName(by[1])
 		if err != nil {
-			err = failure.Usage("%s: %v", by[0], err).WithHint("atm team ls lists the teams")
+			err = failure.Usage("%s: %v", by[0], err).WithHint("`atm team ls` lists the teams")
 		}
 		return team, err
 	}
@@ -200,7 +200,7 @@ func (s *Scope) teamName() (wire.Name, error) {
 	case err != nil:
 		return "", err
 	case len(all) == 0:
-		return "", failure.NotFound("no team in %s", s.Root.Path).WithHint("atm init alice bob")
+		return "", failure.NotFound("no team in %s", s.Root.Path).WithHint("`atm init alice bob`")
 	case len(all) > 1:
 		return "", failure.Usage("which team? teams: %s", Join(all)).
 			WithHint("put --team NAME on the command, or set ATM_TEAM").WithCandidates(Strings(all)...)

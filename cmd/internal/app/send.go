@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,7 +51,7 @@ type OutcomeOrErr struct {
 // SendAll is Send for several messages, as post.SendAll sends them.
 func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 	outcomes := make([]OutcomeOrErr, len(all))
-	outgoing, doubts := make([]*post.Outgoing, len(all)), make([][]string, len(all))
+	outgoing, doubts := make([]*post.Outgoing, len(all)), make([][]failure.Hint, len(all))
 	isPerson, origin := s.Given.isPerson(), s.Origin() // which looks at this process's parents
 	var ready []*post.Outgoing
 	for i, m := range all {
@@ -136,7 +135,7 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 			case member.RunsNoMail():
 				out.warn("%s does not run its mail; with atm run --inject run it does", member.Name)
 			case member.Runner.Gate == control.GateUnknown && to.Push.By == "":
-				out.warn("%s", strings.ReplaceAll(UnknownProgram, "{name}", string(member.Name)))
+				out.warn("%s", failure.Hint(strings.ReplaceAll(UnknownProgram, "{name}", string(member.Name))))
 			}
 		}
 	}
@@ -144,7 +143,7 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 		out.warn("sent, but %v", sent.Unmarked)
 	}
 	if sent.Unlisted != nil {
-		out.warn("sent, but atm ls --sent shows it only after atm doctor --fix: %v", sent.Unlisted)
+		out.warn("sent, but `atm ls --sent` shows it only after `atm doctor --fix`: %v", sent.Unlisted)
 	}
 	return out
 }
@@ -185,19 +184,19 @@ func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, orig
 }
 
 // doubtsOf says why an answer will not count as one.
-func (s *Scope) doubtsOf(o *post.Outgoing) (why []string) {
+func (s *Scope) doubtsOf(o *post.Outgoing) (why []failure.Hint) {
 	p := o.Parent
 	if p == nil {
 		return nil
 	}
 	if p.Type == wire.TypePermissionRequest {
-		why = append(why, "a reply is mail, and answers no question: atm pending")
+		why = append(why, "a reply is mail, and answers no question: `atm pending`")
 	}
 	if p.From == s.Me.Address() || len(p.To) == 0 {
 		return why
 	}
 	if err := post.CheckAnswer(s.Root, p, o.Message); err != nil {
-		why = append(why, fmt.Sprintf("this is mail, and does not count as the answer: %v", err))
+		why = append(why, failure.Say("this is mail, and does not count as the answer: %v", err))
 	}
 	return why
 }
@@ -205,16 +204,16 @@ func (s *Scope) doubtsOf(o *post.Outgoing) (why []string) {
 func checkType(m *wire.Message) error {
 	switch m.Type {
 	case wire.TypeAck:
-		return failure.Usage("an ack cannot be sent as a message").WithHint("atm ack ID --text \"…\"")
+		return failure.Usage("an ack cannot be sent as a message").WithHint("`atm ack ID --text \"…\"`")
 	case wire.TypeNotice, wire.TypePermissionRequest:
 		return failure.Usage("a %s cannot be sent as a message", m.Type).WithHint("leave --type out")
 	case wire.TypePermissionReply:
-		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("atm pending; atm approve NAME")
+		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("`atm pending`; `atm approve NAME`")
 	case wire.TypeHumanInput:
 		body, _, err := foreign.HumanText(m.Payload)
 		m.Body = cmp.Or(m.Body, body)
 		if err != nil {
-			return failure.Usage("the payload is not human input: %v", err).WithHint("atm help session")
+			return failure.Usage("the payload is not human input: %v", err).WithHint("`atm help session`")
 		}
 	}
 	return nil
@@ -296,9 +295,11 @@ func (s *Scope) AckAll(ctx context.Context, all []Held, outcome, text string) []
 func (s *Scope) describeAck(a post.Acked, of wire.ID, ack *wire.Message, outcome string) (out *Outcome, did string) {
 	out = s.NewOutcome(a.ID)
 	if a.Unsent != "" {
-		out.warn("%s: atm reply %s \"…\"", a.Unsent, of.Short(6))
+		out.warn("%s: `atm reply %s \"…\"`", a.Unsent, of.Short(6))
 	}
-	out.Warnings = append(out.Warnings, a.Notes...)
+	for _, note := range a.Notes {
+		out.warn("%s", note)
+	}
 	if a.To.Box != nil {
 		out.addDelivered(s, a.To, ack, "")
 	}
@@ -342,7 +343,7 @@ func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 		case err != nil:
 		case state == "":
 			err = failure.Refused("message %s is acknowledged", m.ID.Short(6)).
-				WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Given.Flags("", "root", "team", "as"))
+				WithHint("`atm reply %s \"…\"`", m.ID.Short(6))
 		case state == maildir.Withdrawn && to.Host == "": // the members of a host share an outbox
 			d.note = "already withdrawn"
 		case state != maildir.Unread && state != maildir.Withdrawn:

@@ -161,7 +161,7 @@ func (p *waiting) timeout(ctx context.Context) error {
 	}
 	text := strings.Join(slices.Compact(what), ", ") + " within " + p.Timeout.String()
 	return failure.Timeout("%s", JoinFilled(": ", text, JoinFilled(", ", slices.Compact(states)...))).
-		WithHint("do other work, or wait again: atm wait%s%s", again, p.scope.Given.Flags("", "root", "team", "as"))
+		WithHint("do other work, or wait again: `atm wait%s`", again)
 }
 
 // ErrTimeout is why UntilMail has ended when its time is over.

@@ -131,7 +131,7 @@ func TestWaitForFour(t *testing.T) {
 	must(t, s.Team.Box("bob").MarkRead(t.Context(), asked.ID))
 	s.happen(t, "bob", wire.TurnIdle)
 	expect(false, "read", "idle", "busy")
-	if _, err := wait(true); (&Given{}).Explain(err).Hint != "do other work, or wait again: atm wait --reply "+asked.ID.Short(6)+" --every" {
+	if _, err := wait(true); (&Given{}).Explain(err).Hint.String() != "do other work, or wait again: atm wait --reply "+asked.ID.Short(6)+" --every" {
 		t.Error((&Given{}).Explain(err).Hint)
 	}
 	s.send(t, "bob", "alice", asked)

@@ -88,7 +88,7 @@ func encode(q ask.Question, r ask.Answer) (line []byte, detail string, err error
 	o, err := q.Pick(r)
 	answer := foreign.RequestPermissionResult{Outcome: "selected", OptionID: o.ID}
 	if err != nil && !r.Deny {
-		return nil, "", failure.Usage("%s", err).WithHint("atm pending lists the options")
+		return nil, "", failure.Usage("%s", err).WithHint("`atm pending` lists the options")
 	} else if err != nil {
 		answer = foreign.RequestPermissionResult{Outcome: "cancelled"}
 	}

@@ -22,7 +22,7 @@ func explain(err error) error {
 		}
 		return false
 	}
-	hint := ""
+	hint := failure.Hint("")
 	switch {
 	case err == nil:
 		return nil
@@ -32,9 +32,9 @@ func explain(err error) error {
 	case is(nats.ErrNoServers):
 		hint = "start one there with nats-server -js; waiting mail then goes out"
 	case is(nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked):
-		hint = "atm bridge --creds FILE, or --nats nats://USER:PASSWORD@HOST:4222"
+		hint = "`atm bridge --creds FILE`, or --nats nats://USER:PASSWORD@HOST:4222"
 	case is(fs.ErrNotExist, fs.ErrPermission):
-		hint = "atm bridge --creds FILE, or creds under [bridge] in team.toml"
+		hint = "`atm bridge --creds FILE`, or creds under [bridge] in team.toml"
 	case is(context.DeadlineExceeded, nats.ErrTimeout):
 		err = fmt.Errorf("the server does not answer (%w)", err)
 		hint = "look into its log: it may be busy, or this login may not use $JS.API.>, $KV.>, $O.> and atm.>"
@@ -47,7 +47,7 @@ func explain(err error) error {
 // line renders an error with its way out on one line.
 func line(err error) string {
 	if e, ok := errors.AsType[*failure.Error](err); ok && e.Hint != "" {
-		return err.Error() + "; " + e.Hint
+		return err.Error() + "; " + e.Hint.String()
 	}
 	return err.Error()
 }

@@ -39,7 +39,7 @@ func TestServerErrors(t *testing.T) {
 			m.server.creds = c.creds
 			err = m.Once(t.Context())
 			e, _ := errors.AsType[*failure.Error](err)
-			if e == nil || !strings.Contains(err.Error(), c.cause) || !strings.Contains(e.Hint, c.hint) || !strings.Contains(line(err), c.hint) {
+			if e == nil || !strings.Contains(err.Error(), c.cause) || !strings.Contains(e.Hint.String(), c.hint) || !strings.Contains(line(err), c.hint) {
 				t.Errorf("%v; %+v", err, e)
 			}
 			m.run()

@@ -232,7 +232,7 @@ func TestLinkStrangers(t *testing.T) {
 		other.way.(*link).peer = "build"
 		err := other.Once(t.Context())
 		e, _ := errors.AsType[*failure.Error](err)
-		if e == nil || !strings.Contains(e.Message, c.want) || !strings.Contains(e.Hint, c.hint) {
+		if e == nil || !strings.Contains(e.Message, c.want) || !strings.Contains(e.Hint.String(), c.hint) {
 			t.Errorf("%s: %v", about, err)
 		}
 	}

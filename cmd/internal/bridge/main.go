@@ -58,7 +58,7 @@ func Main(version string, words []string) int {
 			return err
 		}
 		if _, err := s.Keys().Private(b.Host); errors.Is(err, hostkey.ErrNoKey) && b.NewKey == nil {
-			return failure.NotFound("%w", err).WithHint("atm bridge keygen --host %s", b.Host)
+			return failure.NotFound("%w", err).WithHint("`atm bridge keygen --host %s`", b.Host)
 		}
 		if !c.Bool("once") {
 			err = s.Follow(b.Run)
@@ -66,20 +66,20 @@ func Main(version string, words []string) int {
 			err = p.PrintAs(nil, "nothing to carry over")
 		}
 		if _, ok := errors.AsType[*LeaseError](err); ok {
-			return failure.Locked("%w", err).WithHint("stop that bridge, or give this machine another name: atm bridge keygen --host NAME")
+			return failure.Locked("%w", err).WithHint("stop that bridge, or give this machine another name: `atm bridge keygen --host NAME`")
 		}
 		if c.Bool("stdio") && errors.Is(err, errEnded) {
 			return nil
 		}
 		if _, ok := errors.AsType[*lockfile.HeldError](err); ok {
-			return failure.Locked("a bridge for team %s already runs here", s.Team.Name).WithHint("it sends waiting mail: atm trace ID")
+			return failure.Locked("a bridge for team %s already runs here", s.Team.Name).WithHint("it sends waiting mail: `atm trace ID`")
 		}
 		if err == nil || errors.Is(err, context.Canceled) {
 			return err
 		}
 		e := s.Given.Explain(err)
 		if e.Hint == "" {
-			e.WithHint("what is not sent waits in the outbox: atm bridge sends it once that is mended")
+			e.WithHint("what is not sent waits in the outbox: `atm bridge` sends it once that is mended")
 		}
 		return e
 	})
@@ -88,10 +88,10 @@ func Main(version string, words []string) int {
 // check checks which flags are given together.
 func check(c *cli.Context) error {
 	if word := c.Args().First(); word != "" && !c.IsSet("ssh") {
-		return failure.Usage("what is %q?", word).WithHint("only options of ssh may follow: atm bridge --ssh HOST -- -p 2222")
+		return failure.Usage("what is %q?", word).WithHint("only options of ssh may follow: `atm bridge --ssh HOST -- -p 2222`")
 	}
 	if !c.IsSet("ssh") && (c.IsSet("dir") || c.IsSet("name")) {
-		return failure.Usage("--dir and --name say more of a host: which?").WithHint("atm bridge --ssh HOST --dir DIR")
+		return failure.Usage("--dir and --name say more of a host: which?").WithHint("`atm bridge --ssh HOST --dir DIR`")
 	}
 	return cmdline.NotBoth(c, "ssh nats stdio")
 }
@@ -99,10 +99,10 @@ func check(c *cli.Context) error {
 func throughServer(c *cli.Context, b *Bridge, configured config.Bridge) error {
 	url := cmp.Or(c.String("nats"), configured.NATS)
 	if b.Host == "" {
-		return failure.Usage("what is this machine called?").WithHint("atm bridge keygen --host NAME makes its key; if it has several: atm bridge --host NAME")
+		return failure.Usage("what is this machine called?").WithHint("`atm bridge keygen --host NAME` makes its key; if it has several: `atm bridge --host NAME`")
 	}
 	if url == "" {
-		return failure.Usage("which server?").WithHint("atm bridge --ssh HOST needs none; else --nats nats://HOST:4222, or nats under [bridge] in team.toml")
+		return failure.Usage("which server?").WithHint("`atm bridge --ssh HOST` needs none; else --nats nats://HOST:4222, or nats under [bridge] in team.toml")
 	}
 	if _, err := hostkey.ParseHost(string(b.Host)); err != nil {
 		return failure.Usage("--host: %v", err)
@@ -119,13 +119,13 @@ func throughSSH(c *cli.Context, s *app.Scope, b *Bridge) (err error) {
 		Version: c.App.Version, MayAsk: output.IsTerminal(c.App.Reader),
 	}
 	if to.Target == "" || strings.HasPrefix(to.Target, "-") {
-		return failure.Usage("--ssh: %q is not a host", to.Target).WithHint("atm bridge --ssh me@build")
+		return failure.Usage("--ssh: %q is not a host", to.Target).WithHint("`atm bridge --ssh me@build`")
 	}
 	if to.Name == "" {
 		to.Name = HostOf(to.Target)
 	}
 	if _, err := hostkey.ParseHost(string(to.Name)); err != nil {
-		return failure.Usage("what is %s called in the team?", to.Target).WithHint("atm bridge --ssh %s --name NAME", to.Target)
+		return failure.Usage("what is %s called in the team?", to.Target).WithHint("`atm bridge --ssh %s --name NAME`", to.Target)
 	}
 	if project, isProject := strings.CutSuffix(s.Root.Path, "/.atm"); !c.IsSet("dir") && isProject {
 		home, _ := os.UserHomeDir()
@@ -133,7 +133,7 @@ func throughSSH(c *cli.Context, s *app.Scope, b *Bridge) (err error) {
 			to.Dir = strings.TrimPrefix(strings.TrimPrefix(project, home), "/")
 		}
 	} else if !c.IsSet("dir") {
-		return failure.Usage("where is the project on %s?", to.Name).WithHint("atm bridge --ssh %s --dir DIR", to.Target)
+		return failure.Usage("where is the project on %s?", to.Name).WithHint("`atm bridge --ssh %s --dir DIR`", to.Target)
 	}
 	machine, _ := os.Hostname()
 	if err = nameHost(s, b, HostOf(machine)); err != nil {
@@ -152,12 +152,12 @@ func nameHost(s *app.Scope, b *Bridge, proposed wire.Name) error {
 	case b.Host == "" && slices.Contains(names, proposed):
 		b.Host = proposed
 	case b.Host == "" && len(names) > 0:
-		return failure.Usage("what is this machine called? It has keys for %s", app.Join(names)).WithHint("host under [bridge] in team.toml says it, or atm bridge --host NAME")
+		return failure.Usage("what is this machine called? It has keys for %s", app.Join(names)).WithHint("host under [bridge] in team.toml says it, or `atm bridge --host NAME`")
 	case b.Host == "":
 		b.Host = proposed
 	}
 	if _, err := hostkey.ParseHost(string(b.Host)); err != nil {
-		return failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host NAME")
+		return failure.Usage("what is this machine called? %v", err).WithHint("`atm bridge keygen --host NAME`")
 	}
 	if len(names) == 0 {
 		_, b.NewKey, err = ed25519.GenerateKey(nil)

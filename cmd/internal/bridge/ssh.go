@@ -212,9 +212,9 @@ func (l *link) checkGreeting(g greeting, to SSH) error {
 		return failure.Refused("%s answers for team %.80q", l.peer, g.Team).WithHint("a command in its authorized_keys decides that")
 	case g.Host != l.peer:
 		if _, err := hostkey.ParseHost(string(g.Host)); err != nil {
-			return failure.Refused("%s calls itself %.80q", l.peer, g.Host).WithHint("there: atm bridge keygen --host %s", l.peer)
+			return failure.Refused("%s calls itself %.80q", l.peer, g.Host).WithHint("there: `atm bridge keygen --host %s`", l.peer)
 		}
-		return failure.Refused("%s calls itself %s", l.peer, g.Host).WithHint("atm bridge --ssh %s --name %s", policy.Quote(to.Target), g.Host)
+		return failure.Refused("%s calls itself %s", l.peer, g.Host).WithHint("`atm bridge --ssh %s --name %s`", policy.Quote(to.Target), g.Host)
 	}
 	return l.meet(g.Key)
 }
@@ -228,7 +228,7 @@ func (l *link) meet(text string) error {
 	known, err := l.keys().Key(l.peer)
 	if err == nil && !known.Equal(key) {
 		return failure.Refused("%s has another key than the one that is trusted here", l.peer).
-			WithHint("if it has a new one: atm bridge trust %s %s --replace", l.peer, text)
+			WithHint("if it has a new one: `atm bridge trust %s %s --replace`", l.peer, text)
 	}
 	if bad := l.keepKey(); bad != nil {
 		return bad
@@ -239,7 +239,7 @@ func (l *link) meet(text string) error {
 		}
 	}
 	if errors.Is(err, hostkey.ErrOwn) {
-		return failure.Refused("%w", err).WithHint("give one of the two another name: atm bridge keygen --host NAME, or --name NAME")
+		return failure.Refused("%w", err).WithHint("give one of the two another name: `atm bridge keygen --host NAME`, or --name NAME")
 	}
 	return cmp.Or(err, l.Root.RaiseFormat())
 }
@@ -270,7 +270,7 @@ func (to SSH) explain(code int, said string) error {
 			WithHint("install it there, so that this prints its version: %s atm version", to.ssh())
 	case code == noDirectory:
 		return failure.NotFound("there is no directory %s on %s", letter.Quote(cmp.Or(to.Dir, "."), 200), to.Name).
-			WithHint("name the project's there: atm bridge --ssh %s --dir DIR", policy.Quote(to.Target))
+			WithHint("name the project's there: `atm bridge --ssh %s --dir DIR`", policy.Quote(to.Target))
 	case code == sshFailed && is("Permission denied"):
 		return failure.Refused("ssh %s: %s", to.Target, said).
 			WithHint("this must work without a question: %s true. A key with a passphrase: ssh-add; a new key: ssh-copy-id", to.ssh())
@@ -290,11 +290,11 @@ func (to SSH) explainThere(e failure.Error) error {
 	}
 	switch {
 	case e.Code == "not_found":
-		return err.WithHint("there, at the top of the project: atm init NAME; in another directory: atm bridge --ssh %s --dir DIR", policy.Quote(to.Target))
+		return err.WithHint("there, at the top of the project: `atm init NAME`; in another directory: `atm bridge --ssh %s --dir DIR`", policy.Quote(to.Target))
 	case e.Code == "usage" && strings.Contains(e.Message, "--stdio"):
 		return err.WithHint("atm there is too old: install the same version on both")
 	case e.Hint != "":
-		return err.WithHint("there: %s", letter.Clip(e.Hint, 300))
+		return err.WithHint("there: %s", letter.Clip(e.Hint.String(), 300))
 	}
 	return err
 }
@@ -368,7 +368,7 @@ func (b *Bridge) ThroughStreams(in io.Reader, out io.Writer, version string, nam
 		_, err = hostkey.ParseHost(string(theirs.Host))
 	}
 	if err != nil {
-		return failure.Usage("--stdio talks to the bridge of another machine: %v", err).WithHint("there: atm bridge --ssh HOST")
+		return failure.Usage("--stdio talks to the bridge of another machine: %v", err).WithHint("there: `atm bridge --ssh HOST`")
 	}
 	l := &link{Bridge: b, isServed: true}
 	b.way, b.peer, b.isStranger = l, theirs.Host, true

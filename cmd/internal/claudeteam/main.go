@@ -38,7 +38,7 @@ func run(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		})
 	}
 	if errors.Is(err, ErrEnded) {
-		return failure.NotFound("%w", err).WithHint("mail that its members did not get is unread here: atm team")
+		return failure.NotFound("%w", err).WithHint("mail that its members did not get is unread here: `atm team`")
 	}
 	return explainFile(dir, err)
 }
@@ -66,7 +66,7 @@ func claudeTeam(name string) (string, error) {
 		names = append(names, filepath.Base(filepath.Dir(file)))
 	}
 	if len(found) > 0 {
-		return "", failure.Usage("which team? there are %s", app.Join(names)).WithHint("atm claude sync %s", names[0]).WithCandidates(names...)
+		return "", failure.Usage("which team? there are %s", app.Join(names)).WithHint("`atm claude sync %s`", names[0]).WithCandidates(names...)
 	}
 	return "", failure.NotFound("no Claude Code team in %s", filepath.Join(teams, name)).
 		WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")

@@ -67,7 +67,7 @@ each button has the same rights as its command.`,
 		Name: "claude", Usage: "exchange mail with Claude Code's own agent teams",
 		UsageText: "atm claude sync",
 		Action: func(*cli.Context) error {
-			return failure.Usage("claude what?").WithHint("atm claude sync; to run Claude Code as an agent: atm run NAME -- claude")
+			return failure.Usage("claude what?").WithHint("`atm claude sync`; to run Claude Code as an agent: `atm run NAME -- claude`")
 		},
 		Subcommands: []*cli.Command{{
 			Name: "sync", Action: runCompanion, ArgsUsage: "[TEAM]", Usage: "carry mail to and from a Claude Code team until interrupted",
@@ -95,10 +95,10 @@ func runCompanion(c *cli.Context) error {
 func runBridge(c *cli.Context) error {
 	if word := c.Args().First(); word != "" && !strings.HasPrefix(word, "-") {
 		e := cmdline.UnknownWord(c.Command, "bridge", word)
-		if strings.HasPrefix(e.Hint, "atm bridge --") || strings.HasPrefix(e.Hint, "did you mean") { // bridge ssh build
+		if hint := e.Hint.String(); strings.HasPrefix(hint, "atm bridge --") || strings.HasPrefix(hint, "did you mean") { // bridge ssh build
 			return e
 		}
-		return e.WithHint("if it is a machine: atm bridge --ssh %s; else: atm bridge --help", policy.Quote(word))
+		return e.WithHint("if it is a machine: `atm bridge --ssh %s`; else: `atm bridge --help`", policy.Quote(word))
 	}
 	return runCompanion(c)
 }

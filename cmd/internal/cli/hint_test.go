@@ -2,11 +2,21 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/urfave/cli/v2"
+	"mvdan.cc/sh/v3/shell"
 
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -79,4 +89,75 @@ func checkHint(t *testing.T, c *cli.Command, f cli.Flag) {
 		return
 	}
 	t.Errorf("%s %s: no value is accepted", c.HelpName, flag)
+}
+
+// Every command in a hint or a warning can be typed: it is one of ours, with flags that this has and the arguments that it
+// needs. What stands for a value is tried with a name, an id, a file and flags.
+func TestHintsCanBeTyped(t *testing.T) {
+	inHint, typed := regexp.MustCompile("`(atm [^`\n]*)`"), 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || d.Name() == "plugin.go" { // a prompt
+			return err
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			lit, ok := n.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING || lit.Value[0] != '"' {
+				return true
+			}
+			text, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range inHint.FindAllStringSubmatch(text, -1) {
+				typed++
+				if err := typeIt(found[1]); err != nil {
+					t.Errorf("%s: %s: %v", fset.Position(lit.Pos()), found[1], err)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil || typed < 150 {
+		t.Errorf("%d commands typed: %v", typed, err)
+	}
+}
+
+var standIn = regexp.MustCompile(`%(?:\[\d\])?[sdq]|\{name\}`)
+
+// typeIt parses a command of a hint as Run does, and does not run it.
+func typeIt(hint string) (err error) {
+	for _, value := range []string{"bob", "9f3a1c", "30s", " --idle bob", "--reply 9f3a1c", "", "claude", "bash", "done", "wait"} {
+		words, splitErr := shell.Fields(standIn.ReplaceAllLiteralString(hint, value), func(string) string { return "" })
+		if splitErr != nil {
+			return splitErr
+		}
+		program := newApp("test")
+		program.Writer, program.ErrWriter = io.Discard, io.Discard
+		var checked error
+		var doNothing func(commands []*cli.Command)
+		doNothing = func(commands []*cli.Command) {
+			for _, c := range commands {
+				c.Action = func(c *cli.Context) error { checked = cmdline.CheckWords(c); return checked }
+				doNothing(c.Subcommands)
+			}
+		}
+		doNothing(program.Commands)
+		line, sortErr := cmdline.Sort(program, words[1:])
+		if err = sortErr; err == nil && line.IsUnknown() {
+			err = cmdline.UnknownCommand(program, words[1])
+		}
+		if err == nil {
+			err = cmp.Or(line.Alone().Run(append([]string{"atm"}, line.Args()...)), checked)
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	return err
 }

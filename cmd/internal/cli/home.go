@@ -44,7 +44,7 @@ func home(c *cli.Context) error {
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
 	}
 	if err == nil && s.Team == nil {
-		err = missing.WithHint("%s; atm help shows the commands", missing.Hint)
+		err = missing.WithHint("%s; `atm help` shows the commands", missing.Hint)
 	}
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (o *overview) readMail(ctx context.Context, s *app.Scope, p *command.Printe
 	o.Agent, o.Unread, o.Owed = s.Me.Agent(), len(unread.Items)+unread.More, len(owed)
 	text = "no new messages; atm help shows the commands\n"
 	if o.Unread > 0 {
-		text = fmt.Sprintf("%d unread: atm read%s\n", o.Unread, s.Given.Flags("", "root", "team", "as"))
+		text = fmt.Sprintf("%d unread: %s\n", o.Unread, p.Command("atm read"))
 		for _, it := range unread.Items {
 			r := p.Renderer(s)
 			about := app.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
@@ -96,7 +96,7 @@ func (o *overview) readMail(ctx context.Context, s *app.Scope, p *command.Printe
 		}
 	}
 	if o.Owed > 0 {
-		text += fmt.Sprintf("%d to ack: atm ls --owed%s\n", o.Owed, s.Given.Flags("", "root", "team", "as"))
+		text += fmt.Sprintf("%d to ack: %s\n", o.Owed, p.Command("atm ls --owed"))
 	}
 	return text, nil
 }

@@ -10,10 +10,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
@@ -62,7 +60,7 @@ type doctor struct {
 	fix         bool
 	disk        fileSystem
 	nearbyRoots []*teamdir.Root // see rootdir.Nearby
-	teamFlag    string          // " --team NAME" while one of several teams is examined
+	given       app.Given       // names the team while one of several is examined
 	about       string          // begins each message: "team main: ", "bob@main: "
 	checks      []Check
 }
@@ -89,7 +87,7 @@ func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, version stri
 	}
 	for _, n := range names {
 		if len(names) > 1 {
-			d.teamFlag = " --team " + string(n)
+			d.given.Team = string(n)
 		}
 		t, _ := r.Team(n) // Teams has opened it
 		for _, check := range []func(*teamdir.Team){d.checkAgents, d.checkLocks, d.checkConfig, d.checkSessions, d.checkEdits, d.checkMembers, d.checkLater, d.checkBridge} {
@@ -97,7 +95,7 @@ func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, version stri
 			check(t)
 		}
 	}
-	d.teamFlag, d.about = "", "root: "
+	d.given.Team, d.about = "", "root: "
 	d.checkStale(r.Stale(fix))
 	d.about = ""
 	d.checkDrivers()
@@ -124,12 +122,9 @@ func (d *doctor) checkStale(stale []string) {
 	}
 }
 
-var atmCommand = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(^|; )atm `) }) // the beginning of an atm command in a fix
-
 // add adds a finding and escapes its message.
 func (d *doctor) add(code, severity, fix, format string, args ...any) {
-	fix = atmCommand().ReplaceAllString(fix, "${1}atm"+d.teamFlag+" ")
-	d.checks = append(d.checks, Check{code, severity, letter.Escape(d.about + fmt.Sprintf(format, args...)), fix})
+	d.checks = append(d.checks, Check{code, severity, letter.Escape(d.about + fmt.Sprintf(format, args...)), d.given.Commands(fix)})
 }
 
 // addUnreadable adds a finding if err says that something at path could not be read.
@@ -186,7 +181,7 @@ func (d *doctor) checkRoot() {
 		if busy, isBusy := errors.AsType[*git.BusyError](err); isBusy {
 			fix, why = "rm "+policy.Quote(busy.Lock), why+"; if no git runs, one that was killed has left its lock"
 		} else if e, isRunFile := errors.AsType[*rootdir.RunFileError](err); isRunFile {
-			fix = app.UntrackRunFile(e)
+			fix = app.UntrackRunFile(e) + "; then atm init shows the rest"
 		} else if unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](err); unaccepted != nil && unaccepted.Unknown != nil {
 			fix = "git -C " + policy.Quote(filepath.Dir(d.root.Path)) + " status"
 		}

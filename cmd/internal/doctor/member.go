@@ -212,8 +212,8 @@ func (d *doctor) checkWaiting(t *teamdir.Team, b *maildir.Box, m presence.Member
 		lastRead = "it last read " + letter.Ago(time.Now(), *m.ReadAt)
 	}
 	d.add("message.unheard", "info", app.RunCommand(t, m.Name),
-		"%d unread, the oldest %s: no runner or hooks bring mail to it, and %s; run it, or atm read --as %s",
-		len(unread), letter.Age(time.Now(), since), lastRead, m.Name)
+		"%d unread, the oldest %s: no runner or hooks bring mail to it, and %s; run it, or %s",
+		len(unread), letter.Age(time.Now(), since), lastRead, d.given.Command("atm read --as "+string(m.Name)))
 }
 
 // checkUntyped reports mail that was typed in and not accepted.

@@ -29,11 +29,11 @@ const (
 
 // An Error is an error with an exit code and a hint.
 type Error struct {
-	Code       string   `json:"code"`           // "failed", "usage", "ambiguous", …
-	Exit       int      `json:"-"`              // the exit code
-	Message    string   `json:"message"`        // operation and object, in lower case, without a full stop
-	Hint       string   `json:"hint,omitempty"` // a command that helps when typed
-	Candidates []string `json:"candidates"`     // names that may have been meant; never nil
+	Code       string   `json:"code"`    // "failed", "usage", "ambiguous", …
+	Exit       int      `json:"-"`       // the exit code
+	Message    string   `json:"message"` // operation and object, in lower case, without a full stop
+	Hint       Hint     `json:"hint,omitempty"`
+	Candidates []string `json:"candidates"` // names that may have been meant; never nil
 
 	Done   any  `json:"-"` // what was done all the same: its JSON fields go beside "error"
 	Silent bool `json:"-"` // the verb has printed everything; only Exit counts
@@ -46,16 +46,16 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the error that the constructor was given for %w.
 func (e *Error) Unwrap() error { return e.cause }
 
-// WithHint sets the hint.
+// WithHint sets the hint: see Say.
 func (e *Error) WithHint(format string, args ...any) *Error {
-	e.Hint = fmt.Sprintf(format, args...)
+	e.Hint = Say(format, args...)
 	return e
 }
 
 // WithNearest puts the known name nearest to a word in front of the hint; it is the candidate if there are no others.
 func (e *Error) WithNearest(word string, known []string) *Error {
 	if near, ok := Nearest(word, known); ok {
-		e.Hint = fmt.Sprintf("did you mean %q? %s", near, e.Hint)
+		e.Hint = Say("did you mean %q? %s", near, e.Hint)
 		if len(e.Candidates) == 0 {
 			e.WithCandidates(near)
 		}
@@ -98,7 +98,7 @@ func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }
 func (e *Error) Print(stderr io.Writer) {
 	PrintLine(stderr, "atm: "+e.Message)
 	if e.Hint != "" {
-		printWrapped(stderr, "atm: hint: "+e.Hint, letter.WrapHint)
+		printWrapped(stderr, "atm: hint: "+e.Hint.String(), letter.WrapHint)
 	}
 }
 

@@ -24,33 +24,34 @@ func (all schemas) explain(tool string, err error) error {
 	for name := range all[tool].Properties {
 		said.Message = regexp.MustCompile("--"+name+`\b`).ReplaceAllString(said.Message, `"`+name+`"`)
 	}
-	commands := strings.Split(e.Hint, "atm ")
-	said.Hint, ok = all[tool].withArguments(commands[0], "", "")
-	switch {
-	case !ok: // about flags that the tool does not have
-		said.Hint = ""
-	case e.Hint == "atm "+tool+" --help":
-		said.Hint = "its arguments: " + strings.Join(slices.Sorted(maps.Keys(all[tool].Properties)), ", ")
-	default:
-		for _, command := range commands[1:] {
-			said.Hint += all.call(command)
-		}
+	isOfTool := true // and not about flags that it does not have
+	text := func(text string) string {
+		text, ok := all[tool].withArguments(text, "", "")
+		isOfTool = isOfTool && ok
+		return text
 	}
-	return &said
+	hint := e.Hint.Render(text, all.call)
+	switch {
+	case e.Hint.String() == "atm "+tool+" --help":
+		hint = "its arguments: " + strings.Join(slices.Sorted(maps.Keys(all[tool].Properties)), ", ")
+	case !isOfTool:
+		hint = ""
+	}
+	return said.WithHint("%s", hint)
 }
 
 var ofServer = regexp.MustCompile(` --(?:as|root|team)[ =](?:'[^']*'|[^\s,;]+)`)
 
-// call returns a command, with the text behind it, as a call: `read --as bob --last and …` is `read with "last": true and …`.
+// call returns a command as a call: `atm read --as bob --last` is `read with "last": true`.
 func (all schemas) call(command string) string {
-	short := ofServer.ReplaceAllString(command, "")
+	short := strings.TrimPrefix(ofServer.ReplaceAllString(command, ""), "atm ")
 	verb, _, _ := strings.Cut(short, " ")
 	if s, isTool := all[verb]; isTool {
 		if call, ok := s.withArguments(short, "with ", "and "); ok {
 			return call
 		}
 	}
-	return "atm " + command
+	return command
 }
 
 var flags = regexp.MustCompile(`--([a-z-]+)(?:[ =]([^\s,;:]+))?`)

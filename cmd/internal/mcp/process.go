@@ -46,6 +46,7 @@ func (p *process) next() error {
 		Document json.RawMessage `json:"document"`
 		Text     string          `json:"text"`
 		Error    *failure.Error  `json:"error"`
+		Hint     string          `json:"hint"`
 	}
 	var line json.RawMessage
 	if err := p.stdout.Decode(&line); err != nil {
@@ -53,6 +54,9 @@ func (p *process) next() error {
 	}
 	if err := json.Unmarshal(line, &printed); err != nil {
 		return err
+	}
+	if printed.Error != nil {
+		printed.Error.Hint = failure.Hint(printed.Hint)
 	}
 	switch {
 	case printed.Error != nil && printed.Error.Code == "partial": // the error stands in the document

@@ -106,7 +106,14 @@ func (r *Room) send(ctx context.Context, m *app.Submission) (string, error) {
 		}
 		err = &NotSentError{strings.Join(missed, ","), err}
 	}
-	return app.JoinFilled("; ", append([]string{out.Text(did)}, out.Warnings...)...), err
+	return withWarnings(out.Text(did), out), err
+}
+
+func withWarnings(did string, out *app.Outcome) string {
+	for _, w := range out.Warnings {
+		did += "; " + w.String()
+	}
+	return did
 }
 
 // Ack acknowledges a message of mine.
@@ -119,7 +126,7 @@ func (r *Room) Ack(ctx context.Context, id wire.ID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return app.JoinFilled("; ", append([]string{did}, out.Warnings...)...), nil
+	return withWarnings(did, out), nil
 }
 
 // MarkRead marks a message of mine as read.

@@ -69,7 +69,7 @@ func (r *Room) followScreen(ctx context.Context, name wire.Name) {
 	})
 	if err != nil { // removing the screen makes viewers ask again, so that waits for a while
 		e := r.Scope.Given.Explain(err)
-		r.setScreen(name, &Screen{Problem: app.JoinFilled(": ", e.Message, e.Hint)})
+		r.setScreen(name, &Screen{Problem: app.JoinFilled(": ", e.Message, e.Hint.String())})
 		time.Sleep(retryAfter)
 	}
 	r.setScreen(name, nil)

@@ -69,9 +69,9 @@ func Main(version string, words []string, std output.Streams) int {
 	if err != nil {
 		report.Error = (&app.Given{}).Explain(err)
 		if errors.Is(err, ptyrun.ErrRootGone) {
-			report.Error.WithHint("a backup brings it back: atm restore FILE --root %s; a new one: atm init", policy.Quote(spec.Root))
+			report.Error.WithHint("a backup brings it back: `atm restore FILE --root %s`; a new one: `atm init`", policy.Quote(spec.Root))
 		}
-		report.Code = report.Error.Exit
+		report.Code, report.Hint = report.Error.Exit, string(report.Error.Hint)
 	}
 	command.WriteJSON(std.Out, report)
 	if err != nil {
@@ -127,7 +127,7 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	defer mail.Release()
 	// Whoever stops the agent records that first and then checks this lock, so one of the two sees the other.
 	if team.LastStop(name) != spec.LastStop {
-		return exit, failure.Refused("somebody stopped %s before it started", name).WithHint("atm up %s", name)
+		return exit, failure.Refused("somebody stopped %s before it started", name).WithHint("`atm up %s`", name)
 	}
 	if err := team.Store.MayAct(ctx); err != nil { // git may have changed team.toml while atm read it
 		return exit, err

@@ -60,4 +60,5 @@ type Report struct {
 	Loop  bool           `json:"loop,omitempty"` // it exited too often
 	Tail  []string       `json:"tail,omitempty"` // the last lines of its screen
 	Error *failure.Error `json:"error,omitempty"`
+	Hint  string         `json:"hint,omitempty"` // of the error, as a failure.Hint: its JSON does not mark commands
 }

@@ -144,7 +144,7 @@ func (m *model) setStatus(text string, err error) {
 		if p, ok := errors.AsType[*fs.PathError](err); ok { // a path is too long for the line
 			e.Message = strings.ReplaceAll(e.Message, p.Error(), p.Err.Error())
 		}
-		m.status = app.JoinFilled("; ", text, app.JoinFilled(": ", e.Message, e.Hint))
+		m.status = app.JoinFilled("; ", text, app.JoinFilled(": ", e.Message, e.Hint.String()))
 	}
 }
 

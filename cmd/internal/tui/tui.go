@@ -34,7 +34,7 @@ func Main(version string, words []string) int {
 	return command.RunCompanion("tui", version, words, func(c *cli.Context) error {
 		g := command.Given(c)
 		if !output.IsTerminal(g.In) || !output.IsTerminal(g.Out) {
-			return failure.Usage("tui needs a terminal").WithHint("atm team, atm ls, atm pending")
+			return failure.Usage("tui needs a terminal").WithHint("`atm team`, `atm ls`, `atm pending`")
 		}
 		s, err := app.OpenMeIfGiven(g)
 		if err != nil {

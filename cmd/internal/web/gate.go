@@ -200,12 +200,12 @@ func printTokens(s *app.Scope, p *command.Printer) error {
 			continue
 		}
 		if isAgent && (who == "" || who != e.As) {
-			return failure.Refused("an agent may not open a page as %s", cmp.Or(e.As, "somebody else")).WithHint("atm team, atm ls")
+			return failure.Refused("an agent may not open a page as %s", cmp.Or(e.As, "somebody else")).WithHint("`atm team`, `atm ls`")
 		}
 		addresses = append(addresses, e.address())
 	}
 	if len(addresses) == 0 {
-		return failure.NotFound("no atm web is running for team %q", s.Team.Name).WithHint("atm web")
+		return failure.NotFound("no atm web is running for team %q", s.Team.Name).WithHint("`atm web`")
 	}
 	return p.PrintAs(map[string]any{"urls": addresses}, strings.Join(addresses, "\n"))
 }

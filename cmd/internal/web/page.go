@@ -221,7 +221,7 @@ func (p *page) fillThread(ctx context.Context, about string) error {
 	thread, message, _ := strings.Cut(about, "/")
 	items, err := p.Thread(ctx, wire.ID(thread), wire.ID(message))
 	if len(items) == 0 {
-		return cmp.Or(err, error(failure.NotFound("no such thread: %s", letter.Escape(thread)).WithHint("atm search WORDS")))
+		return cmp.Or(err, error(failure.NotFound("no such thread: %s", letter.Escape(thread)).WithHint("`atm search WORDS`")))
 	}
 	p.Messages = p.messages(items)
 	p.Title = p.Messages[0].Title()

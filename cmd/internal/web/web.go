@@ -95,7 +95,7 @@ func serve(ctx context.Context, s *app.Scope, p *command.Printer, o options) err
 	g := newGate(ln.Addr(), cert, pages.CSRF, pages.routes())
 	g.As = now.Me
 	if remove, err := g.entrance.save(s); err != nil {
-		p.Warn("atm web --token will not work: %v", err)
+		p.Warn("`atm web --token` will not work: %v", err)
 	} else {
 		defer remove()
 	}

@@ -74,7 +74,7 @@ func answerQuestion(c *cli.Context, s *app.Scope, p *command.Printer) error {
 // whichQuestion is the error for an answer to no question. It names the open ones, and takes not even the only one: it
 // may not be the one that the user has seen.
 func whichQuestion(ctx context.Context, c *cli.Context, s *app.Scope) error {
-	e := failure.Usage("%s needs ID|NAME", s.Given.Verb).WithHint("atm pending lists the open questions")
+	e := failure.Usage("%s needs ID|NAME", s.Given.Verb).WithHint("`atm pending` lists the open questions")
 	list, err := presence.PendingQuestions(ctx, s.Team)
 	for _, q := range list {
 		e.WithCandidates(cmp.Or(q.Short(), string(q.Agent)))
@@ -111,7 +111,7 @@ func findQuestion(ctx context.Context, s *app.Scope, word string) (q ask.Questio
 	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && a.Host == "" {
 		if _, unknown := s.Member(word); unknown != nil {
 			e := s.Given.Explain(unknown)
-			return q, e.WithHint("atm pending lists the open questions; %s", e.Hint)
+			return q, e.WithHint("`atm pending` lists the open questions; %s", e.Hint)
 		}
 	}
 	return q, err

@@ -52,14 +52,14 @@ func (a answer) text(width int) string {
 func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	to := c.Args().First()
 	if strings.Contains(to, ",") || s.IsGroup(to) {
-		return failure.Usage("atm ask asks one member").WithHint(`atm send %s "…" --wait-reply waits for the first answer`, policy.Quote(to))
+		return failure.Usage("atm ask asks one member").WithHint("`atm send %s \"…\" --wait-reply` waits for the first answer", policy.Quote(to))
 	}
 	box, err := s.MemberOrMe(to)
 	if err != nil {
 		return err
 	}
 	if box.Address() == s.Me.Address() {
-		return failure.Usage("you cannot ask yourself").WithHint("atm team lists the others")
+		return failure.Usage("you cannot ask yourself").WithHint("`atm team` lists the others")
 	}
 	text, err := command.MessageText(c, c.Args().Tail())
 	if err != nil {

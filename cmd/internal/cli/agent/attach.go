@@ -36,14 +36,14 @@ func attach(c *cli.Context) error {
 	}
 	isReadOnly := c.Bool("read-only")
 	if !k.onTerminal() && (k.p.IsTerminal() || !isReadOnly) {
-		return failure.Usage("attach needs a terminal").WithHint("atm screen %s", k.name())
+		return failure.Usage("attach needs a terminal").WithHint("`atm screen %s`", k.name())
 	}
 	if k.p.IsJSON && !k.onTerminal() {
 		return failure.Usage("attach --read-only prints the bytes of a terminal, which are no JSON").
-			WithHint("atm screen %[1]s --json; for what happens: atm events %[1]s --follow --json", k.name())
+			WithHint("`atm screen %[1]s --json`; for what happens: `atm events %[1]s --follow --json`", k.name())
 	}
 	if who, isAgent := k.s.Actor(); isAgent && who == k.name() {
-		return failure.Refused("this is already the terminal of %s", who).WithHint("atm screen %s", who)
+		return failure.Refused("this is already the terminal of %s", who).WithHint("`atm screen %s`", who)
 	}
 	if err := k.s.MayAct("type into", k.name()); !isReadOnly && err != nil {
 		return err
@@ -108,7 +108,7 @@ func (k *call) printEnd(end control.Ending) error {
 	if end.Exit != nil {
 		r.State, r.Detail = "ended", cmp.Or(end.Exit.Signal, fmt.Sprintf("exit %d", end.Exit.Code))
 	} else if !end.Detached {
-		return failure.Failed("the runner of %s detached this terminal: %s", k.name(), end.Reason).WithHint("atm attach %s", k.name())
+		return failure.Failed("the runner of %s detached this terminal: %s", k.name(), end.Reason).WithHint("`atm attach %s`", k.name())
 	}
 	return k.p.Print(r)
 }

@@ -63,7 +63,7 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 	var paths []string
 	for _, word := range o.words {
 		if word == "" { // "$UNSET"
-			return failure.Usage("which file? a path is empty").WithHint("atm claim PATH")
+			return failure.Usage("which file? a path is empty").WithHint("`atm claim PATH`")
 		}
 		path, err := filepath.Abs(word)
 		if err != nil {
@@ -72,20 +72,20 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 		_, missing := os.Lstat(path)
 		isNew := errors.Is(missing, fs.ErrNotExist)
 		if _, notTime := cmdline.ParseDuration(word); isNew && notTime == nil { // claim a.go 2h
-			return failure.Usage("%q is no file here", word).WithHint("for how long: atm claim PATH --for %s; a new file of that name: atm claim ./%[1]s", word)
+			return failure.Usage("%q is no file here", word).WithHint("for how long: `atm claim PATH --for %s`; a new file of that name: `atm claim ./%[1]s`", word)
 		}
 		if isNew && strings.Contains(word, "*") {
-			return failure.Usage("there is no file %q", word).WithHint("leave out the quotes; all in a directory: atm claim DIR")
+			return failure.Usage("there is no file %q", word).WithHint("leave out the quotes; all in a directory: `atm claim DIR`")
 		}
 		if isNew && s.Team.Box(s.Me.Agent()).Exists() {
 			if box, err := s.MemberOrMe(word); err == nil && box.Agent() != s.Me.Agent() {
 				return failure.Usage("%s is a member, and no file here", word).
-					WithHint("a message of a shared inbox: atm take %s; a new file of that name: atm claim ./%[1]s", word)
+					WithHint("a message of a shared inbox: `atm take %s`; a new file of that name: `atm claim ./%[1]s`", word)
 			}
 		}
 		isFlag := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), word) })
 		if isNew && (isFlag || cmdline.LineOf(c).Program.Command(word) != nil) { // claim release a.go
-			return failure.Usage("%q is no file here", word).WithHint("a new file of that name: atm claim ./%s", word)
+			return failure.Usage("%q is no file here", word).WithHint("a new file of that name: `atm claim ./%s`", word)
 		}
 		paths = append(paths, path)
 	}
@@ -99,7 +99,7 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 	}
 	claimed, err := edits.ClaimPaths(c.Context, s.Team, s.Me.Agent(), paths, o.lasts)
 	if taken, isTaken := errors.AsType[*edits.ClaimedError](err); isTaken {
-		err = failure.Refused("%w", err).WithHint(`wait, or ask: atm send %s "…"%s`, taken.By, o.ending(s))
+		err = failure.Refused("%w", err).WithHint("wait, or ask: `atm send %s \"…\"`%s", taken.By, o.ending(s))
 	}
 	var text strings.Builder
 	for _, c := range claimed {
@@ -112,11 +112,11 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 }
 
 // ending says how a person ends another's claim; "" for an agent, which may not.
-func (o claimOptions) ending(s *app.Scope) string {
+func (o claimOptions) ending(s *app.Scope) failure.Hint {
 	if _, isInAgent := s.Actor(); isInAgent {
 		return ""
 	}
-	return "; to end it: atm claim --release PATH"
+	return "; to end it: `atm claim --release PATH`"
 }
 
 // release ends claims: an agent its own, a person anybody's.
@@ -129,9 +129,9 @@ func (o claimOptions) release(c *cli.Context, s *app.Scope, p *command.Printer, 
 	for i, path := range paths {
 		had, err := edits.ReleaseClaim(c.Context, s.Team, by, path)
 		if err == nil && had == "" {
-			err = failure.NotFound("nobody has a claim of %s", letter.Quote(o.words[i], 300)).WithHint("atm claim lists all")
+			err = failure.NotFound("nobody has a claim of %s", letter.Quote(o.words[i], 300)).WithHint("`atm claim` lists all")
 			if other, isClaimed := edits.ClaimedBy(s.Team, path, me); isClaimed {
-				err = failure.Refused("%w", &edits.ClaimedError{Claim: other}).WithHint(`ask: atm send %s "…"%s`, other.By, o.ending(s))
+				err = failure.Refused("%w", &edits.ClaimedError{Claim: other}).WithHint("ask: `atm send %s \"…\"`%s", other.By, o.ending(s))
 			}
 		}
 		if err != nil {

@@ -111,12 +111,12 @@ func listDrivers(c *cli.Context) error {
 // findDriver returns the driver of a name; verb is the one that needs it.
 func findDriver(verb, name string) (agents.Entry, error) {
 	if name == "" {
-		return agents.Entry{}, failure.Usage("%s needs a name", verb).WithHint("%s claude", verb)
+		return agents.Entry{}, failure.Usage("%s needs a name", verb).WithHint("`%s claude`", verb)
 	}
 	all := agents.Load(agents.Dir())
 	i := slices.IndexFunc(all, func(e agents.Entry) bool { return e.Name == name })
 	if i < 0 {
-		return agents.Entry{}, failure.NotFound("no driver %q", name).WithHint("atm driver ls").WithNearest(name, agents.Names(agents.Dir()))
+		return agents.Entry{}, failure.NotFound("no driver %q", name).WithHint("`atm driver ls`").WithNearest(name, agents.Names(agents.Dir()))
 	}
 	return all[i], nil
 }
@@ -128,7 +128,7 @@ func showDriver(c *cli.Context) error {
 		return err
 	}
 	if e.File == nil {
-		return failure.Failed("%w", e.Fault()).WithHint("atm driver ls")
+		return failure.Failed("%w", e.Fault()).WithHint("`atm driver ls`")
 	}
 	from := cmp.Or(e.Path, "built in")
 	if err := e.Fault(); err != nil {
@@ -147,7 +147,7 @@ func tryDriver(c *cli.Context) error {
 	if !strings.HasSuffix(spec.Driver, ".toml") { // else a file that is being written
 		e, err := findDriver(p.Verb, spec.Driver)
 		if err == nil && e.Fault() != nil {
-			err = failure.Failed("%w", e.Fault()).WithHint("atm driver ls")
+			err = failure.Failed("%w", e.Fault()).WithHint("`atm driver ls`")
 		}
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ func tryDriver(c *cli.Context) error {
 		spec.Recording = filepath.Join(box.Path(), "run", "screen.cast")
 	}
 	if spec.Recording == "" {
-		return failure.Usage("which screen?").WithHint("atm driver try %s FILE, or --agent NAME", spec.Driver)
+		return failure.Usage("which screen?").WithHint("`atm driver try %s FILE`, or --agent NAME", spec.Driver)
 	}
 	program, err := command.FindCompanion(c, app.Runner, "which reads screens")
 	if err != nil {

@@ -56,7 +56,7 @@ func event(c *cli.Context) error {
 	if c.Bool("stdin") {
 		if c.Args().Present() || output.IsTerminal(p.In) {
 			return failure.Usage("--stdin reads NDJSON from a pipe or a file").
-				WithHint(`echo '{"kind":"turn_idle"}' | atm event --stdin`)
+				WithHint("echo '{\"kind\":\"turn_idle\"}' | `atm event --stdin`")
 		}
 		return ingest(c.Context, p, o)
 	}
@@ -72,10 +72,10 @@ func event(c *cli.Context) error {
 	}
 	e, err := compose(c.Args().First(), c.Args().Tail())
 	if errors.Is(err, errNotPair) {
-		return failure.Usage("%v", err).WithHint("atm event turn_started turn_id=7")
+		return failure.Usage("%v", err).WithHint("`atm event turn_started turn_id=7`")
 	}
 	if err != nil {
-		return failure.Usage("%v", err).WithHint("atm help event lists the kinds and their fields")
+		return failure.Usage("%v", err).WithHint("`atm help event` lists the kinds and their fields")
 	}
 	s, err := app.OpenMe(p.Given)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -108,11 +109,12 @@ func (l pendingList) String() string {
 		if q.SeenAt != nil {
 			since += " (seen " + letter.Ago(time.Now(), *q.SeenAt) + ")"
 		}
-		below := answers(q)
-		if q.Host == "" { // else they are typed there
-			for i := range below {
-				below[i] = l.p.CompleteHint(below[i])
+		var below []string
+		for _, line := range answers(q) {
+			if q.Host == "" { // else it is typed there
+				line = line.Map(l.p.Command)
 			}
+			below = append(below, line.String())
 		}
 		add(below, cmp.Or(letter.Name(q.Short(), 40), "-"), string(q.Agent), letter.Name(q.Kind, 40), since, subject(q))
 	}
@@ -122,11 +124,11 @@ func (l pendingList) String() string {
 			about += ", not read yet"
 		}
 		about += ": " + letter.OneLine(o.Subject, 100)
-		add([]string{l.p.CompleteHint("atm trace " + o.ID.Short(6))}, o.ID.Short(6), string(o.Agent), "overdue", age(o.DueAt), about)
+		add([]string{l.p.Command("atm trace " + o.ID.Short(6))}, o.ID.Short(6), string(o.Agent), "overdue", age(o.DueAt), about)
 	}
 	for _, h := range l.Held {
 		about := fmt.Sprintf("%d unread: %s", h.Unread, letter.Escape(h.Reason))
-		add([]string{l.p.CompleteHint("atm attach " + string(h.Agent))}, "-", string(h.Agent), "mail", "", about)
+		add([]string{l.p.Command("atm attach " + string(h.Agent))}, "-", string(h.Agent), "mail", "", about)
 	}
 	var lines []string
 	if l.p.IsTerminal() {
@@ -149,7 +151,7 @@ func (l pendingList) String() string {
 }
 
 // answers lists a question's options and the commands that answer it.
-func answers(q ask.Question) (lines []string) {
+func answers(q ask.Question) (lines []failure.Hint) {
 	var options []string
 	for _, o := range q.Options {
 		option := letter.Name(o.ID, 40) + " " + letter.Name(o.Label, 40)
@@ -159,12 +161,12 @@ func answers(q ask.Question) (lines []string) {
 		options = append(options, option)
 	}
 	if len(options) > 0 {
-		lines = append(lines, strings.Join(options, " | "))
+		lines = append(lines, failure.Say("%s", strings.Join(options, " | ")))
 	}
 	if q.Kind == ask.KindDraft {
-		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", q.Short()))
+		lines = append(lines, failure.Say("`atm approve %s`, or `atm reject %[1]s --reason \"…\"`", q.Short()))
 	} else if why, hint := app.AnsweredElsewhere(&q); why != "" {
-		lines = append(lines, fmt.Sprintf("%s %s: %s", q.Agent, why, hint))
+		lines = append(lines, failure.Say("%s %s: %s", q.Agent, why, hint))
 	}
 	return lines
 }

@@ -96,7 +96,7 @@ func run(c *cli.Context) error {
 		return err
 	}
 	if running, _ := k.s.Team.Running(k.name()); running {
-		return failure.Refused("%s is already running", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it; one more needs a name of its own: atm run NAME -- CMD", k.name())
+		return failure.Refused("%s is already running", k.name()).WithHint("`atm attach %s` joins it, `atm stop %[1]s` ends it; one more needs a name of its own: `atm run NAME -- CMD`", k.name())
 	}
 	program, err := command.FindCompanion(c, app.Runner, "which runs agents")
 	if err != nil {
@@ -110,7 +110,7 @@ func run(c *cli.Context) error {
 	if isNew {
 		if _, err := process.LookUp(spec.Command[0], spec.Dir, spec.Env); err != nil {
 			return failure.Failed("run %s: %w", spec.Command[0], err).
-				WithHint("install it, or name another program: atm run %s -- bash", k.name())
+				WithHint("install it, or name another program: `atm run %s -- bash`", k.name())
 		}
 		k.p.Warn("%s is new in team %s", k.name(), k.s.Team.Name)
 		if err := k.s.Team.Store.Create(c.Context, k.name()); err != nil {
@@ -140,7 +140,7 @@ func run(c *cli.Context) error {
 func warnOfDrivers(p *command.Printer) {
 	for _, e := range agents.Own(agents.Dir()) {
 		if err := e.Fault(); err != nil {
-			p.Warn("%v: atm driver ls", err)
+			p.Warn("%v: `atm driver ls`", err)
 		}
 	}
 }
@@ -154,8 +154,8 @@ func (k *call) mayAdd(e *teamdir.UnknownError) bool {
 }
 
 func noCommand(t *teamdir.Team, name wire.Name) error {
-	hint := strings.Replace(app.RunCommand(t, name), "-- CMD", "-- claude", 1)
-	return failure.Usage("no command to run for %s: team.toml gives none", name).WithHint("%s", hint)
+	start := strings.Replace(app.RunCommand(t, name), "-- CMD", "-- claude", 1)
+	return failure.Usage("no command to run for %s: team.toml gives none", name).WithHint("`%s`", start)
 }
 
 // spec combines the options and team.toml.
@@ -180,7 +180,7 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	}
 	for _, e := range agents.Own(agents.Dir()) {
 		if e.Name == spec.Driver && e.File == nil {
-			return spec, failure.Failed("%w", e.Fault()).WithHint("atm driver ls")
+			return spec, failure.Failed("%w", e.Fault()).WithHint("`atm driver ls`")
 		}
 	}
 	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(o.size, m.Size, "120x30")); err != nil {

@@ -62,7 +62,7 @@ func startRunner(program string, spec runspec.Spec, stderr io.Writer) (*runnerPr
 		if json.Unmarshal(report.Bytes(), &p.exit) != nil {
 			p.err = failure.Failed("the runner ended: %v", cmd.ProcessState).WithHint("its run/run.log may say why")
 		} else if e := p.exit.Error; e != nil {
-			e.Hint = strings.ReplaceAll(e.Hint, "NAME", string(spec.Agent))
+			e.Hint = failure.Hint(strings.ReplaceAll(p.exit.Hint, "NAME", string(spec.Agent)))
 			e.Exit, p.err = p.exit.Code, e
 		}
 	}()
@@ -111,11 +111,11 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 			r.tellResumed(status)
 			return r, nil
 		case asking >= dialogHolds && k.isAsking() || asking >= unloggedFor:
-			hint := "atm attach " + string(r.Name)
+			look := "atm attach " + string(r.Name)
 			if status.NoTerminal {
-				hint = "atm pending"
+				look = "atm pending"
 			}
-			return r, failure.Failed("%s is running, but asks something before it is ready: %s", r.Name, status.Detail).WithHint("%s", hint)
+			return r, failure.Failed("%s is running, but asks something before it is ready: %s", r.Name, status.Detail).WithHint("`%s`", look)
 		case r.PID != 0 && asking == 0 && time.Since(status.Started) > patience: // without a child it is about to restart
 			r.State, r.Detail = unready, "no prompt yet"
 			if status.Driver == agents.None {
@@ -185,7 +185,7 @@ func (k *call) runHere(ctx context.Context, p *runnerProcess) error {
 	ctx, stop := output.UntilSignal(ctx)
 	defer stop()
 	defer context.AfterFunc(ctx, func() { p.stdin.Close() })()
-	k.p.Warn("no terminal here: %s runs until it ends, or this command does; atm attach %[1]s joins it, --detach does not wait", k.name())
+	k.p.Warn("no terminal here: %s runs until it ends, or this command does; `atm attach %[1]s` joins it, --detach does not wait", k.name())
 	return k.awaitEnd(p)
 }
 

@@ -70,7 +70,7 @@ func (k *call) stop(ctx context.Context, by wire.Name) (result, error) {
 		}
 		r.State = "stopped"
 	}
-	return r, failure.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("atm status %s", r.Name)
+	return r, failure.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("`atm status %s`", r.Name)
 }
 
 // askToStop asks the runner, and waits until it has stopped. One without a socket is starting or ending, unless it

@@ -58,7 +58,7 @@ func typeText(c *cli.Context) (err error) {
 		done := resultOf(k.name(), o)
 		if o.NotSubmitted {
 			left := fmt.Sprintf("not submitted: atm type %s --enter", k.name())
-			done.Detail = app.JoinFilled(", ", done.Detail, k.p.CompleteHint(left))
+			done.Detail = app.JoinFilled(", ", done.Detail, k.p.Command(left))
 		}
 		return k.print(done, err)
 	})(c)
@@ -78,7 +78,7 @@ func checkNoKeys(name string, words []string, text string) error {
 	key, isUpper := keyNames[strings.ToLower(last)], last != strings.ToLower(last)
 	isControl := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
 	if key != "" && (isUpper || len(words) == 1) {
-		return failure.Usage("%q would be typed as a word", last).WithHint("atm type %s %s; to end a turn: atm interrupt %[1]s", name, key)
+		return failure.Usage("%q would be typed as a word", last).WithHint("`atm type %s %s`; to end a turn: `atm interrupt %[1]s`", name, key)
 	} else if strings.ContainsFunc(text, isControl) {
 		return failure.Usage("the text has control characters").WithHint(rawExample)
 	}

@@ -127,7 +127,7 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 			_, err := u.s.Member(word)
 			if errors.Is(err, maildir.ErrNoAgent) && len(named) == 0 && len(words) > 1 && !slices.ContainsFunc(words[1:], u.s.IsMember) {
 				e := u.p.Explain(err) // start carol bash
-				return e.WithHint("atm run %s -- %s; %s", word, policy.QuoteAll(words[1:]), e.Hint)
+				return e.WithHint("`atm run %s -- %s`; %s", word, policy.QuoteAll(words[1:]), e.Hint.String())
 			}
 			return cmp.Or(err, noCommand(u.s.Team, a.Agent))
 		}
@@ -138,7 +138,7 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 	}
 	if len(named) == 0 {
 		return failure.Usage("no member has a command in team.toml").
-			WithHint("atm init --toml writes one to start from; atm run bob -- claude works without one")
+			WithHint("`atm init --toml` writes one to start from; `atm run bob -- claude` works without one")
 	}
 	for _, n := range u.plan.StartOrder(named) {
 		if err := u.s.MayManage("start", n); err != nil {
@@ -174,7 +174,7 @@ func (u *startup) start(ctx context.Context) error {
 		}
 		e := u.p.Explain(errs[n])
 		why := strings.TrimPrefix(e.Message, string(n)+": ")
-		u.results.add(result{Name: n, State: "failed", Detail: app.JoinFilled("; ", why, e.Hint)})
+		u.results.add(result{Name: n, State: "failed", Detail: app.JoinFilled("; ", why, e.Hint.String())})
 		failed = append(failed, n)
 		if !u.isRunning(n) { // for atm team, which shows it
 			event := wire.Event{Source: "cli", Kind: wire.StateChange}.With("new", "error").With("detail", e.Message)
@@ -184,7 +184,7 @@ func (u *startup) start(ctx context.Context) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	e := failure.Failed("not ready: %s", app.Join(failed)).WithHint("atm up tries again")
+	e := failure.Failed("not ready: %s", app.Join(failed)).WithHint("`atm up` tries again")
 	if len(failed) < len(u.names) {
 		e.Code, e.Exit = "partial", failure.ExitPartial
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/teams/policy"
 )
 
@@ -27,10 +28,14 @@ var standIns = map[string][]string{"TO": {"to", "all"}, "TEXT": {"message", "fil
 
 // Completed returns the command line, quoted for a shell, with words of the command's example, or of the one that is
 // given, for the arguments that are missing. It keeps the command's flags, since without one it would do something
-// else; app.Given.CompleteHint adds those of all commands.
-func (l *Line) Completed(example ...string) string {
+// else; app.Given.Command adds those of all commands.
+func (l *Line) Completed(example ...string) failure.Hint {
 	if len(l.flags) == 0 && len(l.Words) == 0 && len(example) == 0 {
-		return strings.ReplaceAll(firstLine(l.Command.UsageText), "    ", "; ")
+		command, explanation, isExplained := strings.Cut(firstLine(l.Command.UsageText), "    ")
+		if isExplained {
+			return failure.Say("`%s`; %s", command, strings.TrimSpace(explanation))
+		}
+		return failure.Say("`%s`", command)
 	}
 	if len(example) == 0 {
 		example = exampleWords(l.Command)
@@ -54,7 +59,7 @@ func (l *Line) Completed(example ...string) string {
 		flags = append(flags, "--")
 	}
 	all := slices.Concat([]string{l.Command.HelpName}, words[:behind], flags, words[behind:])
-	return strings.Join(slices.DeleteFunc(all, func(word string) bool { return word == "" }), " ")
+	return failure.Say("`%s`", strings.Join(slices.DeleteFunc(all, func(word string) bool { return word == "" }), " "))
 }
 
 // hasStandIn reports whether a flag was typed in place of an argument.

@@ -73,7 +73,7 @@ func Sort(app *cli.App, typed []string) (l *Line, first error) {
 			l.Words = append([]string{""}, rest...)
 			return l, failure.Usage("%s needs NAME before --", l.Command.HelpName).WithHint("%s", l.Completed())
 		case word == "--" && strings.Trim(l.Command.ArgsUsage, "[]") == "NAME…" && len(rest) > 0: // team add bob -- claude
-			return l, failure.Usage("%s takes only names", l.Command.HelpName).WithHint("to start a program: atm run NAME -- CMD")
+			return l, failure.Usage("%s takes only names", l.Command.HelpName).WithHint("to start a program: `atm run NAME -- CMD`")
 		case word == "--":
 			l.Words, rest = append(l.Words, rest...), nil
 		case isFlag(word):
@@ -127,7 +127,7 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 	case takesValue(f) && !hasValue && (len(rest) == 0 || next == "--" || l.flag(next) != nil),
 		takesValue(f) && value == "" && next == "" && slices.Contains(l.Program.Flags, f) && len(l.Program.Commands) > 0: // --team=
 		typed, _ := FlagUsage(f)
-		return rest, failure.Usage("%s needs a value", name).WithHint("%s %s", l.Command.HelpName, typed)
+		return rest, failure.Usage("%s needs a value", name).WithHint("`%s %s`", l.Command.HelpName, typed)
 	case takesValue(f) && !hasValue:
 		l.add(f, name, next)
 		return rest[1:], nil

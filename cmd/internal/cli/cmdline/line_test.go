@@ -134,7 +134,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v", tt.line, err)
 			continue
 		}
-		if e.Exit != failure.ExitUsage || !strings.Contains(e.Message, tt.want) || !strings.Contains(e.Hint, tt.hint) {
+		if e.Exit != failure.ExitUsage || !strings.Contains(e.Message, tt.want) || !strings.Contains(e.Hint.String(), tt.hint) {
 			t.Errorf("%s: %s (hint: %s)", tt.line, e.Message, e.Hint)
 		}
 	}
@@ -142,7 +142,7 @@ func TestRefusals(t *testing.T) {
 
 func TestUnknownCommand(t *testing.T) {
 	for name, want := range map[string]string{"rm": "commands: send ls read reply run team; all of them: atm help all", "sned": `did you mean "atm send"?`, "lst": `did you mean "atm ls"?`} {
-		if e := UnknownCommand(testApp(), name); e.Hint != want {
+		if e := UnknownCommand(testApp(), name); e.Hint.String() != want {
 			t.Errorf("%s: %s", name, e.Hint)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -17,7 +16,7 @@ import (
 func UnknownCommand(program *cli.App, name string) *failure.Error {
 	all := program.VisibleCommands()
 	e := failure.Usage("unknown command %q", letter.Clip(name, 40))
-	return suggest(e, name, commandNames(all), "commands: "+listed(all[:min(len(all), 14)], " ")+"; all of them: atm help all")
+	return suggest(e, name, commandNames(all), "commands: "+failure.Hint(listed(all[:min(len(all), 14)], " "))+"; all of them: `atm help all`")
 }
 
 // UnknownWord is the error for a word that a command does not take; called is the command as it was typed.
@@ -31,7 +30,7 @@ func UnknownWord(c *cli.Command, called, word string) *failure.Error {
 		overview = c.HelpName + " " + listed(subs, "|")
 		e = failure.Usage("unknown command \"%s %s\"", called, letter.Clip(word, 40))
 	}
-	return suggest(e, word, commandNames(subs), overview)
+	return suggest(e, word, commandNames(subs), failure.Hint(overview))
 }
 
 func unknownFlag(c *cli.Command, flag string) *failure.Error {
@@ -58,13 +57,17 @@ func (l *Line) suggestFlag(flag string) error {
 	if strings.Contains(c.ArgsUsage, "TEXT") {
 		overview += "; text that begins with - goes after --"
 	}
-	return suggest(unknownFlag(c, flag), strings.TrimLeft(flag, "-"), known, overview)
+	return suggest(unknownFlag(c, flag), strings.TrimLeft(flag, "-"), known, failure.Hint(overview))
 }
 
 // suggest adds a hint: the nearest of the known names, which stand for what to type, else an overview of them.
-func suggest(e *failure.Error, word string, known map[string]string, overview string) *failure.Error {
+func suggest(e *failure.Error, word string, known map[string]string, overview failure.Hint) *failure.Error {
 	if near, ok := failure.Nearest(word, slices.Sorted(maps.Keys(known))); ok {
-		return e.WithHint("did you mean %s?", known[near]).WithCandidates(strings.Trim(known[near], `"`))
+		meant := known[near]
+		if strings.HasPrefix(meant, "atm ") {
+			return e.WithHint("did you mean \"`%s`\"?", meant).WithCandidates(meant)
+		}
+		return e.WithHint("did you mean %s?", meant).WithCandidates(meant)
 	}
 	return e.WithHint("%s", overview)
 }
@@ -73,7 +76,7 @@ func commandNames(commands []*cli.Command) map[string]string {
 	known := map[string]string{}
 	for _, c := range commands {
 		for _, name := range c.Names() {
-			known[name] = strconv.Quote(c.HelpName)
+			known[name] = c.HelpName
 		}
 	}
 	return known

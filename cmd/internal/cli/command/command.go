@@ -48,9 +48,6 @@ func newGiven(c *cli.Context) *app.Given {
 		Root: c.String("root"), Team: c.String("team"), As: c.String("as"), Via: c.String("via"),
 		LockTimeout: cmdline.Duration(c, "lock-timeout"), IsQuiet: c.Bool("quiet"), Verb: c.Command.HelpName,
 	}
-	if program := cmdline.LineOf(c).Program; program.Commands != nil {
-		g.IsVerb = func(word string) bool { return program.Command(word) != nil }
-	}
 	if c.NArg() == 1 {
 		g.Word = c.Args().First()
 	}

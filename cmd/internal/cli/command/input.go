@@ -124,7 +124,7 @@ func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 		}
 		line, err = bytes.TrimRight(line, "\r\n"), nil
 		if line == nil || len(line) > wire.MaxFile {
-			err = failure.Usage("the line is over %d MiB", wire.MaxFile>>20).WithHint("send it as a file: atm send NAME --attach FILE")
+			err = failure.Usage("the line is over %d MiB", wire.MaxFile>>20).WithHint("send it as a file: `atm send NAME --attach FILE`")
 		} else if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}

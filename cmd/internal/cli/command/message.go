@@ -36,7 +36,7 @@ func Once(c *cli.Context) (string, error) {
 func Search(ctx context.Context, s *app.Scope, words []string) ([]*maildir.Item, error) {
 	query, err := parseQuery(words)
 	if err != nil {
-		return nil, failure.Usage("%v", err).WithHint("atm search WORDS in:cur since:7d")
+		return nil, failure.Usage("%v", err).WithHint("`atm search WORDS in:cur since:7d`")
 	}
 	return s.Search(ctx, query)
 }

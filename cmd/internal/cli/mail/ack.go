@@ -52,7 +52,7 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 		if held := s.HeldIDs(); !slices.Contains(held, ids[n]) && resembles(ids[n], held) { // 9f3alc for 9f3a1c
 			asText := policy.Quote(strings.Join(ids[n:], " "))
 			return failure.Usage("%q looks like the id of a message of yours, and is none", ids[n]).
-				WithHint("as the text: atm ack %s --%s --text %s", strings.Join(ids[:n], " "), outcome, asText).WithNearest(ids[n], held)
+				WithHint("as the text: `atm ack %s --%s --text %s`", strings.Join(ids[:n], " "), outcome, asText).WithNearest(ids[n], held)
 		}
 		ids, text = ids[:n], strings.Join(ids[n:], " ")
 	} else if last := len(ids) - 1; last > 0 && isAckText(ids[last]) && !c.IsSet("text") { // ack ID "on it"
@@ -158,7 +158,7 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 	case box.Address() == me && it.State != "" && it.Lease == nil:
 		return heldMessage{it, s.Me, false}, nil
 	case err != nil:
-		return m, failure.Refused("%w", err).WithHint("atm trace %s says who has it", it.ID.Short(6))
+		return m, failure.Refused("%w", err).WithHint("`atm trace %s` says who has it", it.ID.Short(6))
 	}
 	if withFinished {
 		answers := post.AnswersTo(ctx, s.Root, it.Message)
@@ -168,5 +168,5 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 			}
 		}
 	}
-	return m, failure.Refused("message %s is not in your inbox", it.ID.Short(6)).WithHint("atm trace %s shows where it is", it.ID.Short(6))
+	return m, failure.Refused("message %s is not in your inbox", it.ID.Short(6)).WithHint("`atm trace %s` shows where it is", it.ID.Short(6))
 }

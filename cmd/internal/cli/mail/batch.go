@@ -66,7 +66,7 @@ func sendBatch(ctx context.Context, s *app.Scope, p *command.Printer, isAlone bo
 	b.send()
 	if ctx.Err() != nil {
 		e := failure.Failed("interrupted: sent %s, of the first %s", letter.Many(b.sent, "message"), letter.Many(b.last, "line")).
-			WithHint("to send the rest: tail -n +%d FILE | atm send --batch", b.last+1)
+			WithHint("to send the rest: tail -n +%d FILE | `atm send --batch`", b.last+1)
 		e.Exit = failure.ExitInterrupted
 		return e
 	}
@@ -179,7 +179,7 @@ func batchMessage(s *app.Scope, line []byte) (*app.Submission, error) {
 	m.Hop, m.SentAt = 0, time.Time{}
 	extra, _ := wire.ReadObject(m.Extra)
 	if extra.Has("at") || extra.Has("in") { // it would go out at once
-		return nil, failure.Usage("a line of a batch is sent now: it has no \"at\" or \"in\"").WithHint(`later: atm send NAME "…" --in 2h`)
+		return nil, failure.Usage("a line of a batch is sent now: it has no \"at\" or \"in\"").WithHint("later: `atm send NAME \"…\" --in 2h`")
 	}
 	once := extra.Text("once") // no field of a message
 	if extra.Has("once") && (m.ID != "" || maildir.CheckKeyName(once) != nil) {

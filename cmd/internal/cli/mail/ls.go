@@ -83,7 +83,7 @@ func list(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Bo
 	l, ifEmpty := newListing(p, nil, nil), "no messages"
 	bad, err := l.add(ctx, s, box, o)
 	if bad > 0 {
-		p.Warn("%s cannot be read as a message; atm doctor says why", letter.Many(bad, "file"))
+		p.Warn("%s cannot be read as a message; `atm doctor` says why", letter.Many(bad, "file"))
 	}
 	if err != nil && len(l.Messages)+l.More == 0 {
 		return teamdir.Unreadable(box, err) // an empty list would say that there is no mail
@@ -95,7 +95,7 @@ func list(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Bo
 			ifEmpty = "0 unread"
 		}
 		if verb := strings.TrimSpace("atm ls " + o.word); ifEmpty == "0 unread" && len(owed) > 0 {
-			ifEmpty += fmt.Sprintf(", %d to ack: %s --owed%s", len(owed), verb, s.Given.Flags("", "root", "team", "as"))
+			ifEmpty += fmt.Sprintf(", %d to ack: %s", len(owed), p.Command(verb+" --owed"))
 		}
 	}
 	if err := p.WarnUnreadable(teamdir.Unreadable(box, err)); err != nil {

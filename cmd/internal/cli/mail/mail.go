@@ -42,7 +42,7 @@ func sinceFlag(c *cli.Context) (t time.Time, err error) {
 		return t, nil
 	}
 	if t, err = cmdline.ParseSince(c.String("since")); err != nil {
-		err = failure.Usage("--since: %v", err).WithHint("%s --since 2h", c.Command.HelpName)
+		err = failure.Usage("--since: %v", err).WithHint("`%s --since 2h`", c.Command.HelpName)
 	}
 	return t, err
 }

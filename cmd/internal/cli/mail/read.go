@@ -95,7 +95,7 @@ func read(c *cli.Context, s *app.Scope, p *command.Printer) error {
 
 func showLastBatch(s *app.Scope, p *command.Printer, o readOptions) error {
 	if len(o.words) > 0 {
-		return failure.Usage("--last shows the last batch again and takes no number").WithHint("to list the newest: atm ls --all --limit 5")
+		return failure.Usage("--last shows the last batch again and takes no number").WithHint("to list the newest: `atm ls --all --limit 5`")
 	}
 	items, err := s.Me.LastBatch()
 	if err != nil {
@@ -129,7 +129,7 @@ func newPage(s *app.Scope, p *command.Printer, o readOptions) (*page, error) {
 	// A message marked in a shared inbox would be hidden from everybody, and nobody would hold it.
 	if isShared, _ := s.Me.Shared(); isShared && !o.peeks {
 		return nil, failure.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
-			WithHint("atm take %s --as NAME takes a message; atm read --peek looks", s.Me.Agent())
+			WithHint("`atm take %s --as NAME` takes a message; `atm read --peek` looks", s.Me.Agent())
 	}
 	g.options = maildir.ReadOptions{Limit: o.limit}
 	if o.follows {
@@ -143,7 +143,7 @@ func newPage(s *app.Scope, p *command.Printer, o readOptions) (*page, error) {
 		}
 		it, box, err := s.Find(word)
 		if err == nil && (box.Address() != s.Me.Address() || it.State == "") { // "": what I sent
-			err = failure.NotFound("message %s is not in your inbox", it.ID.Short(6)).WithHint("atm show %s shows it", it.ID.Short(6))
+			err = failure.NotFound("message %s is not in your inbox", it.ID.Short(6)).WithHint("`atm show %s` shows it", it.ID.Short(6))
 		}
 		if err != nil {
 			return nil, err
@@ -207,10 +207,10 @@ func (g *page) showPortion(ctx context.Context, r *letter.Renderer, options mail
 		marked = g.s.Me.MarkShown(ctx, batch, b.Items[:min(received, len(b.Items))]...)
 	}
 	if b.Bad > 0 && !g.follows && g.isLast(b) {
-		g.p.Warn("%s cannot be read as mail: atm ls --bad and atm doctor say why", letter.Many(b.Bad, "file"))
+		g.p.Warn("%s cannot be read as mail: `atm ls --bad` and `atm doctor` say why", letter.Many(b.Bad, "file"))
 	}
 	if unlogged, ok := errors.AsType[*maildir.UnloggedError](marked); ok {
-		g.p.Warn("%v; atm read --last does not show this batch", unlogged)
+		g.p.Warn("%v; `atm read --last` does not show this batch", unlogged)
 	}
 	if unmarked, ok := errors.AsType[*maildir.UnmarkedError](marked); ok && err == nil && g.isLast(b) {
 		err = notMarked(unmarked)
@@ -299,13 +299,13 @@ func (g *page) foot(l *listing) (foot string) {
 		foot = "no new messages\n"
 	}
 	if l.More > 0 {
-		foot += fmt.Sprintf("%d more: atm read%s\n", l.More, g.s.Given.Flags("", "root", "team", "as"))
+		foot += fmt.Sprintf("%d more: %s\n", l.More, g.s.Given.Command("atm read"))
 	}
-	return foot + owedLine(l.Owed, g.s.Given.Flags("", "root", "team", "as"))
+	return foot + owedLine(l.Owed, g.s.Given)
 }
 
 // owedLine counts the messages that I owe an ack, and names the newest of them.
-func owedLine(owed []wire.ID, flags string) string {
+func owedLine(owed []wire.ID, g *app.Given) string {
 	const most = 6
 	switch n := len(owed); {
 	case n == 0:
@@ -313,7 +313,7 @@ func owedLine(owed []wire.ID, flags string) string {
 	case n == 1:
 		return "1 awaits your ack: " + app.Shorts(owed) + "\n"
 	case n > most:
-		return fmt.Sprintf("%d await your ack: %s … atm ls --owed%s\n", n, app.Shorts(owed[n-most:]), flags)
+		return fmt.Sprintf("%d await your ack: %s … %s\n", n, app.Shorts(owed[n-most:]), g.Command("atm ls --owed"))
 	default:
 		return fmt.Sprintf("%d await your ack: %s\n", n, app.Shorts(owed))
 	}
@@ -326,9 +326,9 @@ func (g *page) wait(ctx context.Context) error {
 		return err
 	}
 	none := newListing(g.p, nil, g.s.Me)
-	owed := strings.TrimSpace(owedLine(none.Owed, g.s.Given.Flags("", "root", "team", "as")))
+	owed := strings.TrimSpace(owedLine(none.Owed, g.s.Given))
 	e := failure.Timeout("%s", app.JoinFilled("; ", "no mail within "+g.timeout.String(), owed)).
-		WithHint("do other work, or end your turn; later: atm read%s", g.s.Given.Flags("", "root", "team", "as"))
+		WithHint("do other work, or end your turn; later: `atm read`")
 	e.Done = none
 	return e
 }

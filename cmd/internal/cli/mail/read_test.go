@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -121,7 +122,7 @@ func TestOwedLine(t *testing.T) {
 		owed = append(owed, wire.NewID())
 	}
 	for n, want := range map[int]int{0: 0, 1: 1, 6: 6, 7: 6, 8: 6} {
-		line := owedLine(owed[8-n:], "")
+		line := owedLine(owed[8-n:], &app.Given{})
 		named := 0
 		for i, id := range owed {
 			if strings.Contains(line, id.Short(6)) {

@@ -118,7 +118,7 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 		line.Words = append([]string{list}, words[n:]...)
 		hint := line.Completed()
 		if c.IsSet("to") || c.Bool("all") {
-			hint = "atm send " + policy.Quote(list) + " " + cmp.Or(policy.QuoteAll(words[n:]), `"text"`)
+			hint = failure.Say("`atm send %s %s`", policy.Quote(list), cmp.Or(policy.QuoteAll(words[n:]), `"text"`))
 		}
 		return nil, nil, failure.Usage("recipients must be one word, separated by commas").WithHint("%s", hint)
 	}
@@ -129,7 +129,7 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 func noRecipient(c *cli.Context, s *app.Scope) error {
 	e := failure.Usage("to whom? members: %s", app.Join(s.Names())).WithCandidates(app.Strings(s.Names())...)
 	if c.IsSet("to") || c.Bool("all") {
-		return e.WithHint(`atm send NAME "text"`)
+		return e.WithHint("`atm send NAME \"text\"`")
 	}
 	line, text := *cmdline.LineOf(c), c.Args().Slice()
 	if len(text) > 0 && strings.Trim(text[0], ", ") == "" {
@@ -172,7 +172,7 @@ func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 	o.timeout, o.IsAwaited = cmdline.Duration(c, "timeout"), len(o.waits) > 0
 	o.Files, o.Again = cmdline.List(c, "attach"), c.Command.HelpName+" … --id "
 	if o.IsAwaited && !o.at.IsZero() {
-		return failure.Usage("nothing to wait for: it is sent later").WithHint("leave --wait-%s out, and wait with the id: atm wait --%s ID", waitFlag(o.waits[0]), o.waits[0])
+		return failure.Usage("nothing to wait for: it is sent later").WithHint("leave --wait-%s out, and wait with the id: `atm wait --%s ID`", waitFlag(o.waits[0]), o.waits[0])
 	}
 	if err := cmdline.Needs(c, "timeout wait-reply wait-ack wait-read"); err != nil {
 		return err

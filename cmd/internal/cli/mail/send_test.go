@@ -81,7 +81,7 @@ func TestRecipientsHint(t *testing.T) {
 		if tt.names == "" {
 			continue
 		}
-		again, isCommand := strings.CutPrefix(refusal.Hint, "atm send ")
+		again, isCommand := strings.CutPrefix(refusal.Hint.String(), "atm send ")
 		err = typed(t, sendCommand, strings.Fields(again), func(c *cli.Context) error {
 			names, words, err := recipients(c, s)
 			if got := strings.Join(names, " "); got != tt.names || strings.Join(words, " ") != "hi" {

@@ -70,11 +70,11 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		text = fmt.Appendf(text, "attached: %s, %s\n", letter.Quote(a.Name, 200), letter.Size(a.Size))
 	}
 	if it.State == maildir.Unread && s.Me != nil && box.Address() == s.Me.Address() {
-		text = fmt.Appendf(text, "still unread: atm read %s%s\n", r.Short(it.ID), s.Given.Flags("", "root", "team", "as"))
+		text = fmt.Appendf(text, "still unread: %s\n", p.Command("atm read "+r.Short(it.ID)))
 	}
 	if m.isToBeSent() {
-		text = fmt.Appendf(text, "not sent yet: goes out %s; to take it back: atm withdraw %s%s\n",
-			letter.When(r.Now, it.SentAt), r.Short(it.ID), s.Given.Flags("", "root", "team", "as"))
+		text = fmt.Appendf(text, "not sent yet: goes out %s; to take it back: %s\n",
+			letter.When(r.Now, it.SentAt), p.Command("atm withdraw "+r.Short(it.ID)))
 	}
 	return p.PrintAs(map[string]message{"message": m}, string(text))
 }
@@ -86,7 +86,7 @@ func saveAttachments(p *command.Printer, m message, store *maildir.Store, name s
 	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {
 		return err
 	} else if err != nil {
-		return failure.Usage("--save: %v", err).WithHint("atm show %s --save attachments", m.ID.Short(6))
+		return failure.Usage("--save: %v", err).WithHint("`atm show %s --save attachments`", m.ID.Short(6))
 	}
 	defer dir.Close()
 	if len(m.Attachments) == 0 {

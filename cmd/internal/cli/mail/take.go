@@ -58,7 +58,7 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	o := takeOptions{from: c.Args().First(), renews: c.IsSet("renew"), id: c.String("renew"), waits: c.Bool("wait"),
 		lease: cmdline.Duration(c, "lease"), timeout: cmdline.Duration(c, "timeout")}
 	if o.lease <= 0 || o.lease > maildir.MaxLease {
-		return failure.Usage("--lease %s: must be above 0 and at most %s", o.lease, maildir.MaxLease).WithHint("--lease 10m; atm take --renew ID extends it")
+		return failure.Usage("--lease %s: must be above 0 and at most %s", o.lease, maildir.MaxLease).WithHint("--lease 10m; `atm take --renew ID` extends it")
 	}
 	if o.renews {
 		return renewLease(c.Context, s, p, o)
@@ -67,7 +67,7 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	box, err := s.MemberOrMe(o.from)
 	if _, isWord := errors.AsType[*app.WordError](err); err != nil && (isWord || app.IsID(o.from)) {
 		return failure.Usage("%s is no inbox: atm take takes the next message of a shared one", o.from).
-			WithHint("atm take QUEUE; a file: atm claim PATH")
+			WithHint("`atm take QUEUE`; a file: `atm claim PATH`")
 	}
 	if err != nil {
 		return err
@@ -78,13 +78,13 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	case box.Address().Team != s.Me.Address().Team:
 		return failure.Refused("only members of team %s may take from its inboxes", box.Address().Team).
-			WithHint("to put something into it: atm send %s \"…\"", box.Address())
+			WithHint("to put something into it: `atm send %s \"…\"`", box.Address())
 	case !shared:
 		e := failure.Refused("the inbox of %s is not shared: only its owner may read it", box.Agent())
 		if s.MayManage("add", box.Agent()) != nil {
-			return e.WithHint("atm read reads your own; a person can share it: atm team add %s --shared", box.Agent())
+			return e.WithHint("`atm read` reads your own; a person can share it: `atm team add %s --shared`", box.Agent())
 		}
-		return e.WithHint("atm team add %s --shared makes it shared; atm read reads your own", box.Agent())
+		return e.WithHint("`atm team add %s --shared` makes it shared; `atm read` reads your own", box.Agent())
 	case !o.waits:
 		isTaken, err := takeOne(c.Context, s, p, box, o.lease)
 		if err != nil || isTaken {
@@ -97,7 +97,7 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	})
 	if errors.Is(err, app.ErrTimeout) {
 		return failure.Timeout("nothing to take within %s", o.timeout).
-			WithHint("do other work, or wait again: atm take %s --wait%s", box.Agent(), s.Given.Flags("", "root", "team", "as"))
+			WithHint("do other work, or wait again: `atm take %s --wait`", box.Agent())
 	}
 	return err
 }
@@ -106,10 +106,9 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 func takeOne(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Box, lease time.Duration) (bool, error) {
 	it, err := box.Lease(ctx, s.Me.Address(), lease, maildir.ReadOptions{}, func(it *maildir.Item, l maildir.Lease) (bool, error) {
 		r := p.Renderer(s)
-		id := r.Short(it.ID) + s.Given.Flags("", "root", "team", "as")
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut}),
-			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
-			letter.Stamp(l.Until), id, id, id)
+			"yours until %s: %s when it is done, %s gives it back, %s extends it\n", letter.Stamp(l.Until),
+			p.Command("atm ack "+r.Short(it.ID)), p.Command("atm unread "+r.Short(it.ID)), p.Command("atm take --renew "+r.Short(it.ID)))
 		document := taken{Message: &message{Item: it}, Times: it.TimesHandedOut + 1, Until: l.Until.UTC()}
 		n, err := printReceived(ctx, s, p, document, text)
 		return n > 0, err

@@ -25,13 +25,13 @@ var traceCommand = &cli.Command{
 		recipients, text, answers := []app.Trace{}, "", post.AnswersTo(c.Context, s.Root, it.Message)
 		for _, to := range it.To {
 			r := app.TraceOf(answers, s.Root, it.Message, to)
-			r.Gate = p.CompleteHint(r.Gate)
+			r.Gate = r.Gate.Map(p.Command)
 			recipients = append(recipients, r)
 			if len(it.To) > 1 {
 				text += p.Renderer(s).Called(r.To) + ": "
 			}
 			text += stagesText(r) + "\n"
-			for _, more := range []string{r.Due, r.Gate} {
+			for _, more := range []string{r.Due, r.Gate.String()} {
 				if more != "" {
 					text += "  " + more + "\n"
 				}

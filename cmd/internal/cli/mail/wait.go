@@ -119,7 +119,7 @@ func matchText(s *app.Scope, p *command.Printer, m *app.Match) string {
 		text += "; " + outcomesText(p.Renderer(s), m.Acks)
 	}
 	if m.Item.State == maildir.Unread {
-		text += "; atm read " + m.Item.ID.Short(6) + s.Given.Flags("", "root", "team", "as")
+		text += "; " + s.Given.Command("atm read "+m.Item.ID.Short(6))
 	}
 	return text
 }
@@ -136,7 +136,7 @@ func outcomesText(r *letter.Renderer, acks []app.AckOutcome) string {
 // refuseWords is the error for words that are not one duration, of which the first is none if err: a state is a flag.
 func refuseWords(s *app.Scope, words []string, err error) error {
 	if errors.Is(err, cmdline.ErrNoUnit) && !app.IsID(words[0]) {
-		return failure.Usage("%s %w", words[0], err).WithHint("atm wait %ss", words[0])
+		return failure.Usage("%s %w", words[0], err).WithHint("`atm wait %ss`", words[0])
 	}
 	kind, names := "", []string{}
 	for _, word := range words {
@@ -149,13 +149,13 @@ func refuseWords(s *app.Scope, words []string, err error) error {
 	e, who := failure.Usage("atm wait takes flags, not %q", letter.Clip(words[0], 40)), strings.Join(names, ",")
 	switch {
 	case slices.Contains([]string{"reply", "acked", "read"}, kind):
-		return e.WithHint("atm wait --%s %s", kind, cmp.Or(who, "ID"))
+		return e.WithHint("`atm wait --%s %s`", kind, cmp.Or(who, "ID"))
 	case kind != "":
-		return e.WithHint("atm wait --%s %s", kind, cmp.Or(who, "NAME"))
+		return e.WithHint("`atm wait --%s %s`", kind, cmp.Or(who, "NAME"))
 	case len(names) > 0 && app.IsID(names[0]):
-		return e.WithHint("atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s", who)
+		return e.WithHint("`atm wait --reply %s`, `atm wait --acked %[1]s`, `atm wait --turn-done %[1]s`", who)
 	case len(names) > 0:
-		return e.WithHint("atm wait --idle %s, atm read --wait --from %s, atm wait 30s", who, names[0])
+		return e.WithHint("`atm wait --idle %s`, `atm read --wait --from %s`, `atm wait 30s`", who, names[0])
 	}
-	return e.WithHint("atm wait 30s waits for mail; atm wait --idle NAME, atm wait --reply ID")
+	return e.WithHint("`atm wait 30s` waits for mail; `atm wait --idle NAME`, `atm wait --reply ID`")
 }

@@ -29,7 +29,7 @@ func TestRefuseWords(t *testing.T) {
 		all := strings.Fields(words)
 		_, notADuration := cmdline.ParseDuration(all[0])
 		e, isOurs := errors.AsType[*failure.Error](refuseWords(s, all, notADuration))
-		if !isOurs || e.Hint != want && !strings.HasPrefix(e.Hint, want+" ") && (!strings.HasSuffix(want, ",") || !strings.HasPrefix(e.Hint, want)) {
+		if !isOurs || e.Hint.String() != want && !strings.HasPrefix(e.Hint.String(), want+" ") && (!strings.HasSuffix(want, ",") || !strings.HasPrefix(e.Hint.String(), want)) {
 			t.Errorf("wait %s: %v", words, e)
 		}
 	}

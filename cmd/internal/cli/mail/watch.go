@@ -73,7 +73,7 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 		members, err := s.Members(word)
 		if err != nil && c.Bool("run") { // watch --run 'make test'
 			e := s.Given.Explain(err)
-			return e.WithHint("the commands are those of [[on]] in team.toml: atm watch --run; %s", e.Hint)
+			return e.WithHint("the commands are those of [[on]] in team.toml: `atm watch --run`; %s", e.Hint)
 		}
 		if err != nil {
 			return err
@@ -131,11 +131,11 @@ func startCommands(s *app.Scope) (*notices.Commands, error) {
 		return nil, err
 	}
 	if s.IsInAgent() {
-		return nil, failure.Refused("an agent may not run the commands of [[on]]").WithHint("ask a person: atm watch --run")
+		return nil, failure.Refused("an agent may not run the commands of [[on]]").WithHint("ask a person: `atm watch --run`")
 	}
 	if len(c.On) == 0 {
 		return nil, failure.NotFound("there is no [[on]] in %s", s.Team.Dir().Join(config.File)).
-			WithHint("atm init --toml writes a team.toml with an example")
+			WithHint("`atm init --toml` writes a team.toml with an example")
 	}
 	return notices.StartCommands(s.Team, c.OnFor, app.OwnEnvironment())
 }

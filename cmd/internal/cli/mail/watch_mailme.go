@@ -28,7 +28,7 @@ func mailMe(c *cli.Context, s *app.Scope, p *command.Printer) error {
 			err = notices.Subscribe(c.Context, s.Team, s.Me.Agent(), wants)
 		}
 		if ring, ok := errors.AsType[*notices.RingError](err); ok {
-			err = failure.Refused("%w", ring).WithHint("error, off and overdue cannot do that: atm watch --mail-me 'error *'")
+			err = failure.Refused("%w", ring).WithHint("error, off and overdue cannot do that: `atm watch --mail-me 'error *'`")
 		}
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func subscriptions(s *app.Scope, text string) (all []notices.Subscription, err e
 		words := strings.Fields(part)
 		if len(words) != 2 {
 			return nil, failure.Usage("%q is not a state and a member", strings.TrimSpace(part)).
-				WithHint("in quotes, because of the *: atm watch --mail-me 'idle bob, error *'")
+				WithHint("in quotes, because of the *: `atm watch --mail-me 'idle bob, error *'`")
 		}
 		w := notices.Subscription{Event: words[0], Agent: words[1]}
 		if !slices.Contains(known, w.Event) {
@@ -90,11 +90,11 @@ func watchable(s *app.Scope, word string) (string, error) {
 	a := box.Address()
 	switch {
 	case a.Team != s.Team.Name:
-		return "", failure.Usage("%s is of another team", a).WithHint("atm watch --mail-me --team %s", a.Team)
+		return "", failure.Usage("%s is of another team", a).WithHint("`atm watch --mail-me --team %s`", a.Team)
 	case a.Agent == s.Me.Agent():
-		return "", failure.Usage("you are %s yourself", a.Agent).WithHint("atm status %s", a.Agent)
+		return "", failure.Usage("you are %s yourself", a.Agent).WithHint("`atm status %s`", a.Agent)
 	case post.IsPerson(s.Root, a):
-		return "", failure.Usage("%s is a person, whose state nobody knows", a.Agent).WithHint("atm team")
+		return "", failure.Usage("%s is a person, whose state nobody knows", a.Agent).WithHint("`atm team`")
 	}
 	return string(a.Agent), nil
 }

@@ -148,7 +148,7 @@ func (k *call) attach(ctx context.Context, o attachOptions) error {
 				lines = nil
 			} else if isOver {
 				return failure.Refused("session %s is %s: %q was not sent", short(k.session), k.session.State, letter.Clip(text, 40)).
-					WithHint("atm session new --agent %s", k.session.AgentID)
+					WithHint("`atm session new --agent %s`", k.session.AgentID)
 			} else if err := k.sendLine(ctx, text, o.isReadOnly); err != nil { // only this line failed
 				con.note("%v", err)
 			}

@@ -31,14 +31,14 @@ func begin(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	o := sessions.Options{Channel: c.String("channel"), Alone: !c.Bool("another")}
 	name := cmp.Or(c.String("agent"), c.Args().First())
 	if c.IsSet("agent") && (name == "" || c.Args().Present()) {
-		return failure.Usage("session new needs one agent").WithHint("atm session new --agent NAME")
+		return failure.Usage("session new needs one agent").WithHint("`atm session new --agent NAME`")
 	}
 	if name == "" {
 		return failure.Usage("session new needs one agent").WithHint("%s", cmdline.LineOf(c).Completed("NAME"))
 	}
 	var err error
 	if o.Goal, err = wire.ParseUUID(c.String("goal")); c.IsSet("goal") && err != nil {
-		return failure.Usage("--goal: %v", err).WithHint("leave it out, and say the goal: atm session message %s \"…\"", name)
+		return failure.Usage("--goal: %v", err).WithHint("leave it out, and say the goal: `atm session message %s \"…\"`", name)
 	}
 	box, err := s.EnterTeamOf(name)
 	if err != nil {
@@ -54,11 +54,11 @@ func begin(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	made, err := s.Team.Sessions().New(c.Context, o)
 	if e, ok := errors.AsType[*sessions.SessionExistsError](err); ok { // the agent's name would be ambiguous
 		return failure.Refused("%w: %s, %s for %s", err, short(e.Other), e.Other.State, age(e.Other)).
-			WithHint("atm session attach %s; for a second one: atm session new --agent %s --another", short(e.Other), o.Agent)
+			WithHint("`atm session attach %s`; for a second one: `atm session new --agent %s --another`", short(e.Other), o.Agent)
 	}
 	if err != nil {
 		return err
 	}
-	p.Warn("atm session attach %s", short(made))
+	p.Warn("`atm session attach %s`", short(made))
 	return printSession(p, made, "", string(made.SessionID))
 }

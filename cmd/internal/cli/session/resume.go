@@ -34,14 +34,14 @@ func resume(ctx context.Context, k *call) error {
 	switch {
 	case strings.Contains(config.ResumeCmd, "{session_id}") && !isPlain: // it might be a flag
 		return failure.Refused("%s reports the session id %q, which cannot go into resume_cmd", k.agent(), own).
-			WithHint("%s; then the session continues", again)
+			WithHint("`%s`; then the session continues", again)
 	case len(words) > 0:
 		if err := k.startAgent(ctx, words); err != nil {
-			return failure.Failed("%s could not be started: %w", k.agent(), err).WithHint("%s", again)
+			return failure.Failed("%s could not be started: %w", k.agent(), err).WithHint("`%s`", again)
 		}
 	case k.session.Notes.Runner.Owned || m.RunnerGone: // the next refresh would pause it again
 		return failure.Refused("%s is not running, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
-			WithHint("%s; then the session continues", again)
+			WithHint("`%s`; then the session continues", again)
 	default:
 		k.p.Warn("%s is not running, and team.toml has no resume_cmd: %s", k.agent(), again)
 	}
@@ -56,7 +56,7 @@ func (k *call) startAgent(ctx context.Context, words []string) error {
 	if err := cmd.Run(); err != nil {
 		return err
 	}
-	k.p.Warn("%s is running: atm attach %[1]s", k.agent())
+	k.p.Warn("%s is running: `atm attach %[1]s`", k.agent())
 	k.started = true
 	return nil
 }

@@ -122,7 +122,7 @@ func find(ctx context.Context, s *app.Scope, word string) (*sessions.Session, er
 	}
 	if err == nil && found == nil {
 		err = failure.NotFound("%s has no open session", word).
-			WithHint("atm session new --agent %s; atm session ls --all lists those that are over", word)
+			WithHint("`atm session new --agent %s`; `atm session ls --all` lists those that are over", word)
 	}
 	return found, err
 }

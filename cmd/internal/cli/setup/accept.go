@@ -87,11 +87,11 @@ func mayAccept(s *app.Scope, p *command.Printer, o *initOptions, why *rootdir.Un
 	shown, _ := json.Marshal(u) // strings and numbers: cannot fail
 	sum.Write(shown)
 	u.Code = fmt.Sprintf("%x", sum.Sum(nil)[:8])
-	e := failure.Refused("%w", why).WithHint("if all of this may act: %s", o.acceptCommand(u.Code))
+	e := failure.Refused("%w", why).WithHint("if all of this may act: `%s`", o.acceptCommand(u.Code))
 	switch {
 	case !o.accepts:
 	case s.IsInAgent():
-		e = failure.Refused("an agent may not accept what is in a root").WithHint("ask a person: %s", o.acceptCommand(u.Code))
+		e = failure.Refused("an agent may not accept what is in a root").WithHint("ask a person: `%s`", o.acceptCommand(u.Code))
 	case o.code == u.Code:
 		return nil
 	default:

@@ -33,7 +33,7 @@ var backupCommand = &cli.Command{
 func runBackup(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	path := c.Args().First()
 	if path == "-" {
-		return failure.Usage("atm backup writes a file, not to stdout").WithHint("atm backup atm.tar")
+		return failure.Usage("atm backup writes a file, not to stdout").WithHint("`atm backup atm.tar`")
 	}
 	exists := failure.Refused("%s already exists", path).WithHint("use another name")
 	if _, err := os.Lstat(path); err == nil {

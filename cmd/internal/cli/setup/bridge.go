@@ -53,7 +53,7 @@ func openBridge(g *app.Given) (*app.Scope, error) {
 func keygen(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	host := cmp.Or(wire.Name(c.String("host")), s.Host())
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
-		return failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
+		return failure.Usage("what is this machine called? %v", err).WithHint("`atm bridge keygen --host laptop`")
 	}
 	public, err := s.Keys().Generate(host)
 	if err == nil {
@@ -67,14 +67,14 @@ func trust(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	host, err := hostkey.ParseHost(c.Args().First())
 	key, keyErr := hostkey.ParseKey(c.Args().Get(1))
 	if err := cmp.Or(err, keyErr); err != nil {
-		return failure.Usage("%v", err).WithHint("atm bridge keygen, on that machine, prints what to type here")
+		return failure.Usage("%v", err).WithHint("`atm bridge keygen`, on that machine, prints what to type here")
 	}
 	err = s.Keys().Trust(host, key, c.Bool("replace"))
 	if errors.Is(err, hostkey.ErrOtherKey) {
-		return failure.Refused("%w", err).WithHint("if %s has a new key: atm bridge trust %[1]s KEY --replace", host)
+		return failure.Refused("%w", err).WithHint("if %s has a new key: `atm bridge trust %[1]s KEY --replace`", host)
 	}
 	if errors.Is(err, hostkey.ErrOwn) {
-		return failure.Refused("%w", err).WithHint("give that machine another name: there, atm bridge keygen --host NAME")
+		return failure.Refused("%w", err).WithHint("give that machine another name: there, `atm bridge keygen --host NAME`")
 	}
 	if err == nil {
 		err = s.Root.RaiseFormat()

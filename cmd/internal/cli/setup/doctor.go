@@ -35,7 +35,7 @@ func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	text := ""
 	for i := range checks {
-		checks[i].Fix = p.CompleteHint(checks[i].Fix)
+		checks[i].Fix = p.Commands(checks[i].Fix)
 		text += checks[i].Severity + ": " + letter.Escape(checks[i].Message) + "\n"
 		if checks[i].Fix != "" {
 			text += "  " + letter.Escape(checks[i].Fix) + "\n"

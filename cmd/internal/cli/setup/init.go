@@ -67,15 +67,15 @@ func (m *madeRoot) text(g *app.Given) string {
 	if m.Accepted {
 		accepted := "accepted " + letter.Escape(m.Root) + ": what was shown may act"
 		if len(m.Added) == 0 && m.Toml == "" {
-			return accepted + "\nnext: " + g.CompleteHint("atm doctor says what is wrong, atm up starts the team")
+			return accepted + failure.Say("\nnext: `atm doctor` says what is wrong, `atm up` starts the team").Map(g.Command).String()
 		}
 		text = accepted + "\n" + text
 	}
-	next := "atm team add NAME --team " + string(m.Team)
+	next := failure.Say("`atm team add NAME --team %s`", m.Team)
 	if m.TomlMade {
-		text, next = text+"\nwrote "+letter.Escape(m.Toml), "read it, then atm doctor, atm up"
+		text, next = text+"\nwrote "+letter.Escape(m.Toml), "read it, then `atm doctor`, `atm up`"
 	} else if m.Toml != "" {
-		text, next = text+"\n"+letter.Escape(m.Toml)+" exists, and was not changed", "atm up"
+		text, next = text+"\n"+letter.Escape(m.Toml)+" exists, and was not changed", "`atm up`"
 	} else if len(m.Members) > 1 {
 		from, to := m.Members[0], m.Members[1]
 		if named := m.named; len(named) > 1 && named[0] != named[1] { // the person's own name may come first
@@ -84,9 +84,9 @@ func (m *madeRoot) text(g *app.Given) string {
 		if me := wire.Name(cmp.Or(g.As, os.Getenv("ATM_AGENT"))); me != from && slices.Contains(m.Members, me) {
 			from, to = me, from
 		}
-		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", to, from)
+		next = failure.Say("`atm send %s \"hello\" --as %s`; agents run: `atm primer`", to, from)
 	}
-	return text + "\nnext: " + g.CompleteHint(next)
+	return text + "\nnext: " + next.Map(g.Command).String()
 }
 
 // initOptions are the flags and words of init.
@@ -182,7 +182,7 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 		return e.Name() != rootdir.FormatFile && e.Name() != rootdir.IgnoreFile
 	})
 	if isNew && o.accepts {
-		return m, nil, failure.NotFound("there is nothing to accept in %s", m.Root).WithHint("atm init alice bob makes a root")
+		return m, nil, failure.NotFound("there is nothing to accept in %s", m.Root).WithHint("`atm init alice bob` makes a root")
 	}
 	if isNew {
 		if m.Made, err = rootdir.Make(m.Root); err != nil {
@@ -221,6 +221,6 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 
 func accept(p *command.Printer, place rootdir.Place, root, content string) {
 	if err := rootdir.Accept(place, root, content); err != nil {
-		p.Warn("%v, and so nothing in it acts; set HOME, or XDG_STATE_HOME to an absolute path that stays, then: atm init", err)
+		p.Warn("%v, and so nothing in it acts; set HOME, or XDG_STATE_HOME to an absolute path that stays, then: `atm init`", err)
 	}
 }

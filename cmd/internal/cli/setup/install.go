@@ -95,7 +95,7 @@ func install(c *cli.Context) error {
 	case !installs:
 		do = installer.Uninstall
 	case installer.HasPlugin(r.Tool) && !r.Local && !r.Plugin && !r.DryRun:
-		return failure.Failed("%s has atm's plugin, and with it atm's hooks", r.Tool).WithHint("atm install %s --plugin, or atm uninstall %[1]s before", r.Tool)
+		return failure.Failed("%s has atm's plugin, and with it atm's hooks", r.Tool).WithHint("`atm install %s --plugin`, or `atm uninstall %[1]s` before", r.Tool)
 	}
 	dry := r
 	dry.DryRun = true
@@ -113,14 +113,14 @@ func install(c *cli.Context) error {
 		report, err = do(r)
 	}
 	if errors.Is(err, agentconfig.ErrTracked) {
-		return failure.Failed("%w", err).WithHint("atm install changes no file that others share: try with --local, or without")
+		return failure.Failed("%w", err).WithHint("`atm install` changes no file that others share: try with --local, or without")
 	} else if errors.Is(err, agentconfig.ErrLeadsOut) {
 		return failure.Failed("%w", err).WithHint("make a directory of it, or leave out --local")
 	} else if err != nil {
-		return failure.Failed("%w", err).WithHint("fix it, then try again: %s %s%s --dry-run", p.Verb, r.Tool, flagsOf(r))
+		return failure.Failed("%w", err).WithHint("fix it, then try again: `%s %s%s --dry-run`", p.Verb, r.Tool, flagsOf(r))
 	}
 	if installs && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
-		p.Warn("an agent needs a name: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
+		p.Warn("an agent needs a name: `ATM_AGENT=NAME %s`, or `atm run NAME -- %[1]s`", r.Tool)
 	}
 	for _, note := range report.Notes {
 		p.Warn("%s", note)
@@ -160,23 +160,23 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 	r.Plugin, r.Accept, r.Claims = c.Bool("plugin"), c.Bool("accept"), c.Bool("claims")
 	if !slices.Contains(agentconfig.Tools(), tool) {
 		return r, failure.Usage("which tool? one of %s", app.Join(agentconfig.Tools())).
-			WithHint("%s claude%s", c.Command.HelpName, flagsOf(r)).WithNearest(tool, agentconfig.Tools())
+			WithHint("`%s claude%s`", c.Command.HelpName, flagsOf(r)).WithNearest(tool, agentconfig.Tools())
 	}
 	if r.Agent != "" && !r.Local {
 		r.Local = true
 		return r, failure.Usage("--as names the agent of one worktree, so it needs --local").
-			WithHint("%s %s%s", c.Command.HelpName, tool, flagsOf(r))
+			WithHint("`%s %s%s`", c.Command.HelpName, tool, flagsOf(r))
 	}
 	v := all.Find(tool)
 	if r.Plugin && (r.Local || r.MCP || v.Plugin == nil) {
 		return r, failure.Usage("--plugin is for your own configuration of claude, codex or gemini, and has the entry for atm mcp").
-			WithHint("%s claude --plugin", c.Command.HelpName)
+			WithHint("`%s claude --plugin`", c.Command.HelpName)
 	}
 	if r.Accept && (!v.TakesAccept || r.Local || r.MCP) {
-		return r, failure.Usage("--accept is for your own configuration of claude").WithHint("%s claude --accept", c.Command.HelpName)
+		return r, failure.Usage("--accept is for your own configuration of claude").WithHint("`%s claude --accept`", c.Command.HelpName)
 	}
 	if r.Claims && (!v.TakesClaims || r.MCP) {
-		return r, failure.Usage("--claims is for the hooks of claude").WithHint("%s claude --claims", c.Command.HelpName)
+		return r, failure.Usage("--claims is for the hooks of claude").WithHint("`%s claude --claims`", c.Command.HelpName)
 	}
 	_, err := wire.ParseName(cmp.Or(r.Agent, "none"))
 	return r, err

@@ -92,7 +92,7 @@ func (p plugin) add(c *cli.Context) error {
 		err = errors.Join(err, os.RemoveAll(p.dir))
 	}
 	if err != nil {
-		return failure.Failed("%w: nothing was changed", err).WithHint("without the plugin: atm install %s", p.tool)
+		return failure.Failed("%w: nothing was changed", err).WithHint("without the plugin: `atm install %s`", p.tool)
 	}
 	return nil
 }

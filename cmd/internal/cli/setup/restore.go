@@ -39,14 +39,14 @@ func restore(c *cli.Context) error {
 func restoreFile(ctx context.Context, p *command.Printer, name string, isSure bool) error {
 	f, err := durable.OpenRegular(name, os.O_RDONLY)
 	if err != nil {
-		return failure.Usage("%v", err).WithHint("atm restore FILE takes a file of atm backup; for a member: atm team restore NAME")
+		return failure.Usage("%v", err).WithHint("`atm restore FILE` takes a file of atm backup; for a member: `atm team restore NAME`")
 	}
 	defer f.Close()
 	content, err := backup.Check(f)
 	if errors.Is(err, rootdir.ErrNewer) {
 		return fmt.Errorf("restore %s: %w", name, err)
 	} else if err != nil {
-		return failure.Failed("restore %s: %w", name, err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
+		return failure.Failed("restore %s: %w", name, err).WithHint("`atm restore FILE` takes a file of atm backup; nothing was restored")
 	}
 	if place := p.Place(); place.Flag != "" || place.Env != "" {
 		named, err := rootdir.InitDir(place, false)
@@ -59,12 +59,12 @@ func restoreFile(ctx context.Context, p *command.Printer, name string, isSure bo
 	}
 	s, err := app.OpenRoot(p.Given)
 	if errors.Is(err, rootdir.ErrNoRoot) {
-		return failure.NotFound("%w", err).WithHint("name the root to restore into: atm restore %s --root .atm", policy.Quote(name))
+		return failure.NotFound("%w", err).WithHint("name the root to restore into: `atm restore %s --root .atm`", policy.Quote(name))
 	}
 	if err == nil && s.IsInAgent() {
 		if inUse, _ := s.Root.Teams(); len(inUse) > 0 && s.CheckAccepted() == nil {
 			return failure.Refused("an agent may not restore into a root in use: nothing there acts until a person has accepted it").
-				WithHint("ask your person; to look at what is in it: atm restore %s --root DIR", policy.Quote(name))
+				WithHint("ask your person; to look at what is in it: `atm restore %s --root DIR`", policy.Quote(name))
 		}
 	}
 	if err != nil {
@@ -79,7 +79,7 @@ func restoreFile(ctx context.Context, p *command.Printer, name string, isSure bo
 			return p.PrintDone(there, "nothing new, and nothing was changed: "+letter.Many(there.Skipped, "message")+" of it already there", nil)
 		}
 		if err = cmp.Or(ctx.Err(), mayStopTeams(s, name, isSure)); errors.Is(err, context.Canceled) {
-			e := failure.Failed("interrupted: nothing was restored").WithHint("run it again: atm restore %s", policy.Quote(name))
+			e := failure.Failed("interrupted: nothing was restored").WithHint("run it again: `atm restore %s`", policy.Quote(name))
 			e.Exit = failure.ExitInterrupted
 			return e
 		}
@@ -97,13 +97,13 @@ func restoreFile(ctx context.Context, p *command.Printer, name string, isSure bo
 	}
 	if errors.Is(err, context.Canceled) {
 		e := failure.Failed("interrupted: restored %d of %s", moved.Messages+moved.Skipped, letter.Many(content.Messages, "message")).
-			WithHint("run it again, and it goes on: atm restore %s", policy.Quote(name))
+			WithHint("run it again, and it goes on: `atm restore %s`", policy.Quote(name))
 		e.Exit, e.Done = failure.ExitInterrupted, moved
 		return e
 	}
 	warnOfRefused(p, moved)
 	text := fmt.Sprintf("restored %s; %d already there", letter.Many(moved.Messages, "message"), moved.Skipped)
-	text += "\nnothing there acts until somebody has seen it and said yes: " + p.CompleteHint("atm init")
+	text += "\nnothing there acts until somebody has seen it and said yes: " + p.Command("atm init")
 	return p.PrintUnlessError(err, moved, text)
 }
 
@@ -140,5 +140,5 @@ func mayStopTeams(s *app.Scope, name string, isSure bool) error {
 		verb = "runs"
 	}
 	return failure.Refused("%s %s here: once something is restored, no mail is handed over or typed in, no rule answers and nothing is sent later, until somebody has seen all of it and said yes with atm init",
-		app.Join(running), verb).WithHint("to restore it all the same: atm restore %s --yes", policy.Quote(name))
+		app.Join(running), verb).WithHint("to restore it all the same: `atm restore %s --yes`", policy.Quote(name))
 }

@@ -53,7 +53,7 @@ func addMembers(ctx context.Context, t *teamdir.Team, names []wire.Name) (added 
 		}
 		if slices.Contains(reserved, n) && !t.Store.IsAgent(n) {
 			return added, failure.Usage("%q is no name: it would read as a word of atm", n).
-				WithHint("another name; another team: atm init --team TEAM NAME…")
+				WithHint("another name; another team: `atm init --team TEAM NAME…`")
 		}
 	}
 	for _, n := range names {

@@ -150,12 +150,12 @@ func waitingFor(ctx context.Context, s *app.Scope, members []presence.Member) (l
 	for _, q := range questions {
 		if s.Me == nil || q.Agent != s.Me.Agent() {
 			asks := letter.OneLine(q.Summary(), 60)
-			lines = append(lines, fmt.Sprintf("%s %s   atm pending%s", q.Agent, asks, s.Given.Flags("", "root", "team", "as")))
+			lines = append(lines, fmt.Sprintf("%s %s   %s", q.Agent, asks, s.Given.Command("atm pending")))
 		}
 	}
 	if s.Me != nil {
 		if ids, _ := s.Me.UnreadIDs(); len(ids) > 0 {
-			lines = append(lines, fmt.Sprintf("%d unread: atm read%s", len(ids), s.Given.Flags("", "root", "team", "as")))
+			lines = append(lines, fmt.Sprintf("%d unread: %s", len(ids), s.Given.Command("atm read")))
 		}
 	}
 	return lines
@@ -197,7 +197,7 @@ func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	for _, n := range added {
 		if kept, _ := s.Team.Box(n).Store().Retired(string(n)); len(kept) > 0 {
 			old := filepath.Base(kept[0].Path())
-			p.Warn("a retired %s is kept with its mail: atm team retire %[1]s; atm team restore %s brings it back instead", n, old)
+			p.Warn("a retired %s is kept with its mail: `atm team retire %[1]s`; `atm team restore %s` brings it back instead", n, old)
 		}
 	}
 	text := fmt.Sprintf("added %s to team %s", app.Join(added), s.Team.Name)
