@@ -27,7 +27,8 @@ var layers = strings.Fields(
 	// Files, locks, keys, and the words of all.
 	"internal/durable internal/lockfile internal/tomlfile internal/jsonextra wire wire/foreign internal/delivery internal/hostkey internal/runinfo " +
 		// Messages.
-		"mailbox/letter mailbox/eventlog internal/maildir watcher mailbox " +
+		"mailbox/letter mailbox/eventlog internal/maildir/claimfile internal/maildir internal/maildir/filestore " +
+		"internal/maildir/once internal/maildir/drop internal/maildir/inbox internal/maildir/claim internal/maildir/keep watcher mailbox " +
 		// What events and messages say: an agent's state, its sessions, its past.
 		"reducer reducer/ask session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
@@ -78,7 +79,7 @@ var importers = map[string][]string{
 	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/follow", "cmd/internal/mcp", "cmd/internal/tui", "cmd/internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
 	"golang.org/x/term":                      {"internal/testagent", "cmd/internal/output", "cmd/internal/cli/session"},
-	"golang.org/x/sys":                       {"internal/durable", "internal/maildir", "ptyrun/process", "internal/teamdir/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
+	"golang.org/x/sys":                       {"internal/durable", "ptyrun/process", "internal/teamdir/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
 	"mvdan.cc/sh":                            {"teams/policy"},
 	"pgregory.net/rapid":                     {"internal/testframe", "internal/testround"},
 }

@@ -29,6 +29,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -214,9 +215,9 @@ func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) e
 	failed := map[wire.ID]bool{}
 	for left := limit; ; {
 		isNext := func(it *maildir.Item) bool { return !failed[it.ID] }
-		batch, err := m.box.Peek(ctx, maildir.ReadOptions{Limit: left, Match: isNext})
+		batch, err := inbox.Peek(ctx, m.box, inbox.ReadOptions{Limit: left, Match: isNext})
 		if err == nil {
-			err = m.box.CheckMark(batch.Items...)
+			err = inbox.CheckMark(m.box, batch.Items...)
 		}
 		var read []*maildir.Item
 		for _, it := range batch.Items {
@@ -229,7 +230,7 @@ func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) e
 				read = append(read, it)
 			}
 		}
-		errs = errors.Join(errs, err, m.box.MarkShown(ctx, "", read...))
+		errs = errors.Join(errs, err, inbox.MarkShown(ctx, m.box, "", read...))
 		left -= len(read)
 		if err != nil || limit == 0 || left == 0 || len(batch.Items) == len(read) {
 			return cmp.Or(errs, ctx.Err())
@@ -259,7 +260,7 @@ func (m *Mailbox) List(ctx context.Context, states ...State) iter.Seq2[Item, err
 	rg := maildir.Range{Unread: len(states) == 0 || has(Unread), Owed: has(Owed), Done: has(Done), Withdrawn: has(Withdrawn)}
 	return func(yield func(Item, error) bool) {
 		goesOn := true
-		_, err := m.box.Walk(ctx, rg, func(it *maildir.Item) bool {
+		_, err := inbox.Walk(ctx, m.box, rg, func(it *maildir.Item) bool {
 			goesOn = yield(Item{it.Message, State(it.State)}, nil)
 			return goesOn
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
@@ -33,12 +34,12 @@ type giving struct {
 	way   way       // nil: it is being claimed
 	text  string
 
-	prompt    *prompt        // nil: it is mail
-	ids       []wire.ID      // of the messages
-	claim     *maildir.Claim // of those that were still unread; nil: the way claims them itself
-	isPointer bool           // the text only points at the messages, which stay unread
-	turn      string         // that it began, if known
-	typing    *typing        // nil: nothing of it was typed
+	prompt    *prompt      // nil: it is mail
+	ids       []wire.ID    // of the messages
+	claim     *claim.Claim // of those that were still unread; nil: the way claims them itself
+	isPointer bool         // the text only points at the messages, which stay unread
+	turn      string       // that it began, if known
+	typing    *typing      // nil: nothing of it was typed
 
 	cause delivery.Event // why it is not given, or taken back
 	why   string

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
@@ -58,7 +59,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		if i%3 == 0 {
 			o.Follow = (&fakeFollower{}).follow
 		}
-		hold, err := r.store.HoldRunner(t.Context(), "bob")
+		hold, err := claim.HoldRunner(t.Context(), r.store, "bob")
 		must(t, err)
 		defer hold.Release()
 		o.Mail = &Mail{box: r.bob, hold: hold}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/queue"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -25,7 +26,7 @@ import (
 type runner struct {
 	Options
 	Box      *maildir.Box
-	Hold     *maildir.Runner
+	Hold     *claim.Runner
 	ctx      context.Context // ends with the loop
 	isAuto   bool            // the screen may choose another driver
 	isScript bool            // the command is a script

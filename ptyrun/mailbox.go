@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/reducer"
@@ -22,8 +23,8 @@ type Mail struct {
 	BeforeLook func() (mayAct func(context.Context) error)
 
 	box   *maildir.Box
-	hold  *maildir.Runner // nil: it is not held
-	state reducer.State   // the fold of its events; those after its Seq are followed
+	hold  *claim.Runner // nil: it is not held
+	state reducer.State // the fold of its events; those after its Seq are followed
 	close func() error
 }
 
@@ -54,7 +55,7 @@ func (m *Mail) Hold(ctx context.Context) (err error) {
 	if m.BeforeLook != nil {
 		t.Store.BeforeLook = m.BeforeLook
 	}
-	hold, err := t.Store.HoldRunner(ctx, agent)
+	hold, err := claim.HoldRunner(ctx, t.Store, agent)
 	if err != nil {
 		return err
 	}

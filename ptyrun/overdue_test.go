@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/testagent"
 )
 
@@ -21,7 +23,7 @@ func TestLeasedIsNotTyped(t *testing.T) {
 			taken := r.send("for whoever comes first")
 			carol := r.store.Box("carol").Address()
 			var held maildir.Lease
-			it, err := r.bob.Lease(t.Context(), carol, lease, maildir.ReadOptions{}, func(_ *maildir.Item, l maildir.Lease) (bool, error) {
+			it, err := claim.Lease(t.Context(), r.bob, carol, lease, inbox.ReadOptions{}, func(_ *maildir.Item, l maildir.Lease) (bool, error) {
 				held = l
 				return true, nil
 			})
@@ -34,7 +36,7 @@ func TestLeasedIsNotTyped(t *testing.T) {
 				if it, err := r.bob.Get(taken); err != nil || it.State != maildir.Unread {
 					t.Fatal(it, err)
 				}
-				must(t, r.bob.EndLease(t.Context(), taken, carol))
+				must(t, claim.EndLease(t.Context(), r.bob, taken, carol))
 			}
 			r.wait("what was taken to be read", r.read(taken))
 			if now := time.Now(); name == "run out" && now.Before(held.Until) {

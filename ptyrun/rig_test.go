@@ -17,6 +17,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -55,7 +56,7 @@ type rig struct {
 	bob   *maildir.Box
 	log   string // the fake agent's
 	opt   Options
-	hold  *maildir.Runner
+	hold  *claim.Runner
 	state reducer.State
 
 	mu    sync.Mutex
@@ -123,7 +124,7 @@ func (r *rig) run() *rig {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel
-	hold, err := r.store.HoldRunner(ctx, "bob")
+	hold, err := claim.HoldRunner(ctx, r.store, "bob")
 	must(r.t, err)
 	r.hold = hold
 	r.opt.Mail = &Mail{box: r.bob, hold: hold, state: r.state}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -85,7 +86,7 @@ func ownMail(ctx context.Context) (*Mail, error) {
 		err = store.Create(ctx, "agent")
 	}
 	if err == nil {
-		m.hold, err = store.HoldRunner(ctx, "agent")
+		m.hold, err = claim.HoldRunner(ctx, store, "agent")
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.close())

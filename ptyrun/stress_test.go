@@ -20,6 +20,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testround"
@@ -81,7 +82,7 @@ func (l *life) live() error {
 	}
 	s := maildir.NewStore(dir, "main")
 	defer s.Close()
-	hold, err := s.HoldRunner(ctx, "bob")
+	hold, err := claim.HoldRunner(ctx, s, "bob")
 	if err != nil {
 		return err
 	}

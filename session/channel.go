@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
@@ -140,11 +141,11 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return false, err
 	}
-	next := maildir.ReadOptions{Limit: 1, Match: func(m *maildir.Item) bool {
+	next := inbox.ReadOptions{Limit: 1, Match: func(m *maildir.Item) bool {
 		in, ok := c.store.InputOf(c.box.Agent(), m.Message)
 		return ok && in.For(c.id) && (s.State == Active || in.Kind == "abort")
 	}}
-	_, err = c.box.Read(ctx, next, func(b maildir.Batch) (int, error) {
+	_, err = inbox.Read(ctx, c.box, next, func(b inbox.Batch) (int, error) {
 		if len(b.Items) == 0 {
 			return 0, nil
 		}
@@ -158,7 +159,7 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 	if errors.Is(err, maildir.ErrNoAgent) || err == nil && !done && !s.State.Alive() {
 		return false, ErrChannelClosed
 	}
-	if unmarked, ok := errors.AsType[*maildir.UnmarkedError](err); ok { // it would be received again and again
+	if unmarked, ok := errors.AsType[*inbox.UnmarkedError](err); ok { // it would be received again and again
 		return false, fmt.Errorf("receive: the input is %w", unmarked)
 	}
 	return done, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -155,7 +156,7 @@ func TestAnotherLog(t *testing.T) {
 		must(t, c.Emit(ctx, output("before")))
 	}
 	refresh(t, st, s.SessionID)
-	_, err := st.mail.Retire(ctx, "bob")
+	_, err := keep.Retire(ctx, st.mail, "bob")
 	must(t, err)
 	if got := refresh(t, st, s.SessionID); len(got.Messages) != 5 {
 		t.Errorf("while the agent is gone: %v", got.Messages)

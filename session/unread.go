@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -31,7 +32,7 @@ func (st *Store) readUnread(ctx context.Context, s *Session) (*unread, error) {
 	for _, id := range ids {
 		u.ids[id] = true
 	}
-	_, err = st.box(s).Walk(ctx, maildir.Range{Unread: true, Keep: humanInput}, func(it *maildir.Item) bool {
+	_, err = inbox.Walk(ctx, st.box(s), maildir.Range{Unread: true, Keep: humanInput}, func(it *maildir.Item) bool {
 		u.ids[it.ID] = true
 		u.human = append(u.human, it.Message)
 		return true
@@ -55,7 +56,7 @@ func (u *unread) addNew(box *maildir.Box) error {
 
 // UnreadInput returns the human input in an agent's inbox, oldest first.
 func (st *Store) UnreadInput(ctx context.Context, agent wire.Name) (all []Input, err error) {
-	_, err = st.mail.Box(agent).Walk(ctx, maildir.Range{Unread: true, Keep: humanInput}, func(it *maildir.Item) bool {
+	_, err = inbox.Walk(ctx, st.mail.Box(agent), maildir.Range{Unread: true, Keep: humanInput}, func(it *maildir.Item) bool {
 		if in, ok := InputOf(it.Message); ok {
 			all = append(all, in)
 		}

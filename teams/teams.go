@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/input"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
@@ -156,7 +157,7 @@ func (t *Team) Mailbox(name wire.Name) (*mailbox.Mailbox, error) {
 }
 
 // OpenFile opens the content of a file that came with a message to a member of the team.
-func (t *Team) OpenFile(a wire.Attachment) (*os.File, error) { return t.in.Store.Attachment(a) }
+func (t *Team) OpenFile(a wire.Attachment) (*os.File, error) { return filestore.Open(t.in.Store, a) }
 
 // Member says how a member is.
 type Member struct {

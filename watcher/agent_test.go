@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -42,11 +43,11 @@ func TestRetiredAndRestored(t *testing.T) {
 		t.Fatal(got)
 	}
 	for i := range 3 {
-		if _, err := s.Retire(t.Context(), "bob"); err != nil {
+		if _, err := keep.Retire(t.Context(), s, "bob"); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, w, "gone")
-		_, err := s.Restore(t.Context(), "bob")
+		_, err := keep.Restore(t.Context(), s, "bob")
 		must(t, err)
 		deliver(t, bob, fmt.Sprint(i))
 		expect(t, w, fmt.Sprint(i))
@@ -60,12 +61,12 @@ func TestAgentThatComesAfterOpen(t *testing.T) {
 	s, bob := bobs(t)
 	appendEvent(t, bob, "old")
 	deliver(t, bob, "unread")
-	if _, err := s.Retire(t.Context(), "bob"); err != nil {
+	if _, err := keep.Retire(t.Context(), s, "bob"); err != nil {
 		t.Fatal(err)
 	}
 	w := watch(t, Options{Messages: true, Events: true}, bob)
 	expect(t, w, "gone")
-	_, err := s.Restore(t.Context(), "bob")
+	_, err := keep.Restore(t.Context(), s, "bob")
 	must(t, err)
 	expect(t, w, "unread")
 	appendEvent(t, bob, "new")

@@ -10,7 +10,7 @@ import (
 )
 
 // drop moves a file into a mailbox's inbox.
-func drop(t testing.TB, b *maildir.Box, name, text string) {
+func dropFile(t testing.TB, b *maildir.Box, name, text string) {
 	t.Helper()
 	tmp := filepath.Join(filepath.Dir(b.Path()), filepath.Base(name))
 	must(t, os.WriteFile(tmp, []byte(text), 0o600))

@@ -9,6 +9,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
@@ -68,7 +69,7 @@ func eachOnce(t *testing.T, r *rapid.T) {
 		"drop": func(*rapid.T) {
 			if here {
 				b := body()
-				drop(t, bob, b+".txt", b)
+				dropFile(t, bob, b+".txt", b)
 			}
 		},
 		"next": func(*rapid.T) {
@@ -89,7 +90,7 @@ func eachOnce(t *testing.T, r *rapid.T) {
 		},
 		"retire": func(*rapid.T) {
 			if here {
-				if _, err := s.Retire(t.Context(), "bob"); err != nil {
+				if _, err := keep.Retire(t.Context(), s, "bob"); err != nil {
 					t.Fatal(err)
 				}
 				here = false
@@ -97,7 +98,7 @@ func eachOnce(t *testing.T, r *rapid.T) {
 		},
 		"restore": func(*rapid.T) {
 			if !here {
-				_, err := s.Restore(t.Context(), "bob")
+				_, err := keep.Restore(t.Context(), s, "bob")
 				must(t, err)
 				here = true
 			}
@@ -111,7 +112,7 @@ func eachOnce(t *testing.T, r *rapid.T) {
 		},
 	})
 	if !here {
-		_, err := s.Restore(t.Context(), "bob")
+		_, err := keep.Restore(t.Context(), s, "bob")
 		must(t, err)
 	}
 	settled()

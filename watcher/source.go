@@ -16,6 +16,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
 )
@@ -74,7 +75,10 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 		s.w.watch(path, !os.SameFile(dir, s.dirs[i]))
 		s.dirs[i] = dir
 	}
-	isWaiting = s.box.TakeIn(ctx)
+	if box, isOurs := s.box.(*maildir.Box); isOurs {
+		in, _ := drop.Ingest(ctx, box) // a file that fails stays for the next time
+		isWaiting = in.Waiting > 0
+	}
 	unread, err := s.box.UnreadIDs()
 	s.w.pollAfter(err)
 	if err == nil {

@@ -65,7 +65,6 @@ type Mailbox interface {
 	UnreadIDs() ([]wire.ID, error)
 	Message(wire.ID) (*wire.Message, error) // wherever it is by now
 	Log() *eventlog.Log
-	TakeIn(context.Context) (isWaiting bool) // makes messages of dropped files, unless they have to wait
 }
 
 // ErrNoAgent says that there is no mailbox at present.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -92,7 +94,7 @@ func appendEvent(t testing.TB, b *maildir.Box, kind string) {
 
 func readAll(t testing.TB, b *maildir.Box) {
 	t.Helper()
-	_, err := b.Read(t.Context(), maildir.ReadOptions{}, func(b maildir.Batch) (int, error) { return len(b.Items), nil })
+	_, err := inbox.Read(t.Context(), b, inbox.ReadOptions{}, func(b inbox.Batch) (int, error) { return len(b.Items), nil })
 	must(t, err)
 }
 
@@ -213,7 +215,7 @@ func TestPollingSeesEverythingToo(t *testing.T) {
 	expect(t, w, "turn_idle 1")
 	must(t, os.WriteFile(filepath.Join(bob.Path(), "inbox", "note.txt"), []byte("dropped"), 0o600))
 	expect(t, w, "dropped")
-	if _, err := s.Retire(t.Context(), "bob"); err != nil {
+	if _, err := keep.Retire(t.Context(), s, "bob"); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, w, "gone")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
@@ -76,7 +77,7 @@ func TestRejectsWithAReason(t *testing.T) {
 	s.isUnread(store, id)
 	s.says("", nil)
 	s.atm(0, "reject", "bob", "--as", "me", "--reason", "not here")
-	b, err := store.Box("bob").Peek(t.Context(), maildir.ReadOptions{})
+	b, err := inbox.Peek(t.Context(), store.Box("bob"), inbox.ReadOptions{})
 	if err != nil || len(b.Items) != 1 {
 		t.Fatal(b.Items, err)
 	}

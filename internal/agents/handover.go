@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/delivery"
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -14,8 +16,8 @@ import (
 // handed over once more, also what a session has whose program has ended (isGone; nil: that is not known). It returns the
 // events message_read for the caller to append. Without such mail no lock is taken.
 func (c *Call) Settle(ctx context.Context, isGone func(session string) bool) ([]wire.Event, error) {
-	var received, lost []maildir.Given
-	for _, g := range c.Box.Given(c.Now) {
+	var received, lost []claim.Given
+	for _, g := range claim.AllGiven(c.Box, c.Now) {
 		switch _, effect := delivery.Next(delivery.Sent, c.eventOf(g, isGone)); effect {
 		case delivery.Repeat:
 			lost = append(lost, g)
@@ -23,24 +25,24 @@ func (c *Call) Settle(ctx context.Context, isGone func(session string) bool) ([]
 			received = append(received, g)
 		}
 	}
-	return c.Box.Settle(ctx, received, lost, c.Now)
+	return claim.Settle(ctx, c.Box, received, lost, c.Now)
 }
 
 // HandOver claims unread mail for the call. The Claim is never nil; without mail no lock is taken.
-func (c *Call) HandOver(ctx context.Context, opt maildir.ReadOptions) (*maildir.Claim, error) {
-	return c.Box.HandOver(ctx, c.recipient(), opt)
+func (c *Call) HandOver(ctx context.Context, opt inbox.ReadOptions) (*claim.Claim, error) {
+	return claim.HandOver(ctx, c.Box, c.recipient(), opt)
 }
 
-func (c *Call) recipient() maildir.Recipient {
-	owner := maildir.OfSession(c.Session)
+func (c *Call) recipient() claim.Recipient {
+	owner := claimfile.OfSession(c.Session)
 	if c.IsPush {
-		owner = maildir.PushedTo(c.Session)
+		owner = claimfile.PushedTo(c.Session)
 	}
-	return maildir.Recipient{Owner: owner, Call: c.Name, IsAmbiguous: c.IsAmbiguous, Now: c.Now}
+	return claim.Recipient{Owner: owner, Call: c.Name, IsAmbiguous: c.IsAmbiguous, Now: c.Now}
 }
 
 // eventOf returns what the call says of a message that an earlier one gave to the program; "": nothing.
-func (c *Call) eventOf(g maildir.Given, isGone func(session string) bool) delivery.Event {
+func (c *Call) eventOf(g claim.Given, isGone func(session string) bool) delivery.Event {
 	switch {
 	case g.To.Session() != c.Session:
 		if g.IsLive && isGone != nil && isGone(g.To.Session()) {
@@ -60,7 +62,7 @@ func (c *Call) shows(id wire.ID) bool {
 }
 
 // mayLose reports whether the call says that its session may have lost the message.
-func (c *Call) mayLose(g maildir.Given) bool {
+func (c *Call) mayLose(g claim.Given) bool {
 	isForgotten := c.Forgets != "" && strings.HasPrefix(g.To.Call, c.Forgets)
 	return c.EndsSession || isForgotten || c.IsNewProgram && !(g.To.IsPush() && c.KeepsPushed)
 }

@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"errors"
@@ -10,11 +10,14 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/wire"
 )
 
 // readOn puts n done messages into the day that many days ago.
-func readOn(t testing.TB, b *Box, days, n int) (ids []wire.ID) {
+func readOn(t testing.TB, b *maildir.Box, days, n int) (ids []wire.ID) {
 	t.Helper()
 	for range n {
 		m := withID(daysAgo(days), message("x"))
@@ -32,9 +35,9 @@ func TestGCLooksWithoutTheLock(t *testing.T) {
 	readOn(t, bob, 2, 2)
 	for _, dry := range []bool{true, false} {
 		looked := 0
-		moved, err := bob.GC(ctx, GCOptions{Before: time.Now(), DryRun: dry, Progress: func() {
+		moved, err := keep.GC(ctx, bob, keep.GCOptions{Before: time.Now(), DryRun: dry, Progress: func() {
 			looked++
-			if held, err := bob.store.locks.Held("bob.reader"); held || err != nil {
+			if held, err := bob.Store().Locks().Held("bob.reader"); held || err != nil {
 				t.Error("held", err)
 			}
 		}})
@@ -63,35 +66,35 @@ func TestSweep(t *testing.T) {
 		"bob/inbox/tmp/" + id + ".1", "bob/.state.json.X.tmp", "bob/run/.claims.json.X.tmp", "bob/events/.base.json.X.tmp",
 		"bob/inbox/bad/.x.reason.X.tmp", "bob/sent/2026-01-02/.x.json.X.tmp", "bob/sent/once/.X.tmp",
 	} {
-		writeOld(t, bob.store.root.Join(name))
+		writeOld(t, bob.Store().Dir().Join(name))
 		stale = append(stale, name)
-		write(t, bob.store.root.Join(name+"2.tmp"), "x") // fresh
+		write(t, bob.Store().Dir().Join(name+"2.tmp"), "x") // fresh
 		stay = append(stay, name+"2.tmp")
 	}
 	for _, name := range []string{"bob/inbox/tmp/" + id + ".note.drop", "bob/inbox/tmp/theirs", "bob/inbox/bad/x.tmp", "bob/inbox/new/" + id + ".json", "bob/run/.theirs"} {
-		writeOld(t, bob.store.root.Join(name))
+		writeOld(t, bob.Store().Dir().Join(name))
 		stay = append(stay, name)
 	}
-	if h, err := bob.Examine(false); err != nil || len(h.Stale) != len(stale) || h.Interrupted != 1 {
+	if h, err := keep.Examine(bob, false); err != nil || len(h.Stale) != len(stale) || h.Interrupted != 1 {
 		t.Error(h, err)
 	}
-	l, err := bob.store.locks.Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
+	l, err := bob.Store().Locks().Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
 	must(t, err)
-	if h, err := bob.Examine(false); err != nil || h.Interrupted != 0 {
+	if h, err := keep.Examine(bob, false); err != nil || h.Interrupted != 0 {
 		t.Error("what is being taken in counts as left: ", h.Interrupted, err)
 	}
 	l.Unlock()
 	there := func(names []string) (n int) {
 		for _, name := range names {
-			_, err := os.Stat(bob.store.root.Join(name))
+			_, err := os.Stat(bob.Store().Dir().Join(name))
 			n += count(err == nil)
 		}
 		return n
 	}
-	if _, err := bob.GC(ctx, GCOptions{DryRun: true}); err != nil || there(stale) != len(stale) {
+	if _, err := keep.GC(ctx, bob, keep.GCOptions{DryRun: true}); err != nil || there(stale) != len(stale) {
 		t.Error("a dry run swept: ", err)
 	}
-	if _, err := bob.GC(ctx, GCOptions{}); err != nil || there(stale) != 0 || there(stay) != len(stay) {
+	if _, err := keep.GC(ctx, bob, keep.GCOptions{}); err != nil || there(stale) != 0 || there(stay) != len(stay) {
 		t.Errorf("%d stale are left, and %d of %d others: %v", there(stale), there(stay), len(stay), err)
 	}
 }
@@ -99,19 +102,19 @@ func TestSweep(t *testing.T) {
 // If another process moves a day away meanwhile, GC still moves the others and removes stale files.
 func TestGCOfADayThatVanishes(t *testing.T) {
 	t.Parallel()
-	var bob *Box
+	var bob *maildir.Box
 	var gone string
 	bob = openStore(t, scratch(t), func(op, name string) error {
 		if at := "bob/inbox/done/" + gone; op == "rename" && name == at {
-			return os.Rename(bob.store.root.Join(at), bob.store.root.Join(".elsewhere"))
+			return os.Rename(bob.Store().Dir().Join(at), bob.Store().Dir().Join(".elsewhere"))
 		}
 		return nil
 	}, "bob").Box("bob")
 	old, vanishes, late := readOn(t, bob, 9, 1)[0], readOn(t, bob, 8, 1)[0], readOn(t, bob, 7, 1)[0]
 	gone = vanishes.Day()
-	stale := bob.store.root.Join("bob/.state.json.X.tmp")
+	stale := bob.Store().Dir().Join("bob/.state.json.X.tmp")
 	writeOld(t, stale)
-	if m, err := bob.GC(ctx, GCOptions{Before: time.Now()}); err != nil || m.Messages != 2 {
+	if m, err := keep.GC(ctx, bob, keep.GCOptions{Before: time.Now()}); err != nil || m.Messages != 2 {
 		t.Error(m, err)
 	}
 	takeCensus(t, bob).is(t, map[wire.ID]string{old: "archive", late: "archive"})
@@ -123,22 +126,22 @@ func TestGCOfADayThatVanishes(t *testing.T) {
 // A directory made in an agent that is being retired goes with it, and makes no new agent.
 func TestRetiredWhileADirectoryIsMade(t *testing.T) {
 	t.Parallel()
-	var s *Store
+	var s *maildir.Store
 	var once sync.Once
 	armed, retired := false, error(nil)
 	s = openStore(t, scratch(t), func(op, name string) error {
 		if armed && op == "mkdir" && strings.HasPrefix(name, "bob/sent") {
-			once.Do(func() { _, retired = s.Retire(ctx, "bob") })
+			once.Do(func() { _, retired = keep.Retire(ctx, s, "bob") })
 		}
 		return nil
 	}, "bob")
 	armed = true
 	m := message("x")
 	s.Box("bob").NoteSent(m)
-	if there, err := s.root.Exists("bob"); there || err != nil || retired != nil {
+	if there, err := s.Dir().Exists("bob"); there || err != nil || retired != nil {
 		t.Error("an agent that was retired is there: ", there, err, retired)
 	}
-	if _, err := s.Restore(ctx, "bob"); err != nil {
+	if _, err := keep.Restore(ctx, s, "bob"); err != nil {
 		t.Error(err)
 	}
 }
@@ -153,7 +156,7 @@ func TestRetiredUnsynced(t *testing.T) {
 		return nil
 	}, "bob")
 	armed = true
-	where, err := s.Retire(ctx, "bob")
+	where, err := keep.Retire(ctx, s, "bob")
 	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "moved bob to "+where+", but") {
 		t.Error(where, err)
 	}
@@ -165,14 +168,14 @@ func TestRetiredWhileRead(t *testing.T) {
 	s := newStore(t, "bob")
 	bob := s.Box("bob")
 	id := deliverN(t, bob, 1)[0]
-	b, err := bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
-		_, err := s.Retire(ctx, "bob")
+	b, err := inbox.Read(ctx, bob, inbox.ReadOptions{}, func(b inbox.Batch) (int, error) {
+		_, err := keep.Retire(ctx, s, "bob")
 		return len(b.Items), err
 	})
-	if len(b.Items) != 1 || !errors.Is(err, ErrNoAgent) {
+	if len(b.Items) != 1 || !errors.Is(err, maildir.ErrNoAgent) {
 		t.Error(b, err)
 	}
-	_, err = s.Restore(ctx, "bob")
+	_, err = keep.Restore(ctx, s, "bob")
 	must(t, err)
 	takeCensus(t, bob).is(t, map[wire.ID]string{id: "new"})
 }
@@ -182,13 +185,13 @@ func TestListCopyPut(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, "bob", "carol")
 	bob, carol := s.Box("bob"), s.Box("carol")
-	want := map[wire.ID]State{}
-	dirs := map[State]string{Unread: "new", Owed: "cur", Done: "done", Withdrawn: "withdrawn"}
-	for i, state := range []State{Unread, Owed, Done, Withdrawn, Unread, Owed} {
+	want := map[wire.ID]maildir.State{}
+	dirs := map[maildir.State]string{maildir.Unread: "new", maildir.Owed: "cur", maildir.Done: "done", maildir.Withdrawn: "withdrawn"}
+	for i, state := range []maildir.State{maildir.Unread, maildir.Owed, maildir.Done, maildir.Withdrawn, maildir.Unread, maildir.Owed} {
 		m := withID(daysAgo(i), message(string(state)))
-		m.RequiresAck = state == Owed
+		m.RequiresAck = state == maildir.Owed
 		deliver(t, bob, m)
-		must(t, moveTo(bob, m.ID, map[State]string{Owed: "cur", Done: "done", Withdrawn: "withdrawn"}[state]))
+		must(t, moveTo(bob, m.ID, map[maildir.State]string{maildir.Owed: "cur", maildir.Done: "done", maildir.Withdrawn: "withdrawn"}[state]))
 		want[m.ID] = state
 	}
 	list, err := bob.List(ctx)
@@ -196,23 +199,23 @@ func TestListCopyPut(t *testing.T) {
 		t.Fatal(list, err)
 	}
 	for _, id := range list { // everything moves on before it is copied
-		if err := bob.MarkAcked(ctx, id, bob.Address()); err != nil && want[id] != Withdrawn {
+		if err := bob.MarkAcked(ctx, id, bob.Address()); err != nil && want[id] != maildir.Withdrawn {
 			t.Fatal(err)
 		}
 	}
-	if _, err := bob.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)}); err != nil {
+	if _, err := keep.GC(ctx, bob, keep.GCOptions{Before: time.Now().AddDate(0, 0, 2)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range list {
 		where, data, err := bob.ReadRaw(id)
-		if archived := "inbox/done/" + id.Day() + "/" + fileOf(id); err != nil || where != archived && want[id] != Withdrawn {
+		if archived := "inbox/done/" + id.Day() + "/" + nameOf(id); err != nil || where != archived && want[id] != maildir.Withdrawn {
 			t.Error(where, err)
 			continue
 		}
 		for _, first := range []bool{true, false} {
-			r := Restoration{Dir: dirs[want[id]], Data: data}
+			r := maildir.Restoration{Dir: dirs[want[id]], Data: data}
 			twice := r
-			carol.Restore(ctx, []*Restoration{&r, &twice})
+			carol.Restore(ctx, []*maildir.Restoration{&r, &twice})
 			if r.Err != nil || r.IsRestored != first || twice.Err != nil || twice.IsRestored {
 				t.Errorf("restored: %v and %v, want %v: %v, %v", r.IsRestored, twice.IsRestored, first, r.Err, twice.Err)
 			}
@@ -223,19 +226,19 @@ func TestListCopyPut(t *testing.T) {
 		}
 	}
 	// A backup that was made by hand has a message in two places.
-	one, other := Restoration{Dir: "new", Data: encoded(t, message("x"))}, Restoration{Dir: "cur"}
+	one, other := maildir.Restoration{Dir: "new", Data: encoded(t, message("x"))}, maildir.Restoration{Dir: "cur"}
 	other.Data = one.Data
-	carol.Restore(ctx, []*Restoration{&one, &other})
+	carol.Restore(ctx, []*maildir.Restoration{&one, &other})
 	if one.Err != nil || !one.IsRestored || other.Err != nil || other.IsRestored {
 		t.Error(one, other)
 	}
 	takeCensus(t, carol).sound(t)
-	if _, _, err := bob.ReadRaw(past); !errors.Is(err, ErrNotFound) {
+	if _, _, err := bob.ReadRaw(past); !errors.Is(err, maildir.ErrNotFound) {
 		t.Error(err)
 	}
-	good := Restoration{Dir: "new", Data: encoded(t, message("x"))}
-	bad, torn := Restoration{Dir: "bad", Data: encoded(t, message("x"))}, Restoration{Dir: "new", Data: []byte("{")}
-	carol.Restore(ctx, []*Restoration{&bad, &torn, &good})
+	good := maildir.Restoration{Dir: "new", Data: encoded(t, message("x"))}
+	bad, torn := maildir.Restoration{Dir: "bad", Data: encoded(t, message("x"))}, maildir.Restoration{Dir: "new", Data: []byte("{")}
+	carol.Restore(ctx, []*maildir.Restoration{&bad, &torn, &good})
 	if bad.Err == nil || torn.Err == nil || good.Err != nil || !good.IsRestored {
 		t.Error(bad.Err, torn.Err, good.Err)
 	}

@@ -19,7 +19,7 @@ func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
 		all, err = b.IDs(everywhere)
 		return err
 	}
-	if err = b.locked(ctx, "reader", list); isUnwritable(err) {
+	if err = b.Locked(ctx, "reader", list); IsUnwritable(err) {
 		err = list()
 	}
 	return all, err
@@ -28,14 +28,14 @@ func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
 // ReadRaw reads a message's file wherever it is by now. where is its path below the agent's directory; for an archived
 // message the path before it was archived, as in inbox/done/2026-01-02/<id>.json.
 func (b *Box) ReadRaw(id wire.ID) (where string, data []byte, err error) {
-	err = b.find(id, func(d folder) (err error) {
-		if data, err = b.store.root.ReadFile(d.file(id), wire.MaxFile); durable.IsAbsent(err) {
+	err = b.find(id, func(d Folder) (err error) {
+		if data, err = b.store.root.ReadFile(d.File(id), wire.MaxFile); durable.IsAbsent(err) {
 			return notFound(id)
 		}
-		if d.state == Done {
-			d = b.done(id)
+		if d.State == Done {
+			d = b.Done(id)
 		}
-		where = strings.TrimPrefix(d.file(id), b.in()+"/")
+		where = strings.TrimPrefix(d.File(id), b.In()+"/")
 		return err
 	})
 	return where, data, err
@@ -65,7 +65,7 @@ func (b *Box) Restore(ctx context.Context, all []*Restoration) {
 		}
 	})
 	moved := map[string][]*Restoration{} // by directory
-	unlock, lockErr := b.store.lock(ctx, b.lockName("inbox"), lockfile.Exclusive, t.checkPresent)
+	unlock, lockErr := b.store.Lock(ctx, b.LockName("inbox"), lockfile.Exclusive, t.checkPresent)
 	if lockErr == nil {
 		present := b.findPresent(all)
 		for _, r := range all {
@@ -119,7 +119,7 @@ func (b *Box) findPresent(all []*Restoration) map[wire.ID]bool {
 	for _, r := range all {
 		if r.Err == nil && r.temp != "" {
 			for _, p := range b.foldersOf(r.id) {
-				at[p.dir] = append(at[p.dir], r)
+				at[p.Dir] = append(at[p.Dir], r)
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func (b *Box) findPresent(all []*Restoration) map[wire.ID]bool {
 // moveRestored moves a message to its place. The inbox lock is held.
 func (b *Box) moveRestored(inbox *durable.Root, r *Restoration, isFirst bool) (err error) {
 	if isFirst {
-		err = b.mkdir(b.in("inbox", r.dir))
+		err = b.Mkdir(b.In("inbox", r.dir))
 	}
 	if err == nil {
 		err = inbox.Move(r.temp, r.dir+"/"+fileOf(r.id))

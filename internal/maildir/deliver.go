@@ -30,7 +30,7 @@ type Post struct {
 	// not, Deliver takes the next ID (wire.ID.Next): whoever knows the parent can send something under a derived ID.
 	Derived func(old *wire.Message) bool
 
-	temp string // the temp file's name in tmp, if nobody else uses it: a killed delivery's is replaced
+	Temp string // the temp file's name in tmp, if nobody else uses it: a killed delivery's is replaced
 }
 
 // Outcome is the result of a post for one recipient.
@@ -190,13 +190,13 @@ func (t *target) open() error {
 	b := t.box
 	err := b.makeOutbox()
 	if err == nil {
-		t.inbox, err = b.store.root.Sub(b.in("inbox"))
+		t.inbox, err = b.store.root.Sub(b.In("inbox"))
 	}
 	if durable.IsAbsent(err) {
 		err = cmp.Or(b.CheckPresent(), b.noAgent())
 	}
 	if err == nil && t.inbox.IsDir("tmp") != nil {
-		err = b.mkdir(b.in("inbox/tmp"))
+		err = b.Mkdir(b.In("inbox/tmp"))
 	}
 	if err == nil && !t.inbox.OwnerCanRead("tmp") {
 		err = ErrUnreadable
@@ -213,7 +213,7 @@ func (t *target) close() {
 // checkPresent returns nil if the open inbox is the mailbox's still, and not one that was retired meanwhile.
 func (t *target) checkPresent() error {
 	open, err := t.inbox.Lstat(".")
-	now, nowErr := t.box.store.root.Lstat(t.box.in("inbox"))
+	now, nowErr := t.box.store.root.Lstat(t.box.In("inbox"))
 	if durable.IsAbsent(nowErr) || err == nil && nowErr == nil && !os.SameFile(open, now) {
 		return t.box.noAgent() // even if one of that name is back by now
 	}
@@ -222,8 +222,8 @@ func (t *target) checkPresent() error {
 
 // write writes and syncs the message in the mailbox's tmp.
 func (o *Outcome) write() {
-	o.temp = "tmp/" + cmp.Or(o.post.temp, string(o.post.Message.ID)+"."+string(wire.NewID()))
-	if o.post.temp != "" {
+	o.temp = "tmp/" + cmp.Or(o.post.Temp, string(o.post.Message.ID)+"."+string(wire.NewID()))
+	if o.post.Temp != "" {
 		o.Err = o.at.inbox.Remove(o.temp)
 	}
 	if o.Err == nil {
@@ -244,7 +244,7 @@ func (t *target) publish(ctx context.Context) {
 	if slices.ContainsFunc(t.outcomes, func(o *Outcome) bool { return o.post.isOld() }) {
 		mode = lockfile.Exclusive
 	}
-	unlock, err := b.store.lock(ctx, b.lockName("inbox"), mode, t.checkPresent)
+	unlock, err := b.store.Lock(ctx, b.LockName("inbox"), mode, t.checkPresent)
 	if err == nil {
 		defer unlock()
 	}
@@ -288,11 +288,11 @@ func (p *Post) isOld() bool { return p.Given || p.Derived != nil }
 func (o *Outcome) isDelivered() (bool, error) {
 	b, post := o.Box, o.post
 	for id := post.Message.ID; ; {
-		p, isThere, err := b.locate(id)
+		p, isThere, err := b.Locate(id)
 		if !isThere || err != nil {
 			return false, err
 		}
-		it, err := b.open(p, id)
+		it, err := b.Open(p, id)
 		bad, isBad := errors.AsType[*BadError](err)
 		o.IsOtherText = err == nil && post.Derived == nil && it.Body != post.Message.Body
 		switch {
@@ -301,8 +301,8 @@ func (o *Outcome) isDelivered() (bool, error) {
 		case errors.Is(err, ErrNotFound): // moved meanwhile
 		case !isBad || bad.Unreadable != nil:
 			return true, nil
-		case !b.moveBadMessage(p, bad):
-			return false, fmt.Errorf("%s is not a message and cannot be set aside now", p.file(id))
+		case !b.MoveBadMessage(p, bad):
+			return false, fmt.Errorf("%s is not a message and cannot be set aside now", p.File(id))
 		}
 	}
 }
@@ -374,10 +374,10 @@ func (b *Box) NoteSent(m *wire.Message) (isNew bool, err error) {
 	at := b.sent(m.ID)
 	data, err := m.Encode()
 	if err == nil {
-		err = b.mkdir(at.dir)
+		err = b.Mkdir(at.Dir)
 	}
 	if err == nil {
-		err = b.store.root.Replace(at.file(m.ID), data, false)
+		err = b.store.root.Replace(at.File(m.ID), data, false)
 	}
 	return err == nil, err
 }

@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -29,15 +31,15 @@ func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 		return nil
 	}, "full", "good", "fixed", "syncless", "last", "alice")
 	m := message("x")
-	p := &Post{Message: m, Sender: s.Box("alice")}
+	p := &maildir.Post{Message: m, Sender: s.Box("alice")}
 	for _, a := range []wire.Name{"full", "nobody", "good", "fixed", "syncless", "last"} {
 		p.To = append(p.To, s.Box(a))
 	}
-	Deliver(ctx, p)
+	maildir.Deliver(ctx, p)
 	want := []struct {
 		stored bool
 		err    error
-	}{{false, syscall.EDQUOT}, {false, ErrNoAgent}, {true, nil}, {false, syscall.EIO}, {true, syscall.EIO}, {true, nil}}
+	}{{false, syscall.EDQUOT}, {false, maildir.ErrNoAgent}, {true, nil}, {false, syscall.EIO}, {true, syscall.EIO}, {true, nil}}
 	for i, o := range p.Outcomes {
 		if o.Box != p.To[i] || o.Stored != want[i].stored || o.AlreadyStored || !errors.Is(o.Err, want[i].err) || o.Err != nil && want[i].err == nil {
 			t.Errorf("%s: %+v", p.To[i].Agent(), o)
@@ -46,7 +48,7 @@ func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 			t.Errorf("%s: there %v, stored %v", o.Box.Agent(), there, o.Stored)
 		}
 	}
-	var nd *NotDurableError
+	var nd *maildir.NotDurableError
 	if err := p.Outcomes[4].Err; !errors.As(err, &nd) || nd.ID != m.ID || !strings.Contains(err.Error(), "stored, but may not survive a power cut (fsync directory") {
 		t.Error(err)
 	}
@@ -65,7 +67,7 @@ func TestDeliverSaysTheCause(t *testing.T) {
 		return nil
 	}).Box("bob")
 	write(t, filepath.Join(bob.Path(), "inbox/new/x"), "")
-	if o := post(bob, message("x"), false); !errors.Is(o.Err, syscall.EIO) || errors.Is(o.Err, ErrNoAgent) {
+	if o := post(bob, message("x"), false); !errors.Is(o.Err, syscall.EIO) || errors.Is(o.Err, maildir.ErrNoAgent) {
 		t.Error(o.Err)
 	}
 }
@@ -89,10 +91,10 @@ func TestDeliverBatch(t *testing.T) {
 	deliver(t, bob, message("x"))
 	equal(t, "operations", ops, "fsync", "rename", "fsync directory")
 	ops = nil
-	var posts []*Post
+	var posts []*maildir.Post
 	var want []wire.ID
 	for i := range 20 {
-		p := &Post{Message: message(fmt.Sprint(i)), To: []*Box{bob, carol}[:1+i%2]}
+		p := &maildir.Post{Message: message(fmt.Sprint(i)), To: []*maildir.Box{bob, carol}[:1+i%2]}
 		if i%3 == 0 {
 			p.Message.Body = "\xff"
 		} else {
@@ -100,7 +102,7 @@ func TestDeliverBatch(t *testing.T) {
 		}
 		posts = append(posts, p)
 	}
-	Deliver(ctx, posts...)
+	maildir.Deliver(ctx, posts...)
 	n := map[string]int{}
 	for _, op := range ops {
 		n[op]++
@@ -128,7 +130,7 @@ func TestDeliverAgainOverATornFile(t *testing.T) {
 		}
 		it, err := bob.Get(m.ID)
 		must(t, err)
-		file, before := bob.store.root.Join(it.file), time.Now().Add(-time.Minute)
+		file, before := filepath.Join(it.Dir, nameOf(it.ID)), time.Now().Add(-time.Minute)
 		must(t, errors.Join(os.Truncate(file, 60), os.Chtimes(file, before, before)))
 		if o := post(bob, m, true); o.Err != nil || o.AlreadyStored {
 			t.Errorf("torn in %s: %+v", where, o)
@@ -136,7 +138,7 @@ func TestDeliverAgainOverATornFile(t *testing.T) {
 		if o := post(bob, m, true); o.Err != nil || !o.AlreadyStored {
 			t.Errorf("torn in %s, once more: %+v", where, o)
 		}
-		bad, _ := bob.BadFiles()
+		bad, _ := drop.BadFiles(bob)
 		if equal(t, where, read(t, bob), m.ID); len(bad) != 1 {
 			t.Errorf("torn in %s: %v", where, bad)
 		}

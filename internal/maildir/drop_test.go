@@ -1,6 +1,6 @@
 //go:build unix
 
-package maildir
+package maildir_test
 
 import (
 	"bytes"
@@ -20,11 +20,17 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/wire"
 )
 
-func dropEvents(t tb, b *Box) (out []wire.Event) {
+func dropEvents(t tb, b *maildir.Box) (out []wire.Event) {
 	return slices.DeleteFunc(eventsOf(t, b), func(e wire.Event) bool { return e.Source != "drop" })
 }
 
@@ -152,8 +158,8 @@ func TestDrop(t *testing.T) {
 					t.Skip("no such names here")
 				}
 				bob := newBob(t)
-				drop(t, bob, where, c.name, c.content)
-				drop(t, bob, "inbox", "another", "a good one") // must not be hidden by the first
+				dropFile(t, bob, where, c.name, c.content)
+				dropFile(t, bob, "inbox", "another", "a good one") // must not be hidden by the first
 				settleDrops(t, bob)
 				got := takeCensus(t, bob)
 				got.sound(t)
@@ -179,7 +185,7 @@ func TestDrop(t *testing.T) {
 				if len(events) != count(c.event != "") || len(events) == 1 && (events[0].Kind != c.event || string(events[0].Wire) != c.content) {
 					t.Errorf("events %v", events)
 				}
-				bad, err := bob.BadFiles()
+				bad, err := drop.BadFiles(bob)
 				if err != nil || len(bad) != count(c.bad != "") || len(bad) == 1 && !strings.Contains(bad[0].Reason, c.bad) {
 					t.Errorf("bad %v, %v", bad, err)
 				}
@@ -219,12 +225,12 @@ func FuzzDropped(f *testing.F) {
 			where = "inbox/new"
 		}
 		at := filepath.Join(bob.Path(), where, name)
-		if slices.Contains(inboxDirs, name) {
+		if slices.Contains(drop.InboxDirs, name) {
 			t.Skip("one of the mailbox's own directories")
 		}
-		drop(t, bob, where, name, string(content))
+		dropFile(t, bob, where, name, string(content))
 		settleDrops(t, bob)
-		if !(inNew && isMessageFile(name)) && (isPassedOver(name) || len(content) == 0) {
+		if !(inNew && maildir.IsMessageFile(name)) && (isPassedOver(name) || len(content) == 0) {
 			if got, err := os.ReadFile(at); err != nil || !bytes.Equal(got, content) {
 				t.Fatalf("passed over, and it is %q: %v", got, err)
 			}
@@ -244,7 +250,7 @@ func FuzzDropped(f *testing.F) {
 			if got, err := os.ReadFile(filepath.Join(bob.Path(), "inbox/bad", b)); err != nil || !bytes.Equal(got, content) {
 				t.Fatalf("bad has %q: %v", got, err)
 			}
-			if files, err := bob.BadFiles(); err != nil || len(files) != 1 || files[0].Reason == "" || files[0].Reason == "no reason recorded" {
+			if files, err := drop.BadFiles(bob); err != nil || len(files) != 1 || files[0].Reason == "" || files[0].Reason == "no reason recorded" {
 				t.Fatal(files, err)
 			}
 		}
@@ -258,7 +264,7 @@ func FuzzDropped(f *testing.F) {
 			if c.place(id) != "done" && c.place(id) != "cur" {
 				t.Fatalf("read, and in %s", c.place(id))
 			}
-			if !says(t, bob.store, m, content, text) {
+			if !says(t, bob.Store(), m, content, text) {
 				t.Fatalf("%s\ncame of %q", encoded(t, m), content)
 			}
 		}
@@ -266,12 +272,12 @@ func FuzzDropped(f *testing.F) {
 }
 
 // says reports whether a message has the dropped content: as its body, as an attachment, or in its fields.
-func says(t testing.TB, s *Store, m *wire.Message, content, text []byte) bool {
+func says(t testing.TB, s *maildir.Store, m *wire.Message, content, text []byte) bool {
 	if m.Body == string(content) {
 		return true
 	}
 	for _, a := range m.Attachments {
-		if f, err := s.Attachment(a); err == nil {
+		if f, err := filestore.Open(s, a); err == nil {
 			got, _ := io.ReadAll(f)
 			f.Close()
 			if bytes.Equal(got, content) {
@@ -331,28 +337,28 @@ func TestDropOfNoFiles(t *testing.T) {
 			}
 			want = append(want, "inbox/"+where+name)
 			if where != "" {
-				make(filepath.Join(bob.Path(), "inbox/new", fileOf(wire.NewID())))
+				make(filepath.Join(bob.Path(), "inbox/new", nameOf(wire.NewID())))
 			}
 		}
 	}
 	for _, text := range []string{"torn", "", string(encoded(t, message("another id inside"))), strings.Repeat("x", wire.MaxFile+1)} {
-		drop(t, bob, "inbox/new", fileOf(wire.NewID()), text)
+		dropFile(t, bob, "inbox/new", nameOf(wire.NewID()), text)
 	}
-	drop(t, bob, "inbox", "note", "x")
+	dropFile(t, bob, "inbox", "note", "x")
 	deliverN(t, bob, 1)
 	for range 2 {
 		settleDrops(t, bob)
-		if b, err := bob.Peek(ctx, ReadOptions{Limit: 2}); err != nil || len(b.Items) != 2 {
+		if b, err := inbox.Peek(ctx, bob, inbox.ReadOptions{Limit: 2}); err != nil || len(b.Items) != 2 {
 			t.Error("a look: ", b, err)
 		}
 	}
 	if got := read(t, bob); len(got) != 2 {
 		t.Error(got)
 	}
-	if bad, err := bob.BadFiles(); err != nil || len(bad) != 5+4+len(want) {
+	if bad, err := drop.BadFiles(bob); err != nil || len(bad) != 5+4+len(want) {
 		t.Error(len(bad), bad, err)
 	}
-	h, err := bob.Examine(false)
+	h, err := keep.Examine(bob, false)
 	notFiles := slices.Sorted(slices.Values(h.Files["drop.not_a_file"]))
 	slices.Sort(want)
 	if err != nil {
@@ -367,7 +373,7 @@ func TestDropBeingWritten(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
 	needLeases(t, bob)
-	files := []string{"inbox/a", "inbox/b.json", "inbox/new/c", "inbox/new/" + fileOf(past)}
+	files := []string{"inbox/a", "inbox/b.json", "inbox/new/c", "inbox/new/" + nameOf(past)}
 	var ends []func()
 	for _, f := range files {
 		ends = append(ends, writer(t, filepath.Join(bob.Path(), f)))
@@ -375,7 +381,7 @@ func TestDropBeingWritten(t *testing.T) {
 		long := time.Now().Add(-time.Minute)
 		os.Chtimes(filepath.Join(bob.Path(), f), long, long)
 	}
-	drop(t, bob, "inbox", "whole", "a good one")
+	dropFile(t, bob, "inbox", "whole", "a good one")
 	if got := len(read(t, bob)) + len(read(t, bob)); got != 1 {
 		t.Errorf("%d were read", got)
 	}
@@ -406,9 +412,9 @@ func TestDropWhileALockIsHeld(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
 	for i := range 20 {
-		drop(t, bob, "inbox", fmt.Sprint(i), "text")
+		dropFile(t, bob, "inbox", fmt.Sprint(i), "text")
 	}
-	unlock, err := bob.lock(ctx, "inbox")
+	unlock, err := bob.Lock(ctx, "inbox")
 	must(t, err)
 	began := time.Now()
 	taken := takeIn(t, bob)
@@ -421,53 +427,15 @@ func TestDropWhileALockIsHeld(t *testing.T) {
 	}
 }
 
-// Ingest stops after a while, and the next call continues.
-func TestDropInParts(t *testing.T) {
-	old := ingestTime
-	ingestTime = 0
-	t.Cleanup(func() { ingestTime = old })
-	bob := newBob(t)
-	needLeases(t, bob)
-	for i := range 3 {
-		drop(t, bob, "inbox", fmt.Sprint(i), "text")
-	}
-	for want := 2; want >= 0; want-- {
-		if taken := takeIn(t, bob); taken.Waiting != want {
-			t.Errorf("%d wait, not %d", taken.Waiting, want)
-		}
-	}
-}
-
-// Who hands mail over stops after a while if there is some; who only looks stops then in any case.
-func TestDropBriefly(t *testing.T) {
-	old := brieflyTime
-	brieflyTime = 0
-	t.Cleanup(func() { brieflyTime = old })
-	bob := newBob(t)
-	needLeases(t, bob)
-	for i := range 6 {
-		drop(t, bob, "inbox", fmt.Sprint(i), "text")
-	}
-	if c, err := bob.Count(ctx); err != nil || c.Unread != 1 {
-		t.Errorf("%d are counted, %v", c.Unread, err)
-	}
-	if b, err := bob.Peek(ctx, ReadOptions{}); err != nil || len(b.Items) != 2 {
-		t.Errorf("%d are shown, %v", len(b.Items), err)
-	}
-	if taken := takeIn(t, bob); taken.Waiting != 0 {
-		t.Errorf("%d wait", taken.Waiting)
-	}
-}
-
 // needLeases skips the test if a file that is not being written gets no lease.
-func needLeases(t *testing.T, b *Box) {
+func needLeases(t *testing.T, b *maildir.Box) {
 	t.Helper()
-	path := b.store.root.Join(".lease")
+	path := b.Store().Dir().Join(".lease")
 	write(t, path, "x")
 	f, err := os.Open(path)
 	must(t, err)
 	defer f.Close()
-	if leased, _ := readLease(f); !leased {
+	if _, certain := durable.BeingWritten(f); !certain {
 		t.Skip("no leases here")
 	}
 }
@@ -493,11 +461,11 @@ func TestDropIsSyncedBeforeItIsPublished(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ where, begun string }{{where: "inbox"}, {where: "inbox/new"}, {where: "inbox", begun: "note"}} {
 		var ops []string
-		var bob *Box
+		var bob *maildir.Box
 		s := openStore(t, scratch(t), func(op, name string) error {
 			switch {
 			case op == "rename" && strings.HasSuffix(name, "/note"):
-				if f, err := os.OpenFile(bob.store.root.Join(name), os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+				if f, err := os.OpenFile(bob.Store().Dir().Join(name), os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 					f.Close()
 					t.Error("it could be opened for writing")
 				} else if !errors.Is(err, syscall.EAGAIN) {
@@ -516,7 +484,7 @@ func TestDropIsSyncedBeforeItIsPublished(t *testing.T) {
 		if c.begun != "" { // by a process that was killed before it synced
 			write(t, begunFile(bob, wire.NewID(), c.begun), "hello")
 		} else {
-			drop(t, bob, c.where, "note", "hello")
+			dropFile(t, bob, c.where, "note", "hello")
 		}
 		ops = nil
 		settleDrops(t, bob)
@@ -534,7 +502,7 @@ func TestDropIsSyncedBeforeItIsPublished(t *testing.T) {
 }
 
 // begunFile returns the path of a dropped file whose ingestion was interrupted.
-func begunFile(b *Box, id wire.ID, name string) string {
+func begunFile(b *maildir.Box, id wire.ID, name string) string {
 	return filepath.Join(b.Path(), "inbox/tmp", string(id)+"."+name+".drop")
 }
 
@@ -542,7 +510,7 @@ func begunFile(b *Box, id wire.ID, name string) string {
 func TestDropThatChanges(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"note", "note.reason"} {
-		var bob *Box
+		var bob *maildir.Box
 		var once sync.Once
 		bob = openStore(t, scratch(t), func(op, target string) error {
 			if op == "rename" && strings.HasPrefix(target, "bob/inbox/tmp/") && !strings.HasSuffix(target, ".drop") {
@@ -556,10 +524,10 @@ func TestDropThatChanges(t *testing.T) {
 			}
 			return nil
 		}, "bob").Box("bob")
-		drop(t, bob, "inbox", name, "hello")
+		dropFile(t, bob, "inbox", name, "hello")
 		settleDrops(t, bob)
 		c := takeCensus(t, bob)
-		bad, err := bob.BadFiles()
+		bad, err := drop.BadFiles(bob)
 		if err != nil || len(bad) != 1 || !strings.HasPrefix(bad[0].Name, name) || !strings.HasPrefix(bad[0].Reason, "changed while") {
 			t.Fatal(bad, err)
 		}

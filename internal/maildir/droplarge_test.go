@@ -1,10 +1,9 @@
 //go:build unix
 
-package maildir
+package maildir_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
@@ -16,6 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -46,37 +51,39 @@ func blocks(t tb, dir string) (n int64) {
 }
 
 // attachments lists the files in .files, also temporary ones.
-func attachments(t tb, b *Box) []string { return filesIn(t, b.store.root.Join(FilesDir)) }
+func attachments(t tb, b *maildir.Box) []string {
+	return filesIn(t, b.Store().Dir().Join(filestore.Dir))
+}
 
 // A file that is too large is set aside at once, whatever it is, without being read. Other files are ingested.
 func TestDropTooLarge(t *testing.T) {
 	t.Parallel()
 	bob := openStore(t, scratch(t), func(op, name string) error {
-		if op == "link" || op == "write" && strings.HasPrefix(name, FilesDir) {
+		if op == "link" || op == "write" && strings.HasPrefix(name, filestore.Dir) {
 			t.Errorf("%s %s", op, name)
 		}
 		return nil
 	}, "bob").Box("bob")
 	names := []string{"big", "big.json", "\xff" + strings.Repeat("n", 254)}
 	for _, name := range names {
-		drop(t, bob, "inbox", name, "x")
-		must(t, os.Truncate(filepath.Join(bob.Path(), "inbox", name), MaxDrop+1)) // a hole counts
+		dropFile(t, bob, "inbox", name, "x")
+		must(t, os.Truncate(filepath.Join(bob.Path(), "inbox", name), drop.MaxSize+1)) // a hole counts
 	}
-	drop(t, bob, "inbox", "huge", "x")
+	dropFile(t, bob, "inbox", "huge", "x")
 	must(t, os.Truncate(filepath.Join(bob.Path(), "inbox", "huge"), 1<<40))
 	must(t, os.WriteFile(begunFile(bob, wire.NewID(), "begun"), nil, 0o600))
 	for _, f := range filesIn(t, filepath.Join(bob.Path(), "inbox/tmp")) {
-		must(t, os.Truncate(filepath.Join(bob.Path(), "inbox/tmp", f), MaxDrop+1))
+		must(t, os.Truncate(filepath.Join(bob.Path(), "inbox/tmp", f), drop.MaxSize+1))
 	}
-	drop(t, bob, "inbox", "note", "a good one")
+	dropFile(t, bob, "inbox", "note", "a good one")
 	settleDrops(t, bob)
-	bad, err := bob.BadFiles()
+	bad, err := drop.BadFiles(bob)
 	must(t, err)
 	if len(bad) != len(names)+2 {
 		t.Fatal(bad)
 	}
 	for _, f := range bad {
-		if f.Size <= MaxDrop || !strings.Contains(f.Reason, "atm send bob --attach FILE") {
+		if f.Size <= drop.MaxSize || !strings.Contains(f.Reason, "atm send bob --attach FILE") {
 			t.Errorf("%d bytes: %s", f.Size, f.Reason)
 		}
 	}
@@ -97,7 +104,7 @@ func TestDropIsNotCopied(t *testing.T) {
 	}, "bob").Box("bob")
 	needLeases(t, bob)
 	content := noise(size)
-	drop(t, bob, "inbox", "big", content)
+	dropFile(t, bob, "inbox", "big", content)
 	dropped, err := os.Stat(filepath.Join(bob.Path(), "inbox", "big"))
 	must(t, err)
 	must(t, os.Chmod(filepath.Join(bob.Path(), "inbox", "big"), 0o444))
@@ -106,7 +113,7 @@ func TestDropIsNotCopied(t *testing.T) {
 	if len(files) != 1 {
 		t.Fatal(files)
 	}
-	stored, err := os.Stat(bob.store.root.Join(FilesDir + "/" + files[0]))
+	stored, err := os.Stat(bob.Store().Dir().Join(filestore.Dir + "/" + files[0]))
 	must(t, err)
 	if !os.SameFile(dropped, stored) || stored.Mode() != 0o600 || stored.Sys().(*syscall.Stat_t).Nlink != 1 {
 		t.Errorf("it is not the attachment, or not as one should be: %v", stored.Mode())
@@ -118,14 +125,14 @@ func TestDropIsNotCopied(t *testing.T) {
 }
 
 // hasAttachment fails the test unless the mailbox has exactly one message, with this content attached.
-func hasAttachment(t testing.TB, b *Box, content string) {
+func hasAttachment(t testing.TB, b *maildir.Box, content string) {
 	t.Helper()
 	c := takeCensus(t, b)
 	if len(c.texts) != 1 || len(c.tmp)+len(c.inbox) > 0 {
 		t.Fatal(c.places, c.tmp, c.inbox)
 	}
 	for _, m := range c.texts {
-		if !says(t, b.store, m, []byte(content), nil) {
+		if !says(t, b.Store(), m, []byte(content), nil) {
 			t.Fatalf("it has %v", m.Attachments)
 		}
 	}
@@ -146,8 +153,8 @@ func TestDropIsCopied(t *testing.T) {
 				}
 				return nil
 			}, "bob").Box("bob")
-			content, other := noise(5<<20), bob.store.root.Join(".other")
-			drop(t, bob, "inbox", "big", content)
+			content, other := noise(5<<20), bob.Store().Dir().Join(".other")
+			dropFile(t, bob, "inbox", "big", content)
 			if fault == nil {
 				must(t, os.Link(filepath.Join(bob.Path(), "inbox/big"), other))
 				must(t, os.Chmod(other, 0o644))
@@ -172,7 +179,7 @@ func TestDropAfterAFailedSync(t *testing.T) {
 	var synced []string
 	failing := true
 	bob := openStore(t, scratch(t), func(op, name string) error {
-		if op == "fsync" && (strings.HasSuffix(name, ".drop") || strings.Contains(name, FilesDir)) {
+		if op == "fsync" && (strings.HasSuffix(name, ".drop") || strings.Contains(name, filestore.Dir)) {
 			if synced = append(synced, filepath.Base(name)); failing {
 				return syscall.EIO
 			}
@@ -181,7 +188,7 @@ func TestDropAfterAFailedSync(t *testing.T) {
 	}, "bob").Box("bob")
 	needLeases(t, bob)
 	content := noise(5 << 20)
-	drop(t, bob, "inbox", "big", content)
+	dropFile(t, bob, "inbox", "big", content)
 	if in := takeIn(t, bob); in.Waiting != 1 || in.Bad != 0 {
 		t.Fatal(in)
 	}
@@ -197,36 +204,36 @@ func TestDropAfterAFailedSync(t *testing.T) {
 // only looks does not read it.
 func TestGoodMailFirst(t *testing.T) {
 	t.Parallel()
-	handOver := func(b *Box) (n int, err error) {
-		h, err := b.HandOver(ctx, Recipient{Owner: OfSession("s"), Call: string(wire.NewID())}, ReadOptions{})
+	handOver := func(b *maildir.Box) (n int, err error) {
+		h, err := claim.HandOver(ctx, b, claim.Recipient{Owner: claimfile.OfSession("s"), Call: string(wire.NewID())}, inbox.ReadOptions{})
 		if err == nil {
 			_, err = h.Sent(ctx)
 		}
 		return len(h.Items), err
 	}
 	for name, c := range map[string]struct {
-		call func(*Box) (int, error)
+		call func(*maildir.Box) (int, error)
 		want []int // messages that the calls give
 	}{
 		"hook": {handOver, []int{1, 1, 0}},
-		"read": {func(b *Box) (int, error) {
-			got, err := b.Read(ctx, ReadOptions{}, func(got Batch) (int, error) { return len(got.Items), nil })
+		"read": {func(b *maildir.Box) (int, error) {
+			got, err := inbox.Read(ctx, b, inbox.ReadOptions{}, func(got inbox.Batch) (int, error) { return len(got.Items), nil })
 			return len(got.Items), err
 		}, []int{1, 1, 0}},
-		"peek": {func(b *Box) (int, error) {
-			got, err := b.Peek(ctx, ReadOptions{})
+		"peek": {func(b *maildir.Box) (int, error) {
+			got, err := inbox.Peek(ctx, b, inbox.ReadOptions{})
 			return len(got.Items), err
 		}, []int{1, 1}},
-		"lease": {func(b *Box) (int, error) {
-			it, err := b.Lease(ctx, addr("bob"), time.Minute, ReadOptions{}, func(*Item, Lease) (bool, error) { return true, nil })
+		"lease": {func(b *maildir.Box) (int, error) {
+			it, err := claim.Lease(ctx, b, addr("bob"), time.Minute, inbox.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
 			return count(it != nil), err
 		}, []int{1, 1, 0}},
-		"count": {func(b *Box) (int, error) {
-			c, err := b.Count(ctx)
+		"count": {func(b *maildir.Box) (int, error) {
+			c, err := inbox.Count(ctx, b)
 			return c.Unread, err
 		}, []int{1, 1}},
-		"walk": {func(b *Box) (n int, err error) {
-			_, err = b.Walk(ctx, Range{Unread: true}, func(*Item) bool { n++; return true })
+		"walk": {func(b *maildir.Box) (n int, err error) {
+			_, err = inbox.Walk(ctx, b, maildir.Range{Unread: true}, func(*maildir.Item) bool { n++; return true })
 			return n, err
 		}, []int{1, 1}},
 	} {
@@ -234,7 +241,7 @@ func TestGoodMailFirst(t *testing.T) {
 			t.Parallel()
 			bob := newBob(t)
 			needLeases(t, bob)
-			drop(t, bob, "inbox", "big", noise(5<<20))
+			dropFile(t, bob, "inbox", "big", noise(5<<20))
 			deliver(t, bob, message("a good one"))
 			var got []int
 			for range c.want {
@@ -249,53 +256,20 @@ func TestGoodMailFirst(t *testing.T) {
 	}
 }
 
-// endsAfter is a context that ends at the n-th look at it.
-type endsAfter struct {
-	context.Context
-	n int
-}
-
-func (c *endsAfter) Err() error {
-	if c.n--; c.n < 0 {
-		return context.DeadlineExceeded
-	}
-	return nil
-}
-
-// A call whose context ends in the middle of a large file leaves it for the next call.
-func TestDropInterrupted(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	needLeases(t, bob)
-	content := noise(5 << 20)
-	drop(t, bob, "inbox", "big", content)
-	f, err := os.Open(filepath.Join(bob.Path(), "inbox/big"))
-	must(t, err)
-	defer f.Close()
-	info, err := f.Stat()
-	must(t, err)
-	ended := &endsAfter{Context: ctx, n: 3}
-	if _, err := bob.store.attachDropped(ended, "big", &openDrop{File: f, info: info, certain: true}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatal(err)
-	}
-	settleDrops(t, bob)
-	hasAttachment(t, bob, content)
-}
-
 // A process that begins to open a file for writing while the file is renamed is waited for: what it writes is ingested.
 func TestDropOpenedWhileItIsRenamed(t *testing.T) {
 	t.Parallel()
-	var bob *Box
+	var bob *maildir.Box
 	opens := 0
 	bob = openStore(t, scratch(t), func(op, name string) error {
 		if op == "rename" && strings.HasSuffix(name, "/note") {
-			_, err := os.OpenFile(bob.store.root.Join(name), os.O_WRONLY|syscall.O_NONBLOCK, 0)
+			_, err := os.OpenFile(bob.Store().Dir().Join(name), os.O_WRONLY|syscall.O_NONBLOCK, 0)
 			opens += count(errors.Is(err, syscall.EAGAIN))
 		}
 		return nil
 	}, "bob").Box("bob")
 	needLeases(t, bob)
-	drop(t, bob, "inbox", "note", "hello")
+	dropFile(t, bob, "inbox", "note", "hello")
 	in := takeIn(t, bob)
 	if c := takeCensus(t, bob); opens != 1 || in.Waiting != 1 || len(c.places) != 0 || len(c.tmp) != 1 {
 		t.Fatalf("%d opens, %+v, %v, tmp %q", opens, in, c.places, c.tmp)
@@ -311,17 +285,17 @@ func TestDropOpenedWhileItIsRenamed(t *testing.T) {
 func TestAttachKnown(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
-	s := bob.store
-	a, err := s.Attach("x", strings.NewReader("content"))
+	s := bob.Store()
+	a, err := filestore.Add(s, "x", strings.NewReader("content"))
 	must(t, err)
-	stored := s.root.Join(fileOfAttachment(a))
+	stored := s.Dir().Join(filestore.Path(a))
 	must(t, os.Remove(stored))
-	write(t, s.root.Join(FilesDir+"/."+a.SHA256+".tmp"), "a part of an earlier try")
-	if err := s.AttachKnown(a, strings.NewReader("other")); !errors.Is(err, ErrOtherContent) || len(attachments(t, bob)) > 0 {
+	write(t, s.Dir().Join(filestore.Dir+"/."+a.SHA256+".tmp"), "a part of an earlier try")
+	if err := filestore.AddKnown(s, a, strings.NewReader("other")); !errors.Is(err, filestore.ErrOtherContent) || len(attachments(t, bob)) > 0 {
 		t.Errorf("other content: %v, files %q", err, attachments(t, bob))
 	}
-	write(t, s.root.Join(FilesDir+"/."+a.SHA256+".tmp"), "a part of an earlier try")
-	must(t, s.AttachKnown(a, strings.NewReader("content")))
+	write(t, s.Dir().Join(filestore.Dir+"/."+a.SHA256+".tmp"), "a part of an earlier try")
+	must(t, filestore.AddKnown(s, a, strings.NewReader("content")))
 	if got, err := os.ReadFile(stored); err != nil || string(got) != "content" || len(attachments(t, bob)) != 1 {
 		t.Errorf("%q, %v, files %q", got, err, attachments(t, bob))
 	}

@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"fmt"
@@ -7,22 +7,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/wire"
 )
 
 // handOver hands mail to a session, which has received what an earlier call gave it.
-func handOver(t testing.TB, b *Box, session, call string, now time.Time) *Claim {
+func handOver(t testing.TB, b *maildir.Box, session, call string, now time.Time) *claim.Claim {
 	t.Helper()
-	_, err := b.Settle(ctx, sentTo(b, OfSession(session), now), nil, now)
+	_, err := claim.Settle(ctx, b, sentTo(b, claimfile.OfSession(session), now), nil, now)
 	must(t, err)
-	h, err := b.HandOver(ctx, Recipient{Owner: OfSession(session), Call: call, Now: now}, ReadOptions{Limit: 20})
+	h, err := claim.HandOver(ctx, b, claim.Recipient{Owner: claimfile.OfSession(session), Call: call, Now: now}, inbox.ReadOptions{Limit: 20})
 	must(t, err)
 	return h
 }
 
 // sentTo lists what was sent to a recipient.
-func sentTo(b *Box, to Owner, now time.Time) (given []Given) {
-	for _, g := range b.Given(now) {
+func sentTo(b *maildir.Box, to claimfile.Owner, now time.Time) (given []claim.Given) {
+	for _, g := range claim.AllGiven(b, now) {
 		if g.IsSent && g.To.Owner == to {
 			given = append(given, g)
 		}
@@ -31,7 +36,7 @@ func sentTo(b *Box, to Owner, now time.Time) (given []Given) {
 }
 
 // sent records that the answer was written.
-func sent(t testing.TB, h *Claim) *Claim {
+func sent(t testing.TB, h *claim.Claim) *claim.Claim {
 	t.Helper()
 	announced, err := h.Sent(ctx)
 	if err != nil || len(announced) != len(h.Items) {
@@ -40,7 +45,7 @@ func sent(t testing.TB, h *Claim) *Claim {
 	return h
 }
 
-func handed(t testing.TB, h *Claim, repeat bool, ids ...wire.ID) *Claim {
+func handed(t testing.TB, h *claim.Claim, repeat bool, ids ...wire.ID) *claim.Claim {
 	t.Helper()
 	equal(t, "handed over", idsOf(h.Items), ids...)
 	for _, id := range ids {
@@ -61,14 +66,14 @@ func TestHandOver(t *testing.T) {
 	sent(t, handed(t, handOver(t, bob, "s1", "1", now), false, list...))
 	handed(t, handOver(t, bob, "s2", "1", now), false)
 	equal(t, "shown to a reader", unclaimed(bob), list...)
-	given := bob.Given(now)
-	if len(given) != 3 || given[0] != (Given{list[0], Recipient{Owner: OfSession("s1"), Call: "1", Now: inClaim(now)}, true, true}) {
+	given := claim.AllGiven(bob, now)
+	if len(given) != 3 || given[0] != (claim.Given{ID: list[0], To: claim.Recipient{Owner: claimfile.OfSession("s1"), Call: "1", Now: claimfile.Moment(now)}, IsSent: true, IsLive: true}) {
 		t.Fatal(given)
 	}
-	_, err := bob.Settle(ctx, nil, given[:1], now.Add(time.Second))
+	_, err := claim.Settle(ctx, bob, nil, given[:1], now.Add(time.Second))
 	must(t, err)
 	again := handed(t, handOver(t, bob, "s2", "2", now.Add(2*time.Second)), true, list[0])
-	events, err := bob.Settle(ctx, given, nil, now) // of the first, what was given then is out of date
+	events, err := claim.Settle(ctx, bob, given, nil, now) // of the first, what was given then is out of date
 	if err != nil || len(events) != 2 || events[0].Kind != wire.EventRead || events[0].Session != "s1" || events[0].Source != "hook" ||
 		events[0].Field("batch") == "" || events[0].Field("batch") != events[1].Field("batch") {
 		t.Error(events, err)
@@ -77,7 +82,7 @@ func TestHandOver(t *testing.T) {
 	must(t, again.Release(ctx)) // as it was before
 	handed(t, handOver(t, bob, "s3", "1", now.Add(3*time.Second)), true, list[0])
 	must(t, again.Expire(ctx)) // not its own any more
-	if g := bob.Given(now.Add(3 * time.Second)); len(g) != 1 || g[0].To.Session() != "s3" || !g[0].IsLive {
+	if g := claim.AllGiven(bob, now.Add(3*time.Second)); len(g) != 1 || g[0].To.Session() != "s3" || !g[0].IsLive {
 		t.Error(g)
 	}
 }
@@ -85,10 +90,10 @@ func TestHandOver(t *testing.T) {
 // The form of an owner in the file stays.
 func TestOwnerInFile(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]Owner{
-		"runner:0190": {ofRunner, "0190"}, "session:a:b": OfSession("a:b"), "push:s": PushedTo("s"), "lease:carol@other": {ofLease, "carol@other"}, "lease:": {kind: ofLease},
+	for text, want := range map[string]claimfile.Owner{
+		"runner:0190": {Kind: claimfile.Runner, ID: "0190"}, "session:a:b": claimfile.OfSession("a:b"), "push:s": claimfile.PushedTo("s"), "lease:carol@other": {Kind: claimfile.Lease, ID: "carol@other"}, "lease:": {Kind: claimfile.Lease},
 	} {
-		var o Owner
+		var o claimfile.Owner
 		must(t, o.UnmarshalText([]byte(text)))
 		if again, _ := o.MarshalText(); o != want || string(again) != text {
 			t.Errorf("%s is %v, written as %s", text, o, again)
@@ -115,17 +120,17 @@ func TestBrokenClaims(t *testing.T) {
 			return nil
 		}, "bob").Box("bob")
 		list := deliverN(t, bob, 2)
-		path := bob.store.root.Join("bob/run/claims.json")
+		path := bob.Store().Dir().Join("bob/run/claims.json")
 		switch text {
 		case "run is a file":
-			write(t, bob.store.root.Join("bob/run"), "x")
+			write(t, bob.Store().Dir().Join("bob/run"), "x")
 		default:
 			write(t, path, strings.ReplaceAll(text, "ID", string(list[0])))
 		}
 		unreadable = text == "not readable"
 		equal(t, fmt.Sprintf("%.40s: unread", text), unclaimed(bob), list...)
 		if text == "{" || unreadable {
-			if h, err := bob.Examine(false); err != nil || h.BadClaims == nil {
+			if h, err := keep.Examine(bob, false); err != nil || h.BadClaims == nil {
 				t.Errorf("%s: the doctor is not told: %v", text, err)
 			}
 		}

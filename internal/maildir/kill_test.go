@@ -1,6 +1,6 @@
 //go:build unix
 
-package maildir
+package maildir_test
 
 import (
 	"bufio"
@@ -21,6 +21,10 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
@@ -49,7 +53,7 @@ func TestMain(m *testing.M) {
 }
 
 type process struct {
-	store *Store
+	store *maildir.Store
 	r     *rand.Rand
 }
 
@@ -74,10 +78,10 @@ func start(t testing.TB, role, path string, env ...string) (*exec.Cmd, *bufio.Sc
 func (p *process) say(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args...) }
 
 // failed prints an error, unless killed processes and retired mailboxes explain it.
-func (p *process) failed(b *Box, err error) bool {
+func (p *process) failed(b *maildir.Box, err error) bool {
 	var held *lockfile.HeldError
-	isGone := b.agent == "dave" && (errors.Is(err, ErrNoAgent) || errors.Is(err, ErrNotFound))
-	if err != nil && !isGone && !errors.As(err, &held) && !errors.Is(err, ErrWithdrawn) {
+	isGone := b.Agent() == "dave" && (errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, maildir.ErrNotFound))
+	if err != nil && !isGone && !errors.As(err, &held) && !errors.Is(err, maildir.ErrWithdrawn) {
 		p.say("error %s: %s", os.Getenv("ATM_TEST_ROLE"), strings.ReplaceAll(err.Error(), "\n", " "))
 	}
 	return err != nil
@@ -91,7 +95,9 @@ func (p *process) oneIn(n int) bool { return p.r.IntN(n) == 0 }
 
 // box returns one of the mailboxes of a run. In bob's no message becomes unread again, in carol's some do, and dave's
 // is retired and restored all the time.
-func (p *process) box() *Box { return p.store.Box([]wire.Name{"bob", "carol", "dave"}[p.r.IntN(3)]) }
+func (p *process) box() *maildir.Box {
+	return p.store.Box([]wire.Name{"bob", "carol", "dave"}[p.r.IntN(3)])
+}
 
 func sum(b []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(b)) }
 
@@ -115,10 +121,10 @@ func sealed(id wire.ID, body string, ack bool) *wire.Message {
 
 // isWhole reports whether a sealed message, or one from a dropped file with a checksum in its name, is as it was
 // written.
-func isWhole(s *Store, m *wire.Message) bool {
+func isWhole(s *maildir.Store, m *wire.Message) bool {
 	content := []byte(m.Body)
 	if len(m.Attachments) == 1 {
-		f, err := s.Attachment(m.Attachments[0])
+		f, err := filestore.Open(s, m.Attachments[0])
 		if err != nil {
 			return false
 		}
@@ -142,25 +148,25 @@ func (p *process) given() *wire.Message {
 
 // send sends several messages to several mailboxes at once, half of them with ids that other processes send too.
 func (p *process) send() {
-	var posts []*Post
+	var posts []*maildir.Post
 	for range 1 + p.r.IntN(4) {
-		post := &Post{Message: sealed(wire.NewID(), text(p.r), p.oneIn(3)), To: []*Box{p.box()}, Sender: p.store.Box("alice")}
+		post := &maildir.Post{Message: sealed(wire.NewID(), text(p.r), p.oneIn(3)), To: []*maildir.Box{p.box()}, Sender: p.store.Box("alice")}
 		if p.oneIn(2) {
 			post.Message, post.Given = p.given(), true
 		}
 		if p.oneIn(4) {
-			post.To = []*Box{p.store.Box("bob"), p.store.Box("carol"), p.store.Box("dave")}
+			post.To = []*maildir.Box{p.store.Box("bob"), p.store.Box("carol"), p.store.Box("dave")}
 		}
 		posts = append(posts, post)
 	}
-	Deliver(ctx, posts...)
+	maildir.Deliver(ctx, posts...)
 	for _, post := range posts {
 		for _, o := range post.Outcomes {
-			retired := o.Stored && o.Box.agent == "dave" && errors.Is(o.Err, os.ErrNotExist)
+			retired := o.Stored && o.Box.Agent() == "dave" && errors.Is(o.Err, os.ErrNotExist)
 			if retired || !p.failed(o.Box, o.Err) {
-				p.say("ack %s %s", o.Box.agent, post.Message.ID)
-			} else if !post.Given && errors.Is(o.Err, ErrNoAgent) {
-				p.say("refused %s %s", o.Box.agent, post.Message.ID)
+				p.say("ack %s %s", o.Box.Agent(), post.Message.ID)
+			} else if !post.Given && errors.Is(o.Err, maildir.ErrNoAgent) {
+				p.say("refused %s %s", o.Box.Agent(), post.Message.ID)
 			}
 		}
 	}
@@ -170,12 +176,12 @@ func (p *process) send() {
 func (p *process) read() {
 	b := p.box()
 	n := 0
-	batch, err := b.Read(ctx, ReadOptions{Limit: 1 + p.r.IntN(30)}, func(batch Batch) (int, error) {
+	batch, err := inbox.Read(ctx, b, inbox.ReadOptions{Limit: 1 + p.r.IntN(30)}, func(batch inbox.Batch) (int, error) {
 		for _, it := range batch.Items {
 			if !strings.HasPrefix(it.Subject, "d-") && !isWhole(p.store, it.Message) {
-				p.say("torn %s %s", b.agent, it.ID)
+				p.say("torn %s %s", b.Agent(), it.ID)
 			}
-			p.say("show %s %s", b.agent, it.ID)
+			p.say("show %s %s", b.Agent(), it.ID)
 		}
 		if p.pause(4); p.oneIn(10) {
 			p.pause(40)
@@ -185,11 +191,11 @@ func (p *process) read() {
 		}
 		return n, nil
 	})
-	_, isUnmarked := errors.AsType[*UnmarkedError](err)
-	_, isUnlogged := errors.AsType[*UnloggedError](err)
+	_, isUnmarked := errors.AsType[*inbox.UnmarkedError](err)
+	_, isUnlogged := errors.AsType[*maildir.UnloggedError](err)
 	if !p.failed(b, err) || isUnlogged && !isUnmarked {
 		for _, it := range batch.Items[:n] {
-			p.say("read %s %s", b.agent, it.ID)
+			p.say("read %s %s", b.Agent(), it.ID)
 		}
 	}
 }
@@ -224,24 +230,24 @@ func (p *process) drop() {
 		}
 		p.failed(b, errors.Join(err, f.Close()))
 	} else {
-		from := b.store.root.Join(".dropping/" + file)
+		from := b.Store().Dir().Join(".dropping/" + file)
 		os.Mkdir(filepath.Dir(from), 0o700)
 		p.failed(b, errors.Join(os.WriteFile(from, content, 0o600), os.Rename(from, into)))
 	}
-	p.say("%s %s %s", said, b.agent, name)
+	p.say("%s %s %s", said, b.Agent(), name)
 }
 
 // move marks as read and acknowledged, withdraws, puts back, and moves to the archive.
 func (p *process) move() {
 	b := p.box()
 	if p.oneIn(3) {
-		if m, err := b.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2), KeepLast: p.r.IntN(3)}); !p.failed(b, err) && m.Messages > 0 {
+		if m, err := keep.GC(ctx, b, keep.GCOptions{Before: time.Now().AddDate(0, 0, 2), KeepLast: p.r.IntN(3)}); !p.failed(b, err) && m.Messages > 0 {
 			p.say("archived")
 		}
 		return
 	}
-	var some []*Item
-	_, err := b.Walk(ctx, Range{Unread: p.oneIn(2), Owed: p.oneIn(2), Done: p.oneIn(2), Archive: true, Newest: true, Limit: 30}, func(it *Item) bool {
+	var some []*maildir.Item
+	_, err := inbox.Walk(ctx, b, maildir.Range{Unread: p.oneIn(2), Owed: p.oneIn(2), Done: p.oneIn(2), Archive: true, Newest: true, Limit: 30}, func(it *maildir.Item) bool {
 		some = append(some, it)
 		return true
 	})
@@ -250,14 +256,14 @@ func (p *process) move() {
 	}
 	it := some[p.r.IntN(len(some))]
 	switch {
-	case it.State == Unread && p.oneIn(2):
+	case it.State == maildir.Unread && p.oneIn(2):
 		err = b.MarkRead(ctx, it.ID)
-	case it.State == Unread && p.oneIn(8):
+	case it.State == maildir.Unread && p.oneIn(8):
 		_, err = b.WithdrawRead(ctx, it.ID, it.From, nil)
-	case it.State == Owed:
+	case it.State == maildir.Owed:
 		err = b.MarkAcked(ctx, it.ID, b.Address())
-	case it.State == Done && b.agent == "carol":
-		p.say("unread %s %s", b.agent, it.ID)
+	case it.State == maildir.Done && b.Agent() == "carol":
+		p.say("unread %s %s", b.Agent(), it.ID)
 		err = b.MarkUnread(ctx, it.ID)
 	}
 	if !p.failed(b, err) {
@@ -267,11 +273,11 @@ func (p *process) move() {
 
 func (p *process) retire() {
 	b := p.store.Box("dave")
-	if _, err := p.store.Retire(ctx, "dave"); !p.failed(b, err) {
+	if _, err := keep.Retire(ctx, p.store, "dave"); !p.failed(b, err) {
 		p.say("retired")
 	}
 	time.Sleep(20 * time.Millisecond) // in which mail is refused
-	if _, err := p.store.Restore(ctx, "dave"); !errors.Is(err, ErrExists) {
+	if _, err := keep.Restore(ctx, p.store, "dave"); !errors.Is(err, maildir.ErrExists) {
 		p.failed(b, err)
 	}
 	time.Sleep(10 * time.Millisecond)
@@ -291,7 +297,7 @@ func (a said) each(word string, f func(agent wire.Name, rest string, n int)) {
 
 // killAll keeps the given number of processes of each role alive and kills them at random, until the time is over and
 // all wanted lines were printed (ten times as long at most). It returns what they printed.
-func killAll(t *testing.T, s *Store, lasting time.Duration, roles map[string]int, wanted ...string) said {
+func killAll(t *testing.T, s *maildir.Store, lasting time.Duration, roles map[string]int, wanted ...string) said {
 	t.Helper()
 	lasting = testround.Lasts(t, lasting)
 	var mu sync.Mutex
@@ -304,7 +310,7 @@ func killAll(t *testing.T, s *Store, lasting time.Duration, roles map[string]int
 		return time.Since(begin) < lasting || missing && time.Since(begin) < 45*lasting
 	}
 	live := func(role string) {
-		c, out := start(t, role, s.root.Path())
+		c, out := start(t, role, s.Dir().Path())
 		for out.Scan() {
 			word, _, _ := strings.Cut(out.Text(), " ")
 			switch word {
@@ -348,7 +354,7 @@ func TestKilled(t *testing.T) {
 	s := newStore(t, "alice", "bob", "carol", "dave")
 	a := killAll(t, s, 4*time.Second, map[string]int{"send": 4, "read": 4, "drop": 1, "move": 3, "retire": 1},
 		"ack", "drop", "show", "read", "moved", "unread", "archived", "retired", "refused", "event")
-	if _, err := s.Restore(ctx, "dave"); err != nil && !errors.Is(err, ErrExists) {
+	if _, err := keep.Restore(ctx, s, "dave"); err != nil && !errors.Is(err, maildir.ErrExists) {
 		t.Fatal(err)
 	}
 	names, events, reads := map[string]int{}, map[string]int{}, map[string]int{} // by agent

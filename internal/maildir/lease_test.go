@@ -1,30 +1,34 @@
-package maildir
+package maildir_test
 
 import (
 	"errors"
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
-func received(*Item, Lease) (bool, error) { return true, nil }
+func received(*maildir.Item, maildir.Lease) (bool, error) { return true, nil }
 
 // leaseFor leases a message for a member, or returns nil if there is none.
-func leaseFor(t testing.TB, b *Box, by wire.Name, d time.Duration) *Item {
+func leaseFor(t testing.TB, b *maildir.Box, by wire.Name, d time.Duration) *maildir.Item {
 	t.Helper()
-	it, err := b.Lease(ctx, addr(by), d, ReadOptions{}, received)
+	it, err := claim.Lease(ctx, b, addr(by), d, inbox.ReadOptions{}, received)
 	must(t, err)
 	return it
 }
 
 // ranOut makes all leases expire.
-func ranOut(t testing.TB, b *Box) {
+func ranOut(t testing.TB, b *maildir.Box) {
 	t.Helper()
-	err := b.update(ctx, func(t *tx) error {
-		for id, c := range t.claims {
-			c.Until = inClaim(time.Now())
-			t.claims[id] = c
+	err := b.Update(ctx, func(t *maildir.Tx) error {
+		for id, c := range t.Claims {
+			c.Until = claimfile.Moment(time.Now())
+			t.Claims[id] = c
 		}
 		return nil
 	})
@@ -38,29 +42,29 @@ func TestLeaseRunsOut(t *testing.T) {
 	bob := newBob(t)
 	id := deliverN(t, bob, 1)[0]
 	leaseFor(t, bob, "carol", time.Minute)
-	if until, err := bob.RenewLease(ctx, id, addr("carol"), time.Second); err != nil || time.Until(until) < 30*time.Second {
+	if until, err := claim.RenewLease(ctx, bob, id, addr("carol"), time.Second); err != nil || time.Until(until) < 30*time.Second {
 		t.Error("renewed, and shorter: ", until, err)
 	}
-	for _, d := range []time.Duration{-1, 0, MaxLease + 1} {
-		_, renewed := bob.RenewLease(ctx, id, addr("carol"), d)
-		if _, err := bob.Lease(ctx, addr("dave"), d, ReadOptions{}, received); err == nil || renewed == nil {
+	for _, d := range []time.Duration{-1, 0, claimfile.MaxLease + 1} {
+		_, renewed := claim.RenewLease(ctx, bob, id, addr("carol"), d)
+		if _, err := claim.Lease(ctx, bob, addr("dave"), d, inbox.ReadOptions{}, received); err == nil || renewed == nil {
 			t.Errorf("a lease of %s: %v, %v", d, err, renewed)
 		}
 	}
 	ranOut(t, bob)
-	if until, err := bob.RenewLease(ctx, id, addr("carol"), time.Minute); err != nil || time.Until(until) < 30*time.Second {
+	if until, err := claim.RenewLease(ctx, bob, id, addr("carol"), time.Minute); err != nil || time.Until(until) < 30*time.Second {
 		t.Error("ran out, nobody took over: ", until, err)
 	}
 	if leaseFor(t, bob, "dave", time.Minute) != nil {
 		t.Error("renewed, and taken")
 	}
-	bob.update(ctx, func(t *tx) error { // the clock was an hour ahead when it was leased
-		c := t.claims[id]
-		c.At, c.Until = inClaim(time.Now()).Add(time.Hour), inClaim(time.Now()).Add(2*time.Hour)
-		t.claims[id] = c
+	bob.Update(ctx, func(t *maildir.Tx) error { // the clock was an hour ahead when it was leased
+		c := t.Claims[id]
+		c.At, c.Until = claimfile.Moment(time.Now()).Add(time.Hour), claimfile.Moment(time.Now()).Add(2*time.Hour)
+		t.Claims[id] = c
 		return nil
 	})
-	if until, err := bob.RenewLease(ctx, id, addr("carol"), time.Minute); err != nil || time.Until(until) > time.Minute {
+	if until, err := claim.RenewLease(ctx, bob, id, addr("carol"), time.Minute); err != nil || time.Until(until) > time.Minute {
 		t.Error("from the future: ", until, err)
 	}
 	if leaseFor(t, bob, "dave", time.Minute) != nil {
@@ -68,12 +72,12 @@ func TestLeaseRunsOut(t *testing.T) {
 	}
 	ranOut(t, bob)
 	other := wire.Address{Agent: "carol", Team: "other"}
-	it, err := bob.Lease(ctx, other, time.Minute, ReadOptions{}, received)
+	it, err := claim.Lease(ctx, bob, other, time.Minute, inbox.ReadOptions{}, received)
 	if err != nil || it == nil || it.TimesHandedOut != 1 {
 		t.Fatal(it, err)
 	}
-	var leased *LeasedError
-	if _, err := bob.RenewLease(ctx, id, addr("carol"), time.Minute); !errors.As(err, &leased) || leased.By != other {
+	var leased *maildir.LeasedError
+	if _, err := claim.RenewLease(ctx, bob, id, addr("carol"), time.Minute); !errors.As(err, &leased) || leased.By != other {
 		t.Error("renewed what another has: ", err)
 	}
 	if l := leaseOf(t, bob, id); l.By != other {
@@ -90,7 +94,7 @@ func TestShareNobody(t *testing.T) {
 	t.Parallel()
 	for _, name := range []wire.Name{"nobody", ""} {
 		box := newBob(t).Store().Box(name)
-		if err := box.Share(); err == nil || name != "" && !errors.Is(err, ErrNoAgent) {
+		if err := claim.Share(box); err == nil || name != "" && !errors.Is(err, maildir.ErrNoAgent) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -104,42 +108,42 @@ func TestLeaseShowsFirst(t *testing.T) {
 	id := deliverN(t, bob, 1)[0]
 	broken := errors.New("broken pipe")
 	carol := addr("carol")
-	show := func(received bool, err error) func(*Item, Lease) (bool, error) {
-		return func(it *Item, _ Lease) (bool, error) {
+	show := func(received bool, err error) func(*maildir.Item, maildir.Lease) (bool, error) {
+		return func(it *maildir.Item, _ maildir.Lease) (bool, error) {
 			if leaseFor(t, bob, "dave", time.Minute) != nil || len(read(t, bob)) > 0 {
 				t.Error("taken while it was shown")
 			}
-			if got, err := bob.Get(it.ID); err != nil || time.Until(got.Lease.Until) > answerTime {
+			if got, err := bob.Get(it.ID); err != nil || time.Until(got.Lease.Until) > 10*time.Second {
 				t.Error("held for longer than it is shown: ", got, err)
 			}
 			return received, err
 		}
 	}
-	if it, err := bob.Lease(ctx, carol, time.Hour, ReadOptions{}, show(false, broken)); it != nil || err != broken {
+	if it, err := claim.Lease(ctx, bob, carol, time.Hour, inbox.ReadOptions{}, show(false, broken)); it != nil || err != broken {
 		t.Error(it, err)
 	}
 	if it, err := bob.Get(id); err != nil || it.Lease != nil || it.TimesHandedOut != 0 {
 		t.Error(it, err)
 	}
-	if it, err := bob.Lease(ctx, carol, time.Hour, ReadOptions{}, show(true, broken)); it == nil || !errors.Is(err, broken) || time.Until(leaseOf(t, bob, id).Until) < time.Minute {
+	if it, err := claim.Lease(ctx, bob, carol, time.Hour, inbox.ReadOptions{}, show(true, broken)); it == nil || !errors.Is(err, broken) || time.Until(leaseOf(t, bob, id).Until) < time.Minute {
 		t.Error(it, err)
 	}
 	// It is shown for so long that somebody else leases it.
 	ranOut(t, bob)
-	it, err := bob.Lease(ctx, carol, time.Hour, ReadOptions{}, func(*Item, Lease) (bool, error) {
+	it, err := claim.Lease(ctx, bob, carol, time.Hour, inbox.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) {
 		ranOut(t, bob)
 		leaseFor(t, bob, "dave", time.Minute)
 		return true, nil
 	})
-	if !errors.Is(err, ErrNotHeld) || leaseOf(t, bob, id).By != addr("dave") {
+	if !errors.Is(err, maildir.ErrNotHeld) || leaseOf(t, bob, id).By != addr("dave") {
 		t.Error(it, err)
 	}
 }
 
 // leaseOf returns who has leased a message, or did so last.
-func leaseOf(t tb, b *Box, id wire.ID) Lease {
+func leaseOf(t tb, b *maildir.Box, id wire.ID) maildir.Lease {
 	t.Helper()
-	l, _, err := b.LastLease(id)
+	l, _, err := claim.LastLease(b, id)
 	must(t, err)
 	return l
 }

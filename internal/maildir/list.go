@@ -1,9 +1,7 @@
 package maildir
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -13,18 +11,19 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Get finds a message by its full id in the mailbox or its archive, or returns ErrNotFound. The cost
 // does not depend on how much is there.
 func (b *Box) Get(id wire.ID) (*Item, error) {
-	it, err := b.openAnywhere(id)
+	it, err := b.OpenAnywhere(id)
 	if err != nil {
 		return nil, err
 	}
 	if it.State == Unread {
-		b.addLease(it, b.claims())
+		b.addLease(it, b.Claims())
 	}
 	b.forgetReplaced(it)
 	return it, nil
@@ -32,7 +31,7 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 
 // Message is Get without what is noted about the message here.
 func (b *Box) Message(id wire.ID) (*wire.Message, error) {
-	it, err := b.openAnywhere(id)
+	it, err := b.OpenAnywhere(id)
 	if err != nil {
 		return nil, err
 	}
@@ -48,17 +47,17 @@ func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, erro
 	}
 }
 
-// openAnywhere is Get without the lease.
-func (b *Box) openAnywhere(id wire.ID) (it *Item, err error) {
-	err = b.find(id, func(d folder) error {
-		it, err = b.open(d, id)
+// OpenAnywhere is Get without the lease.
+func (b *Box) OpenAnywhere(id wire.ID) (it *Item, err error) {
+	err = b.find(id, func(d Folder) error {
+		it, err = b.Open(d, id)
 		return err
 	})
 	return it, err
 }
 
 // find calls f with the folders where a message may be, until f returns something other than ErrNotFound.
-func (b *Box) find(id wire.ID, f func(folder) error) error {
+func (b *Box) find(id wire.ID, f func(Folder) error) error {
 	for range 2 { // the message may be put back into a folder that was searched
 		for _, d := range b.foldersOf(id) {
 			if err := f(d); !errors.Is(err, ErrNotFound) {
@@ -74,7 +73,7 @@ func notFound(id wire.ID) error { return fmt.Errorf("%s: %w", id, ErrNotFound) }
 // Sent finds a message in the index of what the agent sent. The index is not synced: an entry that a power cut has torn
 // is not found.
 func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
-	it, err := b.open(b.sent(id), id)
+	it, err := b.Open(b.sent(id), id)
 	if bad, ok := errors.AsType[*BadError](err); ok && bad.Unreadable == nil {
 		err = notFound(id)
 	}
@@ -88,12 +87,12 @@ func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 // if the mailbox neither got nor sent it. The clock that made the id may have been ahead.
 func (b *Box) FirstSign(id wire.ID) (at time.Time) {
 	for _, d := range append(b.foldersOf(id), b.sent(id)) {
-		file, err := b.store.root.Lstat(d.file(id))
+		file, err := b.store.root.Lstat(d.File(id))
 		if err != nil {
 			continue
 		}
 		times := []time.Time{file.ModTime()}
-		if day, err := b.store.root.Lstat(d.dir); err == nil && isDay(path.Base(d.dir)) {
+		if day, err := b.store.root.Lstat(d.Dir); err == nil && isDay(path.Base(d.Dir)) {
 			times = append(times, day.ModTime())
 		}
 		for _, t := range times {
@@ -109,9 +108,9 @@ func (b *Box) FirstSign(id wire.ID) (at time.Time) {
 // newest day, then withdrawn, archive and sent. A full id is looked up without listing a directory.
 func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 	if id, ok := f.ID(); ok {
-		_, there, err := b.locate(id)
+		_, there, err := b.Locate(id)
 		if !there && err == nil {
-			there, err = b.has(b.sent(id), id)
+			there, err = b.Has(b.sent(id), id)
 		}
 		if there {
 			found = []wire.ID{id}
@@ -120,9 +119,9 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 	}
 	all := everywhere
 	all.Sent, all.Newest = true, true
-	err = b.eachFolder(all, func(d folder, ids []wire.ID) bool {
+	err = b.EachFolder(all, func(d Folder, ids []wire.ID) bool {
 		found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
-		return len(found) == 0 || d.state == Unread
+		return len(found) == 0 || d.State == Unread
 	})
 	if len(found) > 0 {
 		err = nil // an unreadable folder does not hide a match
@@ -135,10 +134,8 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 
-	Large   bool // with Unread: Walk ingests large dropped files too
-	NoDrops bool // with Unread: Walk ingests none
-	Newest  bool // list days and messages of each part newest first
-	Limit   int  // open at most this many messages (0: all, -1: none) and count the rest; not with Keep
+	Newest bool // list days and messages of each part newest first
+	Limit  int  // open at most this many messages (0: all, -1: none) and count the rest; not with Keep
 
 	// Wants says which messages Walk opens (nil: all), and Keep which of these it decodes (nil: all), by their text.
 	// Without a Limit several are opened at once: Keep is called concurrently.
@@ -149,37 +146,37 @@ type Range struct {
 	// nor senders' clocks. The other days still have older messages.
 	Since time.Time
 
-	unread []wire.ID // as listed just now; nil: they are listed
+	Listed []wire.ID // the unread messages, as listed just now; nil: they are listed
 }
 
 // everywhere is the whole mailbox without the index of sent messages.
 var everywhere = Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
 
-// eachFolder calls f with each folder of a range and its messages, in the order in which messages move, until f returns
+// EachFolder calls f with each folder of a range and its messages, in the order in which messages move, until f returns
 // false. Errors are returned at the end, so that an unreadable folder does not hide others.
-func (b *Box) eachFolder(rg Range, f func(folder, []wire.ID) bool) (errs error) {
+func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) {
 	for _, part := range []struct {
 		isWanted, hasDays bool
-		folder
+		Folder
 	}{
-		{rg.Unread, false, b.unread()}, {rg.Owed, false, b.owed()}, {rg.Done, true, b.allDone()},
-		{rg.Withdrawn, false, b.withdrawn()}, {rg.Archive, true, b.archive()}, {rg.Sent, true, b.allSent()},
+		{rg.Unread, false, b.Unread()}, {rg.Owed, false, b.Owed()}, {rg.Done, true, b.AllDone()},
+		{rg.Withdrawn, false, b.withdrawn()}, {rg.Archive, true, b.Archive()}, {rg.Sent, true, b.AllSent()},
 	} {
 		if !part.isWanted {
 			continue
 		}
-		folders, err := []folder{part.folder}, error(nil)
+		folders, err := []Folder{part.Folder}, error(nil)
 		if part.hasDays {
-			folders, err = b.days(part.folder, rg.Since)
+			folders, err = b.Days(part.Folder, rg.Since)
 		}
 		errs = errors.Join(errs, err)
 		if rg.Newest {
 			slices.Reverse(folders)
 		}
 		for _, d := range folders {
-			ids, err := rg.unread, error(nil)
-			if d.state != Unread || ids == nil {
-				ids, err = b.list(d)
+			ids, err := rg.Listed, error(nil)
+			if d.State != Unread || ids == nil {
+				ids, err = b.IDsIn(d)
 			}
 			errs = errors.Join(errs, err)
 			if rg.Newest {
@@ -199,59 +196,13 @@ type Walked struct {
 	Bad  int // files that are not messages, or cannot be read
 }
 
-// Walk calls f with the messages of a range, part by part in the order in which messages move, each oldest first, until
-// f returns false. With Unread it ingests dropped files first. An unreadable part does not hide others; its error is
-// returned at the end.
-func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Walked, err error) {
-	if err := b.CheckPresent(); err != nil {
-		return found, err
-	}
-	if rg.Unread && !rg.NoDrops {
-		ingest := b.ingestBriefly
-		if rg.Large {
-			ingest = b.Ingest
-		}
-		ingested, _ := ingest(ctx) // what cannot be ingested now stays where it is
-		rg.unread = ingested.unread
-	}
-	shown := 0
-	err = b.eachFolder(rg, func(d folder, ids []wire.ID) bool {
-		if rg.Limit < 0 || rg.Limit > 0 && shown == rg.Limit {
-			found.More += len(ids)
-			return true
-		}
-		var claimed claims
-		if d.state == Unread {
-			claimed = b.claims()
-		}
-		if rg.Wants != nil {
-			ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !rg.Wants(id) })
-		}
-		ahead := 1
-		if rg.Limit == 0 {
-			ahead = openAhead
-		}
-		for i, it := range b.openEach(d, ids, claimed, ahead, rg.Keep, func(*BadError) { found.Bad++ }) {
-			if !f(it) {
-				return false
-			}
-			if shown++; shown == rg.Limit {
-				found.More = len(ids) - i - 1
-				break
-			}
-		}
-		return true
-	})
-	return found, err
-}
-
 // IDs lists the messages of a range in the order of Walk, without opening or ingesting anything. It lists no further
 // day once it has reached the limit.
 func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 	if err := b.CheckPresent(); err != nil {
 		return nil, err
 	}
-	err = b.eachFolder(rg, func(_ folder, some []wire.ID) bool {
+	err = b.EachFolder(rg, func(_ Folder, some []wire.ID) bool {
 		ids = append(ids, some...)
 		return rg.Limit == 0 || len(ids) < rg.Limit
 	})
@@ -264,14 +215,20 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 // openAhead is how many messages are opened before the first of them is used, where all are.
 const openAhead = 32
 
+// EachUnread yields those of the messages that are unread, each with its index in ids, and with what the claims say about
+// it. It calls bad for files that are not messages or cannot be read.
+func (b *Box) EachUnread(ids []wire.ID, claimed claimfile.Table, bad func(*BadError)) iter.Seq2[int, *Item] {
+	return b.openEach(b.Unread(), ids, claimed, 1, nil, bad)
+}
+
 // openEach yields the messages of a folder that keep accepts (nil: all), each with its index in ids, and with what the
-// claims say about it. It opens so many at a time, on all processors. It skips messages that have moved on, and calls bad for files that are not messages or cannot
-// be read.
-func (b *Box) openEach(d folder, ids []wire.ID, claimed claims, ahead int, keep func(wire.ID, []byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
+// claims say about it. It opens so many at a time, on all processors. It skips messages that have moved on, and calls bad
+// for files that are not messages or cannot be read.
+func (b *Box) openEach(d Folder, ids []wire.ID, claimed claimfile.Table, ahead int, keep func(wire.ID, []byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
 	return func(yield func(int, *Item) bool) {
-		dir, name := b.store.root, d.file
+		dir, name := b.store.root, d.File
 		if len(ids) > 1 { // a path below the team costs system calls for each element
-			if sub, err := dir.Sub(d.dir); err == nil {
+			if sub, err := dir.Sub(d.Dir); err == nil {
 				defer sub.Close()
 				dir, name = sub, fileOf
 			}
@@ -309,48 +266,46 @@ func (b *Box) openEach(d folder, ids []wire.ID, claimed claims, ahead int, keep 
 	}
 }
 
-// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones. Bad are the files that BadFiles
-// lists.
-type Counts struct{ Unread, Leased, Owed, Bad int }
-
-// Count ingests dropped files, but for large ones, and counts messages without opening them. With an error it returns
-// what it could count.
-func (b *Box) Count(ctx context.Context) (c Counts, err error) {
-	ingested, _ := b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
-	unread, err := b.IDs(Range{Unread: true, unread: ingested.unread})
-	owed, err2 := b.OwedIDs()
-	bad, err3 := b.badNames()
-	claims, now := b.claims(), time.Now()
-	for _, id := range unread {
-		if claims[id].isLiveLease(now) {
-			c.Leased++
-		}
-	}
-	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)+ingested.Left
-	return c, cmp.Or(err, err2, err3)
-}
-
 // UnreadIDs lists the unread messages, oldest first, without ingesting dropped files.
 func (b *Box) UnreadIDs() ([]wire.ID, error) { return b.IDs(Range{Unread: true}) }
 
 // OwedIDs lists the messages that wait for an acknowledgement, oldest first.
 func (b *Box) OwedIDs() ([]wire.ID, error) { return b.IDs(Range{Owed: true}) }
 
-// dueFor is how long a day of done messages is searched for overdue answers after its last change.
-const dueFor = 14 * 24 * time.Hour
-
-// Due lists the unread, owed and recently read messages that have a due date, also those that gc has archived, but for
-// expired ones. Some may have been answered.
-func (b *Box) Due(ctx context.Context) (due []*Item, err error) {
-	now := time.Now()
-	rg := Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), Keep: func(_ wire.ID, raw []byte) bool {
-		return bytes.Contains(raw, []byte(`"due_at"`)) || bytes.Contains(raw, []byte(`\u`))
-	}}
-	_, err = b.Walk(ctx, rg, func(it *Item) bool {
-		if !it.DueAt.IsZero() && !it.Expired(now) {
-			due = append(due, it)
+// Walk calls f with the messages of a range, part by part in the order in which messages move, each oldest first, until
+// f returns false. It takes in no dropped files: package inbox does. An unreadable part does not hide others; its error is
+// returned at the end.
+func (b *Box) Walk(rg Range, f func(*Item) bool) (found Walked, err error) {
+	if err := b.CheckPresent(); err != nil {
+		return found, err
+	}
+	shown := 0
+	err = b.EachFolder(rg, func(d Folder, ids []wire.ID) bool {
+		if rg.Limit < 0 || rg.Limit > 0 && shown == rg.Limit {
+			found.More += len(ids)
+			return true
+		}
+		var claimed claimfile.Table
+		if d.State == Unread {
+			claimed = b.Claims()
+		}
+		if rg.Wants != nil {
+			ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !rg.Wants(id) })
+		}
+		ahead := 1
+		if rg.Limit == 0 {
+			ahead = openAhead
+		}
+		for i, it := range b.openEach(d, ids, claimed, ahead, rg.Keep, func(*BadError) { found.Bad++ }) {
+			if !f(it) {
+				return false
+			}
+			if shown++; shown == rg.Limit {
+				found.More = len(ids) - i - 1
+				break
+			}
 		}
 		return true
 	})
-	return due, err
+	return found, err
 }

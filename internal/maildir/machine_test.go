@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"errors"
@@ -12,14 +12,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
 
 // machine is a mailbox and a model of it: where each message is, who has leased it, and what the event log has.
 type machine struct {
-	s     *Store
-	bob   *Box
+	s     *maildir.Store
+	bob   *maildir.Box
 	home  string // the mailbox's directory, which changes while it is retired
 	place map[wire.ID]string
 	ack   map[wire.ID]bool
@@ -79,7 +83,7 @@ func (m *machine) reads(id wire.ID) {
 
 // gone checks the error of an operation if the mailbox is retired.
 func (m *machine) gone(t *rapid.T, err error) bool {
-	if m.retired() != errors.Is(err, ErrNoAgent) {
+	if m.retired() != errors.Is(err, maildir.ErrNoAgent) {
 		t.Fatalf("retired: %v, and the error is %v", m.retired(), err)
 	}
 	return m.retired()
@@ -115,10 +119,10 @@ func (m *machine) Read(t *rapid.T) {
 		want = want[:min(limit, unread)]
 	}
 	n := rapid.IntRange(0, len(want)).Draw(t, "received")
-	opt := ReadOptions{Limit: len(want)}
-	batch, err := m.bob.Peek(ctx, opt)
+	opt := inbox.ReadOptions{Limit: len(want)}
+	batch, err := inbox.Peek(ctx, m.bob, opt)
 	if rapid.Bool().Draw(t, "read") {
-		batch, err = m.bob.Read(ctx, opt, func(b Batch) (int, error) { return n, nil })
+		batch, err = inbox.Read(ctx, m.bob, opt, func(b inbox.Batch) (int, error) { return n, nil })
 	} else {
 		n = 0
 	}
@@ -150,12 +154,12 @@ func (m *machine) MarkRead(t *rapid.T) {
 
 // refused checks the error for a member who has not leased a message.
 func (m *machine) refused(t *rapid.T, id wire.ID, err error) {
-	var leased *LeasedError
+	var leased *maildir.LeasedError
 	if m.held[id] != "" && m.place[id] == "new" {
 		if !errors.As(err, &leased) || leased.By != addr(m.held[id]) {
 			t.Fatalf("%s holds it: %v", m.held[id], err)
 		}
-	} else if !errors.Is(err, ErrNotHeld) {
+	} else if !errors.Is(err, maildir.ErrNotHeld) {
 		t.Fatal("nobody holds it: ", err)
 	}
 }
@@ -169,13 +173,13 @@ func (m *machine) MarkAcked(t *rapid.T) {
 	was := m.place[id]
 	switch {
 	case was == "":
-		if !errors.Is(err, ErrNotFound) {
+		if !errors.Is(err, maildir.ErrNotFound) {
 			t.Fatal(err)
 		}
 	case was == "new" && m.held[id] != by && (by != "bob" || m.held[id] != ""), was == "cur" && by != "bob":
 		m.refused(t, id, err)
 	case was == "withdrawn":
-		if !errors.Is(err, ErrWithdrawn) {
+		if !errors.Is(err, maildir.ErrWithdrawn) {
 			t.Fatal("a withdrawn message was acknowledged: ", err)
 		}
 	case err != nil:
@@ -195,11 +199,11 @@ func (m *machine) MarkUnread(t *rapid.T) {
 	}
 	switch was := m.place[id]; was {
 	case "":
-		if !errors.Is(err, ErrNotFound) {
+		if !errors.Is(err, maildir.ErrNotFound) {
 			t.Fatal(err)
 		}
 	case "withdrawn":
-		if !errors.Is(err, ErrWithdrawn) {
+		if !errors.Is(err, maildir.ErrWithdrawn) {
 			t.Fatal("a withdrawn message came back: ", err)
 		}
 	default:
@@ -219,14 +223,14 @@ func (m *machine) Withdraw(t *rapid.T) {
 		return
 	}
 	was := m.place[id]
-	if _, isLeased := errors.AsType[*LeasedError](err); was == "new" && m.held[id] != "" || isLeased {
+	if _, isLeased := errors.AsType[*maildir.LeasedError](err); was == "new" && m.held[id] != "" || isLeased {
 		if !isLeased || m.held[id] == "" {
 			t.Fatal("held by ", m.held[id], ": ", err)
 		}
 		return
 	}
-	want := map[string]State{"new": Unread, "cur": Owed, "done": Done, "archive": Done, "withdrawn": Withdrawn}[was]
-	if (was == "") != errors.Is(err, ErrNotFound) || state != want {
+	want := map[string]maildir.State{"new": maildir.Unread, "cur": maildir.Owed, "done": maildir.Done, "archive": maildir.Done, "withdrawn": maildir.Withdrawn}[was]
+	if (was == "") != errors.Is(err, maildir.ErrNotFound) || state != want {
 		t.Fatal(was, state, err)
 	}
 	if was == "new" || was == "cur" || was == "done" && !m.ack[id] {
@@ -236,10 +240,10 @@ func (m *machine) Withdraw(t *rapid.T) {
 
 func (m *machine) Lease(t *rapid.T) {
 	by, show := m.who(t), rapid.Bool().Draw(t, "received")
-	var lease Lease
-	it, err := m.bob.Lease(ctx, addr(by), time.Hour, ReadOptions{}, func(it *Item, l Lease) (bool, error) {
+	var lease maildir.Lease
+	it, err := claim.Lease(ctx, m.bob, addr(by), time.Hour, inbox.ReadOptions{}, func(it *maildir.Item, l maildir.Lease) (bool, error) {
 		lease = l
-		if b, err := m.bob.Peek(ctx, ReadOptions{}); err != nil || slices.Contains(idsOf(b.Items), it.ID) {
+		if b, err := inbox.Peek(ctx, m.bob, inbox.ReadOptions{}); err != nil || slices.Contains(idsOf(b.Items), it.ID) {
 			t.Fatal("free while it is shown: ", err)
 		}
 		return show, nil
@@ -259,9 +263,9 @@ func (m *machine) Lease(t *rapid.T) {
 
 func (m *machine) EndLease(t *rapid.T) {
 	id, by := m.some(t), m.who(t)
-	end := func() error { return m.bob.EndLease(ctx, id, addr(by)) }
+	end := func() error { return claim.EndLease(ctx, m.bob, id, addr(by)) }
 	if rapid.Bool().Draw(t, "renew") {
-		end = func() error { _, err := m.bob.RenewLease(ctx, id, addr(by), time.Minute); return err }
+		end = func() error { _, err := claim.RenewLease(ctx, m.bob, id, addr(by), time.Minute); return err }
 	}
 	err := end()
 	if m.gone(t, err) {
@@ -281,13 +285,13 @@ func (m *machine) EndLease(t *rapid.T) {
 
 // GC moves whole days that have none of the newest messages.
 func (m *machine) GC(t *rapid.T) {
-	opt := GCOptions{Before: time.Now().AddDate(0, 0, rapid.IntRange(-3, 1).Draw(t, "days")), KeepLast: rapid.IntRange(0, 3).Draw(t, "keep"), DryRun: true}
-	would, err := m.bob.GC(ctx, opt)
+	opt := keep.GCOptions{Before: time.Now().AddDate(0, 0, rapid.IntRange(-3, 1).Draw(t, "days")), KeepLast: rapid.IntRange(0, 3).Draw(t, "keep"), DryRun: true}
+	would, err := keep.GC(ctx, m.bob, opt)
 	if m.gone(t, err) {
 		return
 	}
 	opt.DryRun = false
-	did, err := m.bob.GC(ctx, opt)
+	did, err := keep.GC(ctx, m.bob, opt)
 	if err != nil || did != would {
 		t.Fatal(did, would, err)
 	}
@@ -310,17 +314,17 @@ func (m *machine) GC(t *rapid.T) {
 }
 
 func (m *machine) Retire(t *rapid.T) {
-	where, err := m.s.Retire(ctx, "bob")
+	where, err := keep.Retire(ctx, m.s, "bob")
 	if m.gone(t, err) {
 		return
 	}
 	must(t, err)
-	m.home = m.s.root.Join(where)
+	m.home = m.s.Dir().Join(where)
 }
 
 func (m *machine) Restore(t *rapid.T) {
-	_, err := m.s.Restore(ctx, "bob")
-	if m.retired() != (err == nil) || err != nil && !errors.Is(err, ErrExists) {
+	_, err := keep.Restore(ctx, m.s, "bob")
+	if m.retired() != (err == nil) || err != nil && !errors.Is(err, maildir.ErrExists) {
 		t.Fatal(m.retired(), err)
 	}
 	m.home = m.bob.Path()
@@ -343,9 +347,9 @@ func (m *machine) Drop(t *rapid.T) {
 		name, text = name+".json", fmt.Sprintf(`{"kind":"turn_started","turn_id":"%d"}`, m.n)
 		m.log = append(m.log, "turn_started ")
 	}
-	drop(t, m.bob, rapid.SampledFrom([]string{"inbox", "inbox/new"}).Draw(t, "where"), name, text)
+	dropFile(t, m.bob, rapid.SampledFrom([]string{"inbox", "inbox/new"}).Draw(t, "where"), name, text)
 	if rapid.Bool().Draw(t, "by looking") {
-		if _, err := m.bob.Count(ctx); err != nil {
+		if _, err := inbox.Count(ctx, m.bob); err != nil {
 			t.Fatal(err)
 		}
 	} else {
@@ -388,8 +392,8 @@ func (m *machine) Check(t *rapid.T) {
 	if diff := cmp.Diff(m.log, logged(t, m.bob)); diff != "" {
 		t.Fatal("events (-model +disk)\n" + diff)
 	}
-	n, err := m.bob.Count(ctx)
-	want := Counts{Unread: len(m.free()), Owed: len(m.in("cur"))}
+	n, err := inbox.Count(ctx, m.bob)
+	want := inbox.Counts{Unread: len(m.free()), Owed: len(m.in("cur"))}
 	want.Leased = len(m.in("new")) - want.Unread
 	if err != nil || n != want {
 		t.Fatalf("counted %+v, want %+v: %v", n, want, err)

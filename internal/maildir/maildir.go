@@ -34,6 +34,20 @@
 // events; never locks of two agents at once. Only runner and wake are held while waiting for more than the file system.
 // Looking takes no lock. A look before a lock does not count after it: files are reached by their path below the team's
 // directory.
+//
+// # Rooms
+//
+// Here are the store, a mailbox and its folders, and how a message is delivered, found, listed and moved. The packages below
+// have the rest, as functions on a box. Each may use those above it in this list, and this package only the first:
+//
+//	claimfile   run/claims.json: who handles which unread message
+//	maildir
+//	filestore   the content of attachments
+//	once        idempotency keys
+//	drop        files that were dropped into a mailbox become messages
+//	inbox       look at an inbox and read it: dropped files come first
+//	claim       who gets unread messages: a runner, a session's hook, a member with a lease, a bridge
+//	keep        gc, retired mailboxes, what doctor checks
 package maildir
 
 import (
@@ -41,15 +55,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
-	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -135,7 +144,7 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 	if _, err := wire.ParseName(string(agent)); err != nil {
 		return err
 	}
-	unlock, err := s.lock(ctx, "team", lockfile.Exclusive, nil)
+	unlock, err := s.Lock(ctx, "team", lockfile.Exclusive, nil)
 	if err != nil {
 		return err
 	}
@@ -172,32 +181,13 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 // mailboxDirs are the directories of a mailbox. The last one makes it one.
 var mailboxDirs = []string{"inbox/tmp", "inbox/cur", "inbox/done", "inbox/bad", "sent", "events", "inbox/new"}
 
-// Complete makes the directories of a mailbox again that were removed while its agent runs: git and rmdir remove empty ones.
-// A held runner lock proves that it is a mailbox; one whose own directory is gone was retired or removed. It returns what
-// CheckPresent returns then.
-func (b *Box) Complete() error {
-	err := b.CheckPresent()
-	if !errors.Is(err, ErrNoAgent) || b.store.root.IsDir(b.in("")) != nil {
-		return err
-	}
-	if isRunning, _ := b.store.Running(b.agent); !isRunning {
-		return err
-	}
-	for _, sub := range append([]string{"inbox"}, mailboxDirs...) {
-		if err := b.store.root.Mkdir(b.in(sub)); err != nil { // its parent must be there still
-			return err
-		}
-	}
-	return b.CheckPresent()
-}
-
 // Running reports whether a runner holds the agent's runner lock, which proves that the runner is alive.
 func (s *Store) Running(agent wire.Name) (bool, error) {
-	return s.locks.Held(s.Box(agent).lockName("runner"))
+	return s.locks.Held(s.Box(agent).LockName("runner"))
 }
 
-// lock takes a lock if check (nil: always) allows it before and after.
-func (s *Store) lock(ctx context.Context, name string, m lockfile.Mode, check func() error) (unlock func(), err error) {
+// Lock takes a lock if check (nil: always) allows it before and after.
+func (s *Store) Lock(ctx context.Context, name string, m lockfile.Mode, check func() error) (unlock func(), err error) {
 	l, err := s.locks.Lock(ctx, name, m, cmp.Or(s.LockTimeout, lockfile.DefaultTimeout), check)
 	if err != nil {
 		return nil, err
@@ -209,136 +199,4 @@ func (s *Store) lock(ctx context.Context, name string, m lockfile.Mode, check fu
 		}
 	}
 	return func() { l.Unlock() }, nil
-}
-
-// Box is one agent's mailbox, or the outbox for a host.
-type Box struct {
-	store *Store
-	agent wire.Name
-	host  wire.Name // set for an outbox
-}
-
-// Agent returns the name of the mailbox's owner.
-func (b *Box) Agent() wire.Name { return b.agent }
-
-// Address returns the owner's full address.
-func (b *Box) Address() wire.Address {
-	return wire.Address{Agent: b.agent, Team: b.store.Team, Host: b.host}
-}
-
-// Path returns the mailbox's directory, for watchers and for messages to people.
-func (b *Box) Path() string { return b.store.root.Join(b.in()) }
-
-// Store returns the store that the mailbox belongs to.
-func (b *Box) Store() *Store { return b.store }
-
-// Exists reports whether the mailbox is known to exist.
-func (b *Box) Exists() bool { return b.CheckPresent() == nil }
-
-// CheckPresent returns nil if the mailbox exists, ErrNoAgent if it does not, and another error if that is not known. No
-// part of its path may be a link. An outbox is always present: its first delivery makes it.
-func (b *Box) CheckPresent() error {
-	if b.host != "" {
-		return nil
-	}
-	for _, dir := range []string{"", "inbox", "inbox/new"} {
-		err := b.store.root.IsDir(b.in(dir))
-		if errors.Is(err, fs.ErrNotExist) {
-			return b.noAgent()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *Box) noAgent() error { return fmt.Errorf("%s: %w", b.Address(), ErrNoAgent) }
-
-// in returns the path of something in the mailbox, below the team's directory.
-func (b *Box) in(elem ...string) string {
-	if b.host != "" { // an outbox is only an inbox
-		below := strings.TrimPrefix(path.Join(elem...), "inbox")
-		return path.Join(BridgeDir, string(b.host), below)
-	}
-	return path.Join(append([]string{string(b.agent)}, elem...)...)
-}
-
-// archived returns the path of something in the archive. A retired mailbox has the archive of its former name.
-func (b *Box) archived(elem ...string) string {
-	in := b.in()
-	if kept, isRetired := strings.CutPrefix(in, RetiredDir+"/"); isRetired {
-		in, _, _ = strings.Cut(kept, ".")
-	}
-	return path.Join(append([]string{".archive", in}, elem...)...)
-}
-
-// lockName returns the name of one of the mailbox's locks: bob.inbox, or .bridge.build.inbox for an outbox.
-func (b *Box) lockName(lock string) string { return strings.ReplaceAll(b.in(), "/", ".") + "." + lock }
-
-// lock takes one of the mailbox's locks, if the mailbox exists.
-func (b *Box) lock(ctx context.Context, lock string) (unlock func(), err error) {
-	return b.store.lock(ctx, b.lockName(lock), lockfile.Exclusive, b.CheckPresent)
-}
-
-func (b *Box) locked(ctx context.Context, lock string, f func() error) error {
-	unlock, err := b.lock(ctx, lock)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return f()
-}
-
-// mkdir makes a directory in the mailbox and its missing parents, but never the mailbox itself or its inbox: it may
-// have been retired. A file named like a day, where that day's directory belongs, is moved to bad.
-func (b *Box) mkdir(dir string) error {
-	if dir == b.in() || dir == b.in("inbox") {
-		return cmp.Or(b.CheckPresent(), b.noAgent())
-	}
-	root, above := b.store.root, path.Dir(dir)
-	err := root.Mkdir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = b.mkdir(above); err == nil {
-			err = root.Mkdir(dir)
-		}
-	}
-	if errors.Is(err, durable.ErrNotDirectory) && isDay(path.Base(dir)) && root.IsDir(above) == nil {
-		if err = b.moveToBad(dir, path.Base(dir), "it was in the place of a directory for messages"); err == nil {
-			err = root.Mkdir(dir)
-		}
-	}
-	return err
-}
-
-// Log returns the agent's event log.
-func (b *Box) Log() *eventlog.Log {
-	lock := func(ctx context.Context) (func(), error) { return b.lock(ctx, "events") }
-	appended := func(ctx context.Context, events []wire.Event) {
-		if b.store.Appended != nil {
-			b.store.Appended(ctx, b.agent, events)
-		}
-	}
-	return eventlog.New(b.store.root, b.Address(), lock, b.CheckPresent, appended)
-}
-
-// logEvents appends events about messages to the agent's log; an outbox has none. The moves they describe are done, so
-// a cancelled context does not stop it, and a failure is an *UnloggedError.
-func (b *Box) logEvents(ctx context.Context, events ...wire.Event) error {
-	if b.host != "" {
-		return nil
-	}
-	if err := b.Log().Append(context.WithoutCancel(ctx), events...); err != nil {
-		return &UnloggedError{fmt.Errorf("done, but not recorded in the event log: %w", err)}
-	}
-	return nil
-}
-
-func event(source, kind string, id wire.ID) wire.Event {
-	return wire.Event{Kind: kind, Source: source}.With("id", string(id))
-}
-
-func isUnwritable(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) ||
-		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"context"
@@ -15,6 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -50,13 +54,13 @@ func scratch(t testing.TB) string {
 }
 
 // newStore makes a team with some agents in a directory of its own.
-func newStore(t testing.TB, agents ...wire.Name) *Store {
+func newStore(t testing.TB, agents ...wire.Name) *maildir.Store {
 	t.Helper()
 	return openStore(t, scratch(t), nil, agents...)
 }
 
 // openStore opens a team's directory and makes agents in it.
-func openStore(t testing.TB, path string, fault durable.Fault, agents ...wire.Name) *Store {
+func openStore(t testing.TB, path string, fault durable.Fault, agents ...wire.Name) *maildir.Store {
 	t.Helper()
 	s, err := open(path, fault)
 	must(t, err)
@@ -67,7 +71,7 @@ func openStore(t testing.TB, path string, fault durable.Fault, agents ...wire.Na
 	return s
 }
 
-func open(path string, fault durable.Fault) (*Store, error) {
+func open(path string, fault durable.Fault) (*maildir.Store, error) {
 	if err := os.MkdirAll(filepath.Join(path, ".locks"), 0o700); err != nil {
 		return nil, err
 	}
@@ -75,10 +79,10 @@ func open(path string, fault durable.Fault) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewStore(root, "main"), nil
+	return maildir.NewStore(root, "main"), nil
 }
 
-func newBob(t testing.TB) *Box {
+func newBob(t testing.TB) *maildir.Box {
 	t.Helper()
 	return newStore(t, "bob").Box("bob")
 }
@@ -101,14 +105,14 @@ func encoded(t tb, m *wire.Message) []byte {
 }
 
 // post delivers one message to one mailbox.
-func post(b *Box, m *wire.Message, given bool) Outcome {
-	p := &Post{Message: m, To: []*Box{b}, Given: given}
-	Deliver(ctx, p)
+func post(b *maildir.Box, m *wire.Message, given bool) maildir.Outcome {
+	p := &maildir.Post{Message: m, To: []*maildir.Box{b}, Given: given}
+	maildir.Deliver(ctx, p)
 	return p.Outcomes[0]
 }
 
 // deliver delivers messages and fails the test if that fails.
-func deliver(t tb, b *Box, all ...*wire.Message) (ids []wire.ID) {
+func deliver(t tb, b *maildir.Box, all ...*wire.Message) (ids []wire.ID) {
 	t.Helper()
 	for _, m := range all {
 		if o := post(b, m, false); o.Err != nil {
@@ -120,7 +124,7 @@ func deliver(t tb, b *Box, all ...*wire.Message) (ids []wire.ID) {
 }
 
 // deliverN delivers n messages, with the bodies 0, 1, ...
-func deliverN(t tb, b *Box, n int) (ids []wire.ID) {
+func deliverN(t tb, b *maildir.Box, n int) (ids []wire.ID) {
 	t.Helper()
 	for i := range n {
 		ids = append(ids, deliver(t, b, message(fmt.Sprint(i)))...)
@@ -129,10 +133,13 @@ func deliverN(t tb, b *Box, n int) (ids []wire.ID) {
 }
 
 // put writes a message's file without waiting for a disk.
-func put(t tb, b *Box, where string, m *wire.Message) {
+func put(t tb, b *maildir.Box, where string, m *wire.Message) {
 	t.Helper()
-	write(t, filepath.Join(b.Path(), where, fileOf(m.ID)), string(encoded(t, m)))
+	write(t, filepath.Join(b.Path(), where, nameOf(m.ID)), string(encoded(t, m)))
 }
+
+// nameOf returns the name of a message's file.
+func nameOf(id wire.ID) string { return string(id) + ".json" }
 
 // write writes a file, and makes the directories above it.
 func write(t tb, path, content string) {
@@ -141,11 +148,11 @@ func write(t tb, path, content string) {
 	must(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-// drop puts a file into a mailbox as a person does: written elsewhere, then moved. Without leases a file waits until it
+// dropFile puts a file into a mailbox as a person does: written elsewhere, then moved. Without leases a file waits until it
 // has not changed for a second, so this one was written earlier.
-func drop(t tb, b *Box, where, name, content string) {
+func dropFile(t tb, b *maildir.Box, where, name, content string) {
 	t.Helper()
-	from, written := b.store.root.Join(".dropping"), time.Now().Add(-2*time.Second)
+	from, written := b.Store().Dir().Join(".dropping"), time.Now().Add(-2*time.Second)
 	write(t, from, content)
 	must(t, os.Chtimes(from, written, written))
 	must(t, os.Rename(from, filepath.Join(b.Path(), where, name)))
@@ -154,15 +161,15 @@ func drop(t tb, b *Box, where, name, content string) {
 // keepsDrops: where there are no leases, the originals of all dropped files are kept in the archive.
 const keepsDrops = runtime.GOOS != "linux"
 
-func takeIn(t tb, b *Box) Ingested {
+func takeIn(t tb, b *maildir.Box) drop.Ingested {
 	t.Helper()
-	taken, err := b.Ingest(ctx)
+	taken, err := drop.Ingest(ctx, b)
 	must(t, err)
 	return taken
 }
 
 // settleDrops calls Ingest until no file waits: without leases a file waits until it is a second old.
-func settleDrops(t testing.TB, b *Box) {
+func settleDrops(t testing.TB, b *maildir.Box) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); takeIn(t, b).Waiting > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -172,7 +179,7 @@ func settleDrops(t testing.TB, b *Box) {
 }
 
 // moveTo moves an unread message to a later place.
-func moveTo(b *Box, id wire.ID, place string) (err error) {
+func moveTo(b *maildir.Box, id wire.ID, place string) (err error) {
 	switch place {
 	case "cur", "done", "archive":
 		err = b.MarkRead(ctx, id)
@@ -180,23 +187,23 @@ func moveTo(b *Box, id wire.ID, place string) (err error) {
 		_, err = b.WithdrawRead(ctx, id, addr("alice"), nil)
 	}
 	if place == "archive" {
-		_, e := b.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)})
+		_, e := keep.GC(ctx, b, keep.GCOptions{Before: time.Now().AddDate(0, 0, 2)})
 		err = errors.Join(err, e)
 	}
 	return err
 }
 
-func receiveAll(b Batch) (int, error) { return len(b.Items), nil }
+func receiveAll(b inbox.Batch) (int, error) { return len(b.Items), nil }
 
 // read reads all unread messages.
-func read(t tb, b *Box) []wire.ID {
+func read(t tb, b *maildir.Box) []wire.ID {
 	t.Helper()
-	batch, err := b.Read(ctx, ReadOptions{}, receiveAll)
+	batch, err := inbox.Read(ctx, b, inbox.ReadOptions{}, receiveAll)
 	must(t, err)
 	return idsOf(batch.Items)
 }
 
-func idsOf(items []*Item) (ids []wire.ID) {
+func idsOf(items []*maildir.Item) (ids []wire.ID) {
 	for _, it := range items {
 		ids = append(ids, it.ID)
 	}
@@ -239,19 +246,19 @@ type census struct {
 	drops  []string // originals kept in the archive
 }
 
-func takeCensus(t tb, b *Box) census {
+func takeCensus(t tb, b *maildir.Box) census {
 	t.Helper()
 	return censusAt(t, b, b.Path())
 }
 
 // censusAt is takeCensus of a mailbox in another directory, as a retired one.
-func censusAt(t tb, b *Box, home string) census {
+func censusAt(t tb, b *maildir.Box, home string) census {
 	t.Helper()
-	archive := b.store.root.Join(b.archived())
+	archive := b.Store().Dir().Join(b.Archived())
 	c := census{places: map[wire.ID][]string{}, texts: map[wire.ID]*wire.Message{}}
 	for _, top := range []string{home + "/inbox/new", home + "/inbox/cur", home + "/inbox/done", home + "/inbox/withdrawn", archive + "/done"} {
 		filepath.WalkDir(top, func(path string, e os.DirEntry, err error) error {
-			if err != nil || e.IsDir() || !isMessageFile(e.Name()) {
+			if err != nil || e.IsDir() || !maildir.IsMessageFile(e.Name()) {
 				return nil
 			}
 			id := wire.ID(strings.TrimSuffix(e.Name(), ".json"))
@@ -337,7 +344,7 @@ func (c census) is(t tb, want map[wire.ID]string) {
 }
 
 // eventsOf reads the whole log and fails the test if there is a gap.
-func eventsOf(t tb, b *Box) (events []wire.Event) {
+func eventsOf(t tb, b *maildir.Box) (events []wire.Event) {
 	t.Helper()
 	c := b.Log().Follow(0)
 	defer c.Close()
@@ -354,7 +361,7 @@ func eventsOf(t tb, b *Box) (events []wire.Event) {
 }
 
 // logged returns the events of a mailbox as kind and message.
-func logged(t tb, b *Box) (out []string) {
+func logged(t tb, b *maildir.Box) (out []string) {
 	t.Helper()
 	for _, e := range eventsOf(t, b) {
 		out = append(out, e.Kind+" "+string(e.MessageID()))

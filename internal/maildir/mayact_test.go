@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"context"
@@ -7,6 +7,12 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 )
 
 // In a store that may not act dropped files stay where they are, and neither runners nor hooks get mail. Once it may,
@@ -16,27 +22,27 @@ func TestMayAct(t *testing.T) {
 	bob := newBob(t)
 	why := errors.New("a stranger was here")
 	mayAct := why
-	bob.store.BeforeLook = func() func(context.Context) error { return func(context.Context) error { return mayAct } }
+	bob.Store().BeforeLook = func() func(context.Context) error { return func(context.Context) error { return mayAct } }
 	ids := deliverN(t, bob, 2)
 	dropped := filepath.Join(bob.Path(), "inbox", "n.txt")
-	drop(t, bob, "inbox", "n.txt", "do it")
-	if _, err := bob.Ingest(ctx); err != why {
+	dropFile(t, bob, "inbox", "n.txt", "do it")
+	if _, err := drop.Ingest(ctx, bob); err != why {
 		t.Error(err)
 	}
-	if _, err := os.Stat(dropped); err != nil || bob.Dropped() != 1 {
-		t.Error(err, bob.Dropped())
+	if _, err := os.Stat(dropped); err != nil || drop.Count(bob) != 1 {
+		t.Error(err, drop.Count(bob))
 	}
-	h, err := bob.HandOver(ctx, Recipient{Owner: OfSession("s1"), Call: "prompt 1"}, ReadOptions{})
+	h, err := claim.HandOver(ctx, bob, claim.Recipient{Owner: claimfile.OfSession("s1"), Call: "prompt 1"}, inbox.ReadOptions{})
 	if !errors.Is(err, why) || len(h.Items) > 0 {
 		t.Error(h, err)
 	}
-	runner, err := bob.store.HoldRunner(ctx, "bob")
+	runner, err := claim.HoldRunner(ctx, bob.Store(), "bob")
 	must(t, err)
 	defer runner.Release()
 	if c, err := runner.Claim(ctx, ids); err != why || c != nil {
 		t.Error(c, err)
 	}
-	if claims := bob.claims(); len(claims) > 0 {
+	if claims := bob.Claims(); len(claims) > 0 {
 		t.Errorf("claimed: %v", claims)
 	}
 	equal(t, "peeked", idsOf(peeked(t, bob)), ids...)
@@ -47,9 +53,9 @@ func TestMayAct(t *testing.T) {
 	}
 }
 
-func peeked(t *testing.T, b *Box) []*Item {
+func peeked(t *testing.T, b *maildir.Box) []*maildir.Item {
 	t.Helper()
-	batch, err := b.Peek(ctx, ReadOptions{})
+	batch, err := inbox.Peek(ctx, b, inbox.ReadOptions{})
 	must(t, err)
 	return batch.Items
 }
@@ -59,7 +65,7 @@ func TestMayActWhileMailArrives(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
 	first := deliverN(t, bob, 1)
-	bob.store.BeforeLook = func() func(context.Context) error {
+	bob.Store().BeforeLook = func() func(context.Context) error {
 		return func(context.Context) error {
 			deliverN(t, bob, 1)
 			return nil
@@ -75,10 +81,10 @@ func TestMayActWhileMailComesBack(t *testing.T) {
 	ids := deliverN(t, bob, 2)
 	file := filepath.Join(bob.Path(), "inbox", "new", string(ids[0])+".json")
 	must(t, os.Rename(file, file+".away"))
-	bob.store.BeforeLook = func() func(context.Context) error {
+	bob.Store().BeforeLook = func() func(context.Context) error {
 		return func(context.Context) error { return os.Rename(file+".away", file) }
 	}
-	runner, err := bob.store.HoldRunner(ctx, "bob")
+	runner, err := claim.HoldRunner(ctx, bob.Store(), "bob")
 	must(t, err)
 	defer runner.Release()
 	c, err := runner.Claim(ctx, ids)

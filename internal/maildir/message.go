@@ -23,48 +23,63 @@ const (
 	Withdrawn State = "withdrawn"
 )
 
-// folder is a directory of messages in one state.
-type folder struct {
-	state State
-	dir   string // below the team's directory
+// A Folder is a directory of messages in one state.
+type Folder struct {
+	State State
+	Dir   string // below the team's directory
 }
 
-func (b *Box) unread() folder    { return folder{Unread, b.in("inbox/new")} }
-func (b *Box) owed() folder      { return folder{Owed, b.in("inbox/cur")} }
-func (b *Box) withdrawn() folder { return folder{Withdrawn, b.in("inbox/withdrawn")} }
+// Unread is the folder of unread messages.
+func (b *Box) Unread() Folder { return Folder{Unread, b.In("inbox/new")} }
 
-// These folders hold a directory per day: finished messages, archived ones, and the index of sent ones.
-func (b *Box) allDone() folder { return folder{Done, b.in("inbox/done")} }
-func (b *Box) archive() folder { return folder{Done, b.archived("done")} }
-func (b *Box) allSent() folder { return folder{"", b.in("sent")} }
+// Owed is the folder of messages that wait for an acknowledgement.
+func (b *Box) Owed() Folder { return Folder{Owed, b.In("inbox/cur")} }
 
-func (d folder) day(day string) folder { return folder{d.state, d.dir + "/" + day} }
-func (b *Box) done(id wire.ID) folder  { return b.allDone().day(id.Day()) }
-func (b *Box) sent(id wire.ID) folder  { return b.allSent().day(id.Day()) }
+func (b *Box) withdrawn() Folder { return Folder{Withdrawn, b.In("inbox/withdrawn")} }
+
+// AllDone has a directory for each day, with the finished messages.
+func (b *Box) AllDone() Folder { return Folder{Done, b.In("inbox/done")} }
+
+// Archive has a directory for each day, with the messages that gc has moved.
+func (b *Box) Archive() Folder { return Folder{Done, b.Archived("done")} }
+
+// AllSent has a directory for each day, with the index of sent messages.
+func (b *Box) AllSent() Folder { return Folder{"", b.In("sent")} }
+
+// Day returns a day's directory in a folder that has one for each.
+func (d Folder) Day(day string) Folder { return Folder{d.State, d.Dir + "/" + day} }
+
+// Done is where a message is once it is finished.
+func (b *Box) Done(id wire.ID) Folder { return b.AllDone().Day(id.Day()) }
+
+func (b *Box) sent(id wire.ID) Folder { return b.AllSent().Day(id.Day()) }
 
 // foldersOf returns the folders in which a message may be, in the order in which it moves.
-func (b *Box) foldersOf(id wire.ID) []folder {
-	return []folder{b.unread(), b.owed(), b.done(id), b.withdrawn(), b.archive().day(id.Day())}
+func (b *Box) foldersOf(id wire.ID) []Folder {
+	return []Folder{b.Unread(), b.Owed(), b.Done(id), b.withdrawn(), b.Archive().Day(id.Day())}
 }
 
 // isInInbox reports whether a message that is in d is unread, owed or done, and neither withdrawn nor archived.
-func (b *Box) isInInbox(d folder, id wire.ID) bool {
-	return d == b.unread() || d == b.owed() || d == b.done(id)
+func (b *Box) isInInbox(d Folder, id wire.ID) bool {
+	return d == b.Unread() || d == b.Owed() || d == b.Done(id)
 }
 
-func fileOf(id wire.ID) string          { return string(id) + ".json" }
-func (d folder) file(id wire.ID) string { return d.dir + "/" + fileOf(id) }
+func fileOf(id wire.ID) string { return string(id) + ".json" }
 
-func (b *Box) has(d folder, id wire.ID) (bool, error) { return b.store.root.Exists(d.file(id)) }
+// File returns the path of a message's file, below the team's directory.
+func (d Folder) File(id wire.ID) string { return d.Dir + "/" + fileOf(id) }
 
-// locate finds the folder of the message with this full id, without listing a directory.
-func (b *Box) locate(id wire.ID) (d folder, ok bool, err error) {
-	for _, d := range append(b.foldersOf(id), b.unread()) { // once more: it may become unread again meanwhile
-		if there, err := b.has(d, id); there || err != nil {
+// Has reports whether a folder has a message's file.
+func (b *Box) Has(d Folder, id wire.ID) (bool, error) { return b.store.root.Exists(d.File(id)) }
+
+// Locate finds the folder of the message with this full id, without listing a directory.
+func (b *Box) Locate(id wire.ID) (d Folder, ok bool, err error) {
+	for _, d := range append(b.foldersOf(id), b.Unread()) { // once more: it may become unread again meanwhile
+		if there, err := b.Has(d, id); there || err != nil {
 			return d, there, err
 		}
 	}
-	return folder{}, false, nil
+	return Folder{}, false, nil
 }
 
 // Item is a message in a mailbox.
@@ -78,7 +93,7 @@ type Item struct {
 
 	root *durable.Root
 	file string // in root
-	size int64  // of the file
+	Size int64  // of the file
 }
 
 // WithoutText returns what an item says about others.
@@ -105,15 +120,15 @@ type BadError struct {
 func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
 func (e *BadError) Unwrap() error { return e.Unreadable }
 
-// open reads a message from a folder. It returns ErrNotFound if the message is not there, and a *BadError if the file is
+// Open reads a message from a folder. It returns ErrNotFound if the message is not there, and a *BadError if the file is
 // not a whole message with that id.
-func (b *Box) open(d folder, id wire.ID) (*Item, error) {
-	return b.openIn(b.store.root, d.file(id), d, id, nil)
+func (b *Box) Open(d Folder, id wire.ID) (*Item, error) {
+	return b.openIn(b.store.root, d.File(id), d, id, nil)
 }
 
 // openIn is open with the file's name in an open directory. It returns ErrNotFound also if keep (nil: all) rejects the
 // text.
-func (b *Box) openIn(dir *durable.Root, name string, d folder, id wire.ID, keep func(wire.ID, []byte) bool) (*Item, error) {
+func (b *Box) openIn(dir *durable.Root, name string, d Folder, id wire.ID, keep func(wire.ID, []byte) bool) (*Item, error) {
 	data, err := dir.ReadFile(name, wire.MaxFile)
 	switch {
 	case durable.IsAbsent(err), err == nil && keep != nil && !keep(id, data):
@@ -130,23 +145,23 @@ func (b *Box) openIn(dir *durable.Root, name string, d folder, id wire.ID, keep 
 	if err != nil {
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	}
-	return &Item{Message: m, State: d.state, Dir: b.store.root.Join(d.dir), root: b.store.root, file: d.file(id), size: int64(len(data))}, nil
+	return &Item{Message: m, State: d.State, Dir: b.store.root.Join(d.Dir), root: b.store.root, file: d.File(id), Size: int64(len(data))}, nil
 }
 
-// move renames a message from one folder to the next, or to bad as a duplicate if another folder has one with its id. It
+// Move renames a message from one folder to the next, or to bad as a duplicate if another folder has one with its id. It
 // returns ErrNotFound for a duplicate, or if the message has moved on. The caller holds the reader lock.
-func (b *Box) move(id wire.ID, from, to folder) error {
+func (b *Box) Move(id wire.ID, from, to Folder) error {
 	for _, d := range b.foldersOf(id) {
-		if isThere, _ := b.has(d, id); isThere && d != from {
+		if isThere, _ := b.Has(d, id); isThere && d != from {
 			to = d
 		}
 	}
-	if err := b.mkdir(to.dir); err != nil {
+	if err := b.Mkdir(to.Dir); err != nil {
 		return err
 	}
-	err := b.store.root.Move(from.file(id), to.file(id))
+	err := b.store.root.Move(from.File(id), to.File(id))
 	if errors.Is(err, fs.ErrExist) {
-		err = cmp.Or(b.moveToBad(from.file(id), fileOf(id), "a duplicate of the message in "+to.dir), fs.ErrNotExist)
+		err = cmp.Or(b.MoveToBad(from.File(id), fileOf(id), "a duplicate of the message in "+to.Dir), fs.ErrNotExist)
 	}
 	if durable.IsAbsent(err) {
 		return notFound(id)
@@ -154,40 +169,41 @@ func (b *Box) move(id wire.ID, from, to folder) error {
 	return err
 }
 
-// list lists the messages of a folder, oldest first, by file name alone.
-func (b *Box) list(d folder) (ids []wire.ID, err error) {
-	names, err := b.store.root.Names(d.dir)
+// IDsIn lists the messages of a folder, oldest first, by file name alone.
+func (b *Box) IDsIn(d Folder) (ids []wire.ID, err error) {
+	names, err := b.store.root.Names(d.Dir)
 	ids = make([]wire.ID, 0, len(names))
 	for _, name := range names {
-		if id, ok := messageID(name); ok {
+		if id, ok := MessageID(name); ok {
 			ids = append(ids, id)
 		}
 	}
 	return ids, err
 }
 
-// messageID returns the id that a file has as its name.
-func messageID(name string) (id wire.ID, ok bool) {
+// MessageID returns the id that a file has as its name.
+func MessageID(name string) (id wire.ID, ok bool) {
 	before, ok := strings.CutSuffix(name, ".json")
 	return wire.ID(before), ok && wire.IsID(before)
 }
 
-func isMessageFile(name string) bool {
-	_, ok := messageID(name)
+// IsMessageFile reports whether a file has a message's name.
+func IsMessageFile(name string) bool {
+	_, ok := MessageID(name)
 	return ok
 }
 
-// days lists the days below a folder that have changed since then, oldest first. A file with the name of a day is
+// Days lists the days below a folder that have changed since then, oldest first. A file with the name of a day is
 // ignored.
-func (b *Box) days(top folder, since time.Time) (days []folder, err error) {
-	names, err := b.store.root.Names(top.dir)
+func (b *Box) Days(top Folder, since time.Time) (days []Folder, err error) {
+	names, err := b.store.root.Names(top.Dir)
 	for _, name := range names {
-		info, e := b.store.root.Lstat(top.day(name).dir)
+		info, e := b.store.root.Lstat(top.Day(name).Dir)
 		if e != nil && !durable.IsAbsent(e) {
 			err = errors.Join(err, e)
 		}
 		if e == nil && isDay(name) && info.IsDir() && !info.ModTime().Before(since) {
-			days = append(days, top.day(name))
+			days = append(days, top.Day(name))
 		}
 	}
 	return days, err

@@ -6,29 +6,31 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/wire"
 )
 
-// afterRead returns the folder of a message once it is read: cur if it asks for an acknowledgement, else done.
-func (b *Box) afterRead(m *wire.Message) folder {
+// AfterRead returns the folder of a message once it is read: cur if it asks for an acknowledgement, else done.
+func (b *Box) AfterRead(m *wire.Message) Folder {
 	if m.RequiresAck {
-		return b.owed()
+		return b.Owed()
 	}
-	return b.done(m.ID)
+	return b.Done(m.ID)
 }
 
-// markRead moves an unread message to its folder after reading, or returns ErrNotFound if it is not in new. The caller
+// MoveToRead moves an unread message to its folder after reading, or returns ErrNotFound if it is not in new. The caller
 // holds the reader lock.
-func (b *Box) markRead(id wire.ID) (*Item, error) {
-	it, err := b.open(b.unread(), id)
+func (b *Box) MoveToRead(id wire.ID) (*Item, error) {
+	it, err := b.Open(b.Unread(), id)
 	if err != nil {
 		return nil, err
 	}
-	return it, b.move(id, b.unread(), b.afterRead(it.Message))
+	return it, b.Move(id, b.Unread(), b.AfterRead(it.Message))
 }
 
-func (b *Box) readEvent(it *Item, batch wire.ID) wire.Event {
-	return b.WithType(event("cli", wire.EventRead, it.ID).With("batch", string(batch)), it)
+// ReadEvent returns the event that says that a message was read, as one of a batch.
+func (b *Box) ReadEvent(it *Item, batch wire.ID) wire.Event {
+	return b.WithType(Event("cli", wire.EventRead, it.ID).With("batch", string(batch)), it)
 }
 
 // WithType adds to an event the type of a message that a person writes to the agent in a session, and which session: it
@@ -51,15 +53,15 @@ func (b *Box) WithType(e wire.Event, it *Item) wire.Event {
 }
 
 // chooseFolder returns the folder to which a message is to be moved, which may be the present one, and the events to log.
-type chooseFolder func(t *tx, from folder) (to folder, events []wire.Event, err error)
+type chooseFolder func(t *Tx, from Folder) (to Folder, events []wire.Event, err error)
 
 // moveTo moves a message to the folder that choose returns, under the reader lock, and logs the events. It returns
 // ErrNotFound if there is no such message.
 func (b *Box) moveTo(ctx context.Context, id wire.ID, choose chooseFolder) error {
 	var logged []wire.Event
-	err := b.update(ctx, func(t *tx) error {
+	err := b.Update(ctx, func(t *Tx) error {
 		for range b.foldersOf(id) { // each may have a duplicate, which goes to bad
-			from, isThere, err := b.locate(id)
+			from, isThere, err := b.Locate(id)
 			if err == nil && !isThere {
 				err = notFound(id)
 			}
@@ -71,7 +73,7 @@ func (b *Box) moveTo(ctx context.Context, id wire.ID, choose chooseFolder) error
 			if err != nil || to == from {
 				return err
 			}
-			if err = b.move(id, from, to); !errors.Is(err, ErrNotFound) {
+			if err = b.Move(id, from, to); !errors.Is(err, ErrNotFound) {
 				return err
 			}
 		}
@@ -80,21 +82,21 @@ func (b *Box) moveTo(ctx context.Context, id wire.ID, choose chooseFolder) error
 	if err != nil {
 		return err
 	}
-	return b.logEvents(ctx, logged...)
+	return b.LogEvents(ctx, logged...)
 }
 
 // MarkRead marks a message as read because its owner replies to it. Nothing happens unless it is unread and not leased
 // to somebody else.
 func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
-	err := b.moveTo(ctx, id, func(t *tx, from folder) (folder, []wire.Event, error) {
-		if from.state != Unread || b.checkLeaseholder(t.claims[id], id, b.Address()) != nil {
+	err := b.moveTo(ctx, id, func(t *Tx, from Folder) (Folder, []wire.Event, error) {
+		if from.State != Unread || b.CheckLeaseholder(t.Claims[id], id, b.Address()) != nil {
 			return from, nil, nil
 		}
-		it, err := b.open(from, id)
+		it, err := b.Open(from, id)
 		if err != nil {
 			return from, nil, err
 		}
-		return b.afterRead(it.Message), []wire.Event{b.readEvent(it, wire.NewID())}, nil
+		return b.AfterRead(it.Message), []wire.Event{b.ReadEvent(it, wire.NewID())}, nil
 	})
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -106,13 +108,13 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 // before. by is the mailbox's owner or the member who leased the message. Errors: *LeasedError if somebody else has
 // leased it, ErrWithdrawn if nothing is owed any more.
 func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address) error {
-	return b.markAcked(ctx, id, by, event("cli", wire.EventAcked, id))
+	return b.markAcked(ctx, id, by, Event("cli", wire.EventAcked, id))
 }
 
 // MarkAckedAs is MarkAcked with an ack whose outcome the event has; then there is an event for each ack, also of a message
 // that was acknowledged before. isSent: the ack was delivered to the sender, who else has no mailbox here.
 func (b *Box) MarkAckedAs(ctx context.Context, id wire.ID, by wire.Address, ack *wire.Message, isSent bool) error {
-	acked := event("cli", wire.EventAcked, id)
+	acked := Event("cli", wire.EventAcked, id)
 	if !isSent {
 		acked = acked.With("delivered", false)
 	}
@@ -127,31 +129,31 @@ func (b *Box) MarkAckedAs(ctx context.Context, id wire.ID, by wire.Address, ack 
 }
 
 func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked wire.Event) error {
-	return b.moveTo(ctx, id, func(t *tx, from folder) (to folder, events []wire.Event, err error) {
+	return b.moveTo(ctx, id, func(t *Tx, from Folder) (to Folder, events []wire.Event, err error) {
 		isMine := by == b.Address()
 		switch {
-		case from.state == Unread:
-			if err := b.checkLeaseholder(t.claims[id], id, by); err != nil {
+		case from.State == Unread:
+			if err := b.CheckLeaseholder(t.Claims[id], id, by); err != nil {
 				return from, nil, err
 			}
 			if isMine {
-				it, err := b.open(from, id)
+				it, err := b.Open(from, id)
 				if err != nil {
 					return from, nil, err
 				}
-				events = append(events, b.readEvent(it, wire.NewID()))
+				events = append(events, b.ReadEvent(it, wire.NewID()))
 			}
-		case from.state == Withdrawn:
+		case from.State == Withdrawn:
 			return from, nil, fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn)
-		case from.state == Done && acked.Field("outcome") == "":
+		case from.State == Done && acked.Field("outcome") == "":
 			return from, nil, nil
-		case from.state == Owed && !isMine:
-			return from, nil, notHeld(id)
+		case from.State == Owed && !isMine:
+			return from, nil, NotHeld(id)
 		}
 		if !isMine {
 			acked = acked.With("by", by.String())
 		}
-		if to = b.done(id); from.state == Done {
+		if to = b.Done(id); from.State == Done {
 			to = from
 		}
 		return to, append(events, acked), nil
@@ -160,27 +162,29 @@ func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked 
 
 // MarkUnread puts a message that was read back into new, unclaimed, or returns ErrWithdrawn. A message that was
 // acknowledged is owed again after it is read once more; acknowledging it again sends nothing.
-func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error { return b.putBack(ctx, id, claim{}) }
+func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error {
+	return b.putBack(ctx, id, claimfile.Entry{})
+}
 
 // MarkUndone is MarkUnread for a message that was typed into a turn which was undone: the agent may have seen it, so
 // the next handover may be a repeat.
 func (b *Box) MarkUndone(ctx context.Context, id wire.ID) error {
-	now := inClaim(time.Now())
-	return b.putBack(ctx, id, claim{Owner: Owner{kind: ofRunner}, At: now, Until: now, Times: 1})
+	now := claimfile.Moment(time.Now())
+	return b.putBack(ctx, id, claimfile.Entry{Owner: claimfile.Owner{Kind: claimfile.Runner}, At: now, Until: now, Times: 1})
 }
 
-func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
-	return b.locked(ctx, "inbox", func() error {
-		return b.moveTo(ctx, id, func(t *tx, from folder) (folder, []wire.Event, error) {
-			switch from.state {
+func (b *Box) putBack(ctx context.Context, id wire.ID, c claimfile.Entry) error {
+	return b.Locked(ctx, "inbox", func() error {
+		return b.moveTo(ctx, id, func(t *Tx, from Folder) (Folder, []wire.Event, error) {
+			switch from.State {
 			case Unread:
 				return from, nil, nil
 			case Withdrawn:
 				return from, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
 			}
 			// Otherwise a claim from before it was read would be live again.
-			t.claims[id] = c
-			return b.unread(), nil, t.save()
+			t.Claims[id] = c
+			return b.Unread(), nil, t.save()
 		})
 	})
 }
@@ -189,27 +193,27 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 // that a hook has handed to a session counts as Owed, and stays; so does one that a bridge is sending from an outbox.
 // Errors: *LeasedError while it is leased, ErrBeingTyped while a runner types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
-	return b.withdraw(ctx, id, by, func(_ folder, state State) bool { return state == Unread })
+	return b.withdraw(ctx, id, by, func(_ Folder, state State) bool { return state == Unread })
 }
 
 // WithdrawRead is Withdraw for a message whose reader was notified: it also moves one that was read. An acknowledged or
 // archived one stays; so does one that the reader has acknowledged without being asked, if isAcked says so, which is
 // called under the lock and may be nil.
 func (b *Box) WithdrawRead(ctx context.Context, id wire.ID, by wire.Address, isAcked func() bool) (State, error) {
-	return b.withdraw(ctx, id, by, func(from folder, state State) bool {
+	return b.withdraw(ctx, id, by, func(from Folder, state State) bool {
 		return state == Unread || b.host == "" && b.isInInbox(from, id) && (isAcked == nil || !isAcked())
 	})
 }
 
-func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove func(folder, State) bool) (state State, err error) {
-	err = b.moveTo(ctx, id, func(t *tx, from folder) (folder, []wire.Event, error) {
-		c := t.claims[id]
-		if state = from.state; state == Unread && c.isLive(time.Now(), b.isRunning()) {
-			if c.Owner.kind == ofRunner {
+func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove func(Folder, State) bool) (state State, err error) {
+	err = b.moveTo(ctx, id, func(t *Tx, from Folder) (Folder, []wire.Event, error) {
+		c := t.Claims[id]
+		if state = from.State; state == Unread && c.IsLive(time.Now(), b.IsRunning()) {
+			if c.Owner.Kind == claimfile.Runner {
 				return from, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
 			}
-			if c.Owner.kind == ofLease {
-				return from, nil, &LeasedError{id, b.leaseOf(c)}
+			if c.Owner.Kind == claimfile.Lease {
+				return from, nil, &LeasedError{id, b.LeaseOf(c)}
 			}
 			state = Owed
 		}
@@ -217,11 +221,11 @@ func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove
 			return from, nil, nil
 		}
 		if state == Done {
-			if it, err := b.open(from, id); err != nil || it.RequiresAck {
+			if it, err := b.Open(from, id); err != nil || it.RequiresAck {
 				return from, nil, err
 			}
 		}
-		return b.withdrawn(), []wire.Event{event("cli", wire.EventWithdrawn, id).With("by", by.String())}, nil
+		return b.withdrawn(), []wire.Event{Event("cli", wire.EventWithdrawn, id).With("by", by.String())}, nil
 	})
 	return state, err
 }

@@ -2,9 +2,6 @@ package maildir
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"slices"
 
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/wire"
@@ -36,52 +33,14 @@ func (s *Store) Outboxes() (boxes []*Box, err error) {
 // the other directories survive a power cut.
 func (b *Box) makeOutbox() error {
 	root := b.store.root
-	if b.host == "" || root.IsDir(b.in("tmp")) == nil {
+	if b.host == "" || root.IsDir(b.In("tmp")) == nil {
 		return nil
 	}
-	if err := cmp.Or(root.MkdirAll(b.in("cur")), root.MkdirAll(b.in("new"))); err != nil {
+	if err := cmp.Or(root.MkdirAll(b.In("cur")), root.MkdirAll(b.In("new"))); err != nil {
 		return err
 	}
-	if err := cmp.Or(root.Sync(b.in()), root.Sync(BridgeDir), root.Sync(".")); err != nil {
+	if err := cmp.Or(root.Sync(b.In()), root.Sync(BridgeDir), root.Sync(".")); err != nil {
 		return err
 	}
-	return root.MkdirAll(b.in("tmp"))
-}
-
-// Outgoing lists the messages that are to be sent, oldest first, also those that were taken and not removed.
-func (b *Box) Outgoing() ([]wire.ID, error) {
-	ids, err := b.IDs(Range{Unread: true, Owed: true})
-	slices.Sort(ids)
-	return ids, err
-}
-
-// TakeOutgoing moves messages that Outgoing listed to cur, where they cannot be withdrawn any more, and returns them.
-// It skips those that were withdrawn. If some cannot be read, it returns the others with the error.
-func (b *Box) TakeOutgoing(ctx context.Context, ids []wire.ID) (items []*Item, err error) {
-	err = b.locked(ctx, "reader", func() (errs error) {
-		for _, id := range ids {
-			err := b.move(id, b.unread(), b.owed())
-			if err == nil || errors.Is(err, ErrNotFound) { // not in new: taken before, or withdrawn
-				var it *Item
-				if it, err = b.open(b.owed(), id); err == nil {
-					items = append(items, it)
-				}
-			}
-			if !errors.Is(err, ErrNotFound) {
-				errs = errors.Join(errs, err)
-			}
-		}
-		return errs
-	})
-	return items, err
-}
-
-// RemoveOutgoing durably removes messages that TakeOutgoing returned and that are now safe elsewhere.
-func (b *Box) RemoveOutgoing(ids ...wire.ID) error {
-	for _, id := range ids {
-		if err := b.store.root.Remove(b.owed().file(id)); err != nil {
-			return err
-		}
-	}
-	return b.store.root.Sync(b.owed().dir)
+	return root.MkdirAll(b.In("tmp"))
 }

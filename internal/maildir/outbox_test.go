@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestOutboxIsSynced(t *testing.T) {
 	syncs, fails := 0, true
 	s := openStore(t, scratch(t), func(op, name string) error {
-		if op != "fsync directory" || filepath.Base(name) != BridgeDir {
+		if op != "fsync directory" || filepath.Base(name) != maildir.BridgeDir {
 			return nil
 		}
 		if syncs++; fails {
@@ -23,8 +24,8 @@ func TestOutboxIsSynced(t *testing.T) {
 	})
 	bob := s.Outbox(wire.Address{Agent: "bob", Host: "build"})
 	deliver := func() error {
-		p := &Post{Message: &wire.Message{ID: wire.NewID(), From: addr("alice"), To: []wire.Address{bob.Address()}}, To: []*Box{bob}}
-		Deliver(t.Context(), p)
+		p := &maildir.Post{Message: &wire.Message{ID: wire.NewID(), From: addr("alice"), To: []wire.Address{bob.Address()}}, To: []*maildir.Box{bob}}
+		maildir.Deliver(t.Context(), p)
 		return p.Outcomes[0].Err
 	}
 	if err := deliver(); !errors.Is(err, syscall.EIO) {

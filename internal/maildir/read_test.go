@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"context"
@@ -12,6 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -21,8 +26,8 @@ func TestReadWithASlowOutput(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
 	list := deliverN(t, bob, 4)
-	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) {
-		other, err := bob.Read(ctx, ReadOptions{IDs: list[:1]}, receiveAll)
+	b, err := inbox.Read(ctx, bob, inbox.ReadOptions{}, func(inbox.Batch) (int, error) {
+		other, err := inbox.Read(ctx, bob, inbox.ReadOptions{IDs: list[:1]}, receiveAll)
 		if err != nil || len(other.Items) != 1 {
 			t.Error(other, err)
 		}
@@ -44,7 +49,7 @@ func TestReadIsInterrupted(t *testing.T) {
 	bob := newBob(t)
 	list := deliverN(t, bob, 1)
 	ctx, interrupt := context.WithCancel(ctx)
-	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { interrupt(); return 1, nil })
+	b, err := inbox.Read(ctx, bob, inbox.ReadOptions{}, func(inbox.Batch) (int, error) { interrupt(); return 1, nil })
 	if err != nil {
 		t.Error(b, err)
 	}
@@ -54,7 +59,7 @@ func TestReadIsInterrupted(t *testing.T) {
 // On a read-only disk messages are shown but not marked. If none are shown there is nothing to report.
 // An empty batch has no sender.
 func TestSenderOfNothing(t *testing.T) {
-	if got := (&Batch{}).Sender(); got != "" {
+	if got := (&inbox.Batch{}).Sender(); got != "" {
 		t.Error(got)
 	}
 }
@@ -76,7 +81,7 @@ func TestReadOnAReadOnlyDisk(t *testing.T) {
 		return nil
 	}, "bob").Box("bob")
 	for n := range 2 {
-		if b, err := bob.Read(ctx, ReadOptions{}, receiveAll); (err != nil) != (n > 0) || len(b.Items) != n {
+		if b, err := inbox.Read(ctx, bob, inbox.ReadOptions{}, receiveAll); (err != nil) != (n > 0) || len(b.Items) != n {
 			t.Error(b, err)
 		}
 		deliver(t, bob, message("x"))
@@ -84,14 +89,14 @@ func TestReadOnAReadOnlyDisk(t *testing.T) {
 }
 
 // ways are the ways in which an unread message is read.
-var ways = map[string]func(testing.TB, *Box, wire.ID) error{
-	"read": func(_ testing.TB, b *Box, _ wire.ID) error {
-		_, err := b.Read(ctx, ReadOptions{}, receiveAll)
+var ways = map[string]func(testing.TB, *maildir.Box, wire.ID) error{
+	"read": func(_ testing.TB, b *maildir.Box, _ wire.ID) error {
+		_, err := inbox.Read(ctx, b, inbox.ReadOptions{}, receiveAll)
 		return err
 	},
-	"reply": func(_ testing.TB, b *Box, id wire.ID) error { return b.MarkRead(ctx, id) },
-	"type": func(t testing.TB, b *Box, id wire.ID) error {
-		r, err := b.store.HoldRunner(ctx, b.agent)
+	"reply": func(_ testing.TB, b *maildir.Box, id wire.ID) error { return b.MarkRead(ctx, id) },
+	"type": func(t testing.TB, b *maildir.Box, id wire.ID) error {
+		r, err := claim.HoldRunner(ctx, b.Store(), b.Agent())
 		must(t, err)
 		defer r.Release()
 		c, err := r.Claim(ctx, []wire.ID{id})
@@ -122,8 +127,8 @@ func TestUnreadAfterAck(t *testing.T) {
 func TestDuplicates(t *testing.T) {
 	t.Parallel()
 	acts := maps.Clone(ways)
-	acts["ack"] = func(_ testing.TB, b *Box, id wire.ID) error { return b.MarkAcked(ctx, id, b.Address()) }
-	acts["withdraw"] = func(_ testing.TB, b *Box, id wire.ID) error {
+	acts["ack"] = func(_ testing.TB, b *maildir.Box, id wire.ID) error { return b.MarkAcked(ctx, id, b.Address()) }
+	acts["withdraw"] = func(_ testing.TB, b *maildir.Box, id wire.ID) error {
 		_, err := b.WithdrawRead(ctx, id, b.Address(), nil)
 		return err
 	}
@@ -137,10 +142,10 @@ func TestDuplicates(t *testing.T) {
 				put(t, bob, dir, m)
 				m.Body = "second"
 				put(t, bob, "inbox/new", m)
-				if n, err := bob.Count(ctx); err != nil || n.Unread != 1 {
+				if n, err := inbox.Count(ctx, bob); err != nil || n.Unread != 1 {
 					t.Errorf("%s: %+v, %v", name, n, err)
 				}
-				if err := do(t, bob, m.ID); err != nil && !errors.Is(err, ErrWithdrawn) {
+				if err := do(t, bob, m.ID); err != nil && !errors.Is(err, maildir.ErrWithdrawn) {
 					t.Errorf("%s: %v", name, err)
 				}
 				c := takeCensus(t, bob)
@@ -148,36 +153,12 @@ func TestDuplicates(t *testing.T) {
 				if c.texts[m.ID] == nil || c.texts[m.ID].Body != "first" || c.place(m.ID) == "new" || c.place(m.ID) == "cur" && act == "ack" {
 					t.Errorf("%s: %v", name, c.places)
 				}
-				bad, _ := bob.BadFiles()
+				bad, _ := drop.BadFiles(bob)
 				if len(bad) != 1 || bad[0].Reason != "a duplicate of the message in "+filepath.ToSlash(filepath.Join("bob", dir)) {
 					t.Errorf("%s: %v", name, bad)
 				}
 			}
 		}
-	}
-}
-
-// Many files that are not messages are moved to bad in portions, and hide no message that is behind them.
-func TestManyBadFiles(t *testing.T) {
-	b := newBob(t)
-	for i := range 200 {
-		write(t, b.store.root.Join(b.unread().file(daysAgo(1+i%3))), "no JSON")
-	}
-	ids := deliver(t, b, message("good"))
-	bad := len(filesIn(t, b.store.root.Join(b.in("inbox/new")))) - 1
-	moveBadTime = 0
-	t.Cleanup(func() { moveBadTime = time.Second })
-	h, err := b.HandOver(t.Context(), Recipient{Owner: OfSession("s")}, ReadOptions{Limit: 20})
-	must(t, err)
-	equal(t, "handed over", idsOf(h.Items), ids...)
-	if left := len(filesIn(t, b.store.root.Join(b.in("inbox/new")))); left != bad+1 {
-		t.Errorf("%d left, without time to move any", left)
-	}
-	equal(t, "read", read(t, b), ids...)
-	moveBadTime = time.Hour
-	batch, err := b.Read(t.Context(), ReadOptions{}, receiveAll)
-	if err != nil || batch.Bad != bad {
-		t.Errorf("%d of %d moved to bad, %v", batch.Bad, bad, err)
 	}
 }
 
@@ -189,20 +170,20 @@ func TestLargeMail(t *testing.T) {
 	for range 30 {
 		ids = append(ids, deliver(t, b, message(text))...)
 	}
-	held := func(items []*Item) (n int) {
+	held := func(items []*maildir.Item) (n int) {
 		for _, it := range items {
 			n += len(it.Body)
 		}
 		return n
 	}
-	page, err := b.Peek(t.Context(), ReadOptions{Limit: 2})
+	page, err := inbox.Peek(t.Context(), b, inbox.ReadOptions{Limit: 2})
 	must(t, err)
 	if n := held(page.Items); len(page.Items) != 2 || page.More != 28 || n != 2*len(text) {
 		t.Errorf("%d items, %d more, %d bytes", len(page.Items), page.More, n)
 	}
 	var shown []wire.ID
 	for rest := ids; ; {
-		batch, err := b.Peek(t.Context(), ReadOptions{MaxBytes: 7 << 20, IDs: rest, Limit: 29 - len(shown)})
+		batch, err := inbox.Peek(t.Context(), b, inbox.ReadOptions{MaxBytes: 7 << 20, IDs: rest, Limit: 29 - len(shown)})
 		must(t, err)
 		if held(batch.Items) > 8<<20 {
 			t.Errorf("%d messages at a time", len(batch.Items))
@@ -230,10 +211,10 @@ func TestReadDecodesClaimsOnce(t *testing.T) {
 		for range n {
 			ids = append(ids, deliver(t, bob, withAck(message("x")))...)
 		}
-		now := inClaim(time.Now())
-		must(t, bob.update(ctx, func(t *tx) error {
+		now := claimfile.Moment(time.Now())
+		must(t, bob.Update(ctx, func(t *maildir.Tx) error {
 			for _, id := range ids {
-				t.claims[id] = claim{Owner: Owner{ofLease, "carol@main"}, At: now, Until: now, Times: 1}
+				t.Claims[id] = claimfile.Entry{Owner: claimfile.Owner{Kind: claimfile.Lease, ID: "carol@main"}, At: now, Until: now, Times: 1}
 			}
 			return nil
 		}))
@@ -257,11 +238,11 @@ func TestMoreOfCurrent(t *testing.T) {
 		}
 		deliver(t, bob, m)
 	}
-	for opt, want := range map[*ReadOptions]int{
-		{Limit: 1}: 5, {Limit: 1, Current: true}: 2, {Limit: 1, Current: true, Match: func(*Item) bool { return true }}: 2,
+	for opt, want := range map[*inbox.ReadOptions]int{
+		{Limit: 1}: 5, {Limit: 1, Current: true}: 2, {Limit: 1, Current: true, Match: func(*maildir.Item) bool { return true }}: 2,
 		{Limit: 3, Current: true}: 0,
 	} {
-		if b, err := bob.Peek(ctx, *opt); err != nil || b.More != want {
+		if b, err := inbox.Peek(ctx, bob, *opt); err != nil || b.More != want {
 			t.Errorf("%+v: %d more, %v", opt, b.More, err)
 		}
 	}
@@ -275,7 +256,7 @@ func TestIDsWithLimit(t *testing.T) {
 	read(t, bob)
 	deliverN(t, bob, 5)
 	for _, limit := range []int{1, 4, 7, 10, 20} {
-		if ids, err := bob.IDs(Range{Unread: true, Done: true, Limit: limit}); err != nil || len(ids) != min(limit, 10) {
+		if ids, err := bob.IDs(maildir.Range{Unread: true, Done: true, Limit: limit}); err != nil || len(ids) != min(limit, 10) {
 			t.Errorf("%d of %d, %v", len(ids), limit, err)
 		}
 	}
@@ -293,10 +274,10 @@ func TestNewIsListedOnce(t *testing.T) {
 	}, "bob").Box("bob")
 	deliverN(t, bob, 3)
 	for about, look := range map[string]func() (int, error){
-		"count": func() (int, error) { c, err := bob.Count(ctx); return c.Unread, err },
-		"peek":  func() (int, error) { b, err := bob.Peek(ctx, ReadOptions{}); return len(b.Items), err },
+		"count": func() (int, error) { c, err := inbox.Count(ctx, bob); return c.Unread, err },
+		"peek":  func() (int, error) { b, err := inbox.Peek(ctx, bob, inbox.ReadOptions{}); return len(b.Items), err },
 		"walk": func() (n int, err error) {
-			_, err = bob.Walk(ctx, Range{Unread: true}, func(*Item) bool { n++; return true })
+			_, err = inbox.Walk(ctx, bob, maildir.Range{Unread: true}, func(*maildir.Item) bool { n++; return true })
 			return n, err
 		},
 	} {
@@ -310,13 +291,13 @@ func TestNewIsListedOnce(t *testing.T) {
 // What is shown together has one sender, or is atm's.
 func TestSender(t *testing.T) {
 	t.Parallel()
-	from := func(names ...wire.Name) (b Batch) {
+	from := func(names ...wire.Name) (b inbox.Batch) {
 		for _, name := range names {
-			b.Items = append(b.Items, &Item{Message: &wire.Message{From: wire.Address{Agent: name}}})
+			b.Items = append(b.Items, &maildir.Item{Message: &wire.Message{From: wire.Address{Agent: name}}})
 		}
 		return b
 	}
-	for want, b := range map[string]Batch{"alice": from("alice", "alice"), "atm": from("alice", "carol")} {
+	for want, b := range map[string]inbox.Batch{"alice": from("alice", "alice"), "atm": from("alice", "carol")} {
 		if got := b.Sender(); got != want {
 			t.Errorf("%s, not %s", got, want)
 		}
@@ -327,7 +308,7 @@ func TestSender(t *testing.T) {
 func TestFindWhatIsPutBack(t *testing.T) {
 	t.Parallel()
 	bob, m := newBob(t), message("x")
-	unread, owed := filepath.Join(bob.Path(), "inbox/new", fileOf(m.ID)), filepath.Join(bob.Path(), "inbox/cur", fileOf(m.ID))
+	unread, owed := filepath.Join(bob.Path(), "inbox/new", nameOf(m.ID)), filepath.Join(bob.Path(), "inbox/cur", nameOf(m.ID))
 	must(t, os.WriteFile(owed, encoded(t, m), 0o600))
 	whole, _ := wire.ParseFragment(string(m.ID))
 	for range 3000 {

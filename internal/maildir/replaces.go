@@ -16,7 +16,7 @@ func (b *Box) withdrawReplaced(ctx context.Context, m *wire.Message) {
 	if m.Supersedes == "" || b.host != "" {
 		return
 	}
-	if old, err := b.openAnywhere(m.Supersedes); err == nil && old.ID != m.ID && mayReplace(m, old.Message) {
+	if old, err := b.OpenAnywhere(m.Supersedes); err == nil && old.ID != m.ID && mayReplace(m, old.Message) {
 		b.Withdraw(ctx, old.ID, m.From)
 	}
 }
@@ -26,7 +26,7 @@ func (b *Box) forgetReplaced(it *Item) {
 	if it.Supersedes == "" {
 		return
 	}
-	if old, err := b.openAnywhere(it.Supersedes); err == nil && !mayReplace(it.Message, old.Message) {
+	if old, err := b.OpenAnywhere(it.Supersedes); err == nil && !mayReplace(it.Message, old.Message) {
 		it.Supersedes = ""
 	}
 }

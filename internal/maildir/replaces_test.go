@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"fmt"
@@ -6,25 +6,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Flags knows what replaces a message.
 func TestFlags(t *testing.T) {
-	message := func(n int, from wire.Name, supersedes int) *Item {
+	message := func(n int, from wire.Name, supersedes int) *maildir.Item {
 		id := func(n int) wire.ID { return wire.ID(fmt.Sprintf("01900000-0000-7000-8000-%012d", n)) }
 		m := &wire.Message{ID: id(n), From: wire.Address{Agent: from, Team: "main"}}
 		if supersedes > 0 {
 			m.Supersedes = id(supersedes)
 		}
-		return &Item{Message: m}
+		return &maildir.Item{Message: m}
 	}
 	one, two, three, nine := message(1, "alice", 0), message(2, "bob", 0), message(3, "alice", 1), message(9, "dave", 9)
-	behind := []*Item{message(4, "bob", 3), message(5, "bob", 2), message(6, "carol", 0), message(7, "alice", 8), message(8, "dave", 9)}
+	behind := []*maildir.Item{message(4, "bob", 3), message(5, "bob", 2), message(6, "carol", 0), message(7, "alice", 8), message(8, "dave", 9)}
 	// The order of two ids does not matter, and no message replaces itself.
 	want := []letter.Flags{{SupersededBy: three.ID}, {SupersededBy: behind[1].ID, Newer: 2}, {Newer: 1}, {SupersededBy: behind[4].ID}}
-	if diff := cmp.Diff(want, Flags([]*Item{one, two, three, nine}, behind)); diff != "" {
+	if diff := cmp.Diff(want, maildir.Flags([]*maildir.Item{one, two, three, nine}, behind)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -34,7 +35,7 @@ func TestFlags(t *testing.T) {
 func TestReplaces(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
-	state := func(id wire.ID) State {
+	state := func(id wire.ID) maildir.State {
 		it, err := bob.Get(id)
 		must(t, err)
 		return it.State
@@ -45,19 +46,19 @@ func TestReplaces(t *testing.T) {
 	must(t, moveTo(bob, read.ID, "done"))
 	m.Supersedes = old.ID
 	put(t, bob, "inbox/new", m) // and its sender is killed
-	if got := state(old.ID); got != Unread {
+	if got := state(old.ID); got != maildir.Unread {
 		t.Error("the old one beside the new one", got)
 	}
 	if o := post(bob, m, true); o.Err != nil || !o.AlreadyStored {
 		t.Error(o)
 	}
-	if got := state(old.ID); got != Withdrawn {
+	if got := state(old.ID); got != maildir.Withdrawn {
 		t.Error("the old one", got)
 	}
 	other := message("newer")
 	other.Supersedes = read.ID
 	deliver(t, bob, other)
-	if got := state(read.ID); got != Done {
+	if got := state(read.ID); got != maildir.Done {
 		t.Error("the one that was read", got)
 	}
 }
@@ -75,9 +76,9 @@ func TestSupersedesOfAnother(t *testing.T) {
 		t.Error(it, err)
 	}
 	// Nor is one that was sent by a file that claims to be from its sender.
-	drop(t, bob, "inbox", "new.json", `{"from":"alice","supersedes":"`+string(old.ID)+`","body":"new"}`)
+	dropFile(t, bob, "inbox", "new.json", `{"from":"alice","supersedes":"`+string(old.ID)+`","body":"new"}`)
 	settleDrops(t, bob)
-	if it, err := bob.Get(old.ID); err != nil || it.State != Unread {
+	if it, err := bob.Get(old.ID); err != nil || it.State != maildir.Unread {
 		t.Error(it, err)
 	}
 	for id, m := range takeCensus(t, bob).texts {

@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -40,19 +42,19 @@ func TestRetryBadKilled(t *testing.T) {
 				return nil
 			})
 			must(t, err)
-			dying.Box("bob").RetryBad(ctx, name)
+			drop.RetryBad(ctx, dying.Box("bob"), name)
 			isOver = left >= 0
 			dying.Close()
-			if bad, err := bob.badNames(); err != nil || len(bad) > 0 {
+			if bad, err := drop.BadNames(bob); err != nil || len(bad) > 0 {
 				must(t, err)
-				_, err := bob.RetryBad(ctx, name)
+				_, err := drop.RetryBad(ctx, bob, name)
 				must(t, err)
 			}
 			settleDrops(t, bob)
 			if got := read(t, bob); len(got) != 1 {
 				t.Fatalf("%s, killed at %d: %d messages", name, points, len(got))
 			}
-			if bad, err := bob.badNames(); err != nil || len(bad) > 0 || bob.Dropped() > 0 {
+			if bad, err := drop.BadNames(bob); err != nil || len(bad) > 0 || drop.Count(bob) > 0 {
 				t.Fatalf("%s, killed at %d: %q is bad, %v", name, points, bad, err)
 			}
 		}
@@ -77,18 +79,18 @@ func TestRetryBadTwice(t *testing.T) {
 	} {
 		must(t, os.WriteFile(filepath.Join(bad, name), []byte(content), 0o600))
 	}
-	must(t, os.WriteFile(filepath.Join(bad, "notes.txt.reason"), []byte(changedReason+string(other.ID)+"\n"), 0o600))
-	names, err := bob.badNames()
+	must(t, os.WriteFile(filepath.Join(bad, "notes.txt.reason"), []byte("changed while it was ingested as "+string(other.ID)+"\n"), 0o600))
+	names, err := drop.BadNames(bob)
 	must(t, err)
 	for _, name := range names {
-		if _, err := bob.RetryBad(ctx, name); !is[*DeliveredError](err) {
+		if _, err := drop.RetryBad(ctx, bob, name); !is[*drop.DeliveredError](err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if after, err := bob.badNames(); err != nil || len(after) != 4 || len(read(t, bob)) != 1 {
+	if after, err := drop.BadNames(bob); err != nil || len(after) != 4 || len(read(t, bob)) != 1 {
 		t.Error(after, err)
 	}
-	if _, err := bob.RetryBad(ctx, "none"); !errors.Is(err, ErrNotFound) {
+	if _, err := drop.RetryBad(ctx, bob, "none"); !errors.Is(err, maildir.ErrNotFound) {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"context"
@@ -11,23 +11,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/wire"
 )
 
 // holds takes the runner lock of bob's mailbox until the test ends.
-func holds(t testing.TB, s *Store) *Runner {
+func holds(t testing.TB, s *maildir.Store) *claim.Runner {
 	t.Helper()
-	r, err := s.HoldRunner(ctx, "bob")
+	r, err := claim.HoldRunner(ctx, s, "bob")
 	must(t, err)
 	t.Cleanup(func() { r.Release() })
 	return r
 }
 
 // dies ends a runner as a kill does, without any cleanup.
-func dies(r *Runner) { r.lock.Unlock() }
+func dies(r *claim.Runner) { r.Release() }
 
 // claimAll claims messages and fails the test unless the claim has exactly them, as repeats or not.
-func claimAll(t testing.TB, r *Runner, ask []wire.ID, repeat bool, want ...wire.ID) *Claim {
+func claimAll(t testing.TB, r *claim.Runner, ask []wire.ID, repeat bool, want ...wire.ID) *claim.Claim {
 	t.Helper()
 	c, err := r.Claim(ctx, ask)
 	must(t, err)
@@ -41,10 +45,10 @@ func claimAll(t testing.TB, r *Runner, ask []wire.ID, repeat bool, want ...wire.
 }
 
 // owned fails the test unless the claims file has exactly these messages.
-func owned(t testing.TB, b *Box, want ...wire.ID) {
+func owned(t testing.TB, b *maildir.Box, want ...wire.ID) {
 	t.Helper()
 	var got []wire.ID
-	for id := range b.claims() {
+	for id := range b.Claims() {
 		got = append(got, id)
 	}
 	slices.Sort(got)
@@ -59,15 +63,15 @@ func TestHoldRunner(t *testing.T) {
 	if running, err := other.Running("bob"); !running || err != nil || !r.StillHeld() {
 		t.Error("it does not run: ", err)
 	}
-	if _, err := other.HoldRunner(ctx, "bob"); !errors.Is(err, ErrRunning) {
+	if _, err := claim.HoldRunner(ctx, other, "bob"); !errors.Is(err, maildir.ErrRunning) {
 		t.Error(err)
 	}
 	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
-	if _, err := other.HoldRunner(short, "bob"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := claim.HoldRunner(short, other, "bob"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if _, err := other.Retire(ctx, "bob"); !errors.Is(err, ErrRunning) {
+	if _, err := keep.Retire(ctx, other, "bob"); !errors.Is(err, maildir.ErrRunning) {
 		t.Error(err)
 	}
 	if err := r.Release(); err != nil || r.StillHeld() {
@@ -80,7 +84,7 @@ func TestHoldRunner(t *testing.T) {
 
 	// If somebody removes the lock file, a second runner can start; the first finds out before it types anything more.
 	id := deliverN(t, s.Box("bob"), 1)
-	must(t, os.Remove(s.root.Join(".locks/bob.runner")))
+	must(t, os.Remove(s.Dir().Join(".locks/bob.runner")))
 	second := holds(t, s)
 	if again.StillHeld() || !second.StillHeld() {
 		t.Error(again.StillHeld(), second.StillHeld())
@@ -92,8 +96,8 @@ func TestHoldRunner(t *testing.T) {
 }
 
 // unclaimed returns the unread messages that are not claimed.
-func unclaimed(b *Box) []wire.ID {
-	batch, _ := b.Peek(ctx, ReadOptions{})
+func unclaimed(b *maildir.Box) []wire.ID {
+	batch, _ := inbox.Peek(ctx, b, inbox.ReadOptions{})
 	return idsOf(batch.Items)
 }
 
@@ -111,7 +115,7 @@ func TestClaimOfADeadRunner(t *testing.T) {
 	dies(first)
 	equal(t, "unread", unclaimed(bob), slices.Concat(list, more)...)
 	second := holds(t, next)
-	if state, err := bob.WithdrawRead(ctx, more[0], addr("alice"), nil); err != nil || state != Unread {
+	if state, err := bob.WithdrawRead(ctx, more[0], addr("alice"), nil); err != nil || state != maildir.Unread {
 		t.Error(state, err)
 	}
 	// A hook may have it before the runner does.
@@ -222,7 +226,7 @@ func TestKilledInTyped(t *testing.T) {
 		for _, id := range ids {
 			it, err := bob.Get(id)
 			must(t, err)
-			if it.State != Unread && !slices.Contains(injected, id) {
+			if it.State != maildir.Unread && !slices.Contains(injected, id) {
 				t.Errorf("killed after %d steps: %s is %s, and the log does not say why", last, id.Short(6), it.State)
 			}
 		}

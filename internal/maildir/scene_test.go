@@ -1,6 +1,6 @@
 //go:build unix
 
-package maildir
+package maildir_test
 
 import (
 	"errors"
@@ -17,6 +17,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
+	"github.com/agentteammail/atm/internal/maildir/once"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
@@ -73,16 +81,16 @@ type scene struct {
 type run struct {
 	t                 tb
 	at                *failing
-	s                 *Store
-	alice, bob, carol *Box
+	s                 *maildir.Store
+	alice, bob, carol *maildir.Box
 	ids               []wire.ID // of messages that setup put into bob's mailbox
-	posts             []*Post
+	posts             []*maildir.Post
 	shown, unmarked   map[wire.ID]int          // how often in all, and how often not as a possible repeat
 	showing           func(id wire.ID, b bool) // called with each message shown and whether it is marked as a repeat
 	calls             int                      // of hooks
 }
 
-func newRun(t tb, s *Store, at *failing) *run {
+func newRun(t tb, s *maildir.Store, at *failing) *run {
 	return &run{t: t, at: at, s: s, alice: s.Box("alice"), bob: s.Box("bob"), carol: s.Box("carol"), shown: map[wire.ID]int{}, unmarked: map[wire.ID]int{}}
 }
 
@@ -103,16 +111,18 @@ func (r *run) has(n int, ack bool) {
 	}
 }
 
-func (r *run) message(to ...*Box) *Post { return &Post{Message: message("x"), To: to, Sender: r.alice} }
+func (r *run) message(to ...*maildir.Box) *maildir.Post {
+	return &maildir.Post{Message: message("x"), To: to, Sender: r.alice}
+}
 
 // post delivers, and checks what every outcome promises.
-func (r *run) post(posts ...*Post) (err error) {
+func (r *run) post(posts ...*maildir.Post) (err error) {
 	r.posts = posts
-	Deliver(ctx, posts...)
+	maildir.Deliver(ctx, posts...)
 	for _, p := range posts {
 		for _, o := range p.Outcomes {
 			err = errors.Join(err, o.Err)
-			var nd *NotDurableError
+			var nd *maildir.NotDurableError
 			if o.Stored && o.Err != nil && !errors.As(o.Err, &nd) || !o.Stored && o.Err == nil {
 				r.t.Errorf("stored is %v: %v", o.Stored, o.Err)
 			}
@@ -141,7 +151,7 @@ func (r *run) show(id wire.ID, marked bool) {
 }
 
 func (r *run) read() error {
-	_, err := r.bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
+	_, err := inbox.Read(ctx, r.bob, inbox.ReadOptions{}, func(b inbox.Batch) (int, error) {
 		for _, it := range b.Items {
 			r.show(it.ID, true) // a person who reads again knows that it is a repeat
 		}
@@ -152,7 +162,7 @@ func (r *run) read() error {
 
 // types claims and types bob's mail, as a runner does.
 func (r *run) types() error {
-	runner, err := r.s.HoldRunner(ctx, "bob")
+	runner, err := claim.HoldRunner(ctx, r.s, "bob")
 	if err != nil {
 		return err
 	}
@@ -171,9 +181,9 @@ func (r *run) types() error {
 func (r *run) handsOver() (err error) {
 	for range 2 {
 		r.calls++
-		to := Recipient{Owner: OfSession("s1"), Call: strconv.Itoa(r.calls), Now: time.Now().Add(time.Duration(r.calls) * time.Minute)}
-		_, e := r.bob.Settle(ctx, sentTo(r.bob, to.Owner, to.Now), nil, to.Now)
-		h, handErr := r.bob.HandOver(ctx, to, ReadOptions{})
+		to := claim.Recipient{Owner: claimfile.OfSession("s1"), Call: strconv.Itoa(r.calls), Now: time.Now().Add(time.Duration(r.calls) * time.Minute)}
+		_, e := claim.Settle(ctx, r.bob, sentTo(r.bob, to.Owner, to.Now), nil, to.Now)
+		h, handErr := claim.HandOver(ctx, r.bob, to, inbox.ReadOptions{})
 		if e = errors.Join(e, handErr); e != nil {
 			return errors.Join(e, h.Release(ctx))
 		}
@@ -187,7 +197,7 @@ func (r *run) handsOver() (err error) {
 }
 
 func (r *run) lease(by wire.Name) error {
-	it, err := r.bob.Lease(ctx, addr(by), time.Minute, ReadOptions{}, func(it *Item, _ Lease) (bool, error) {
+	it, err := claim.Lease(ctx, r.bob, addr(by), time.Minute, inbox.ReadOptions{}, func(it *maildir.Item, _ maildir.Lease) (bool, error) {
 		r.show(it.ID, true)
 		return true, nil
 	})
@@ -255,9 +265,9 @@ func moveScene(ack bool, from, to string, setup, act func(*run) error) scene {
 // of it.
 func dropScene(name, content string, messages, events, bad int) scene {
 	return scene{
-		setup: func(r *run) { drop(r.t, r.bob, "inbox", name, content) },
+		setup: func(r *run) { dropFile(r.t, r.bob, "inbox", name, content) },
 		act: func(r *run) error {
-			_, err := r.bob.Ingest(ctx)
+			_, err := drop.Ingest(ctx, r.bob)
 			return err
 		},
 		after: func(r *run) {
@@ -276,7 +286,7 @@ func dropScene(name, content string, messages, events, bad int) scene {
 			for _, m := range c.texts {
 				got := []byte(m.Body)
 				if len(m.Attachments) > 0 {
-					f, err := r.s.Attachment(m.Attachments[0])
+					f, err := filestore.Open(r.s, m.Attachments[0])
 					r.must(err)
 					got, _ = io.ReadAll(f)
 					f.Close()
@@ -295,7 +305,7 @@ func dropScene(name, content string, messages, events, bad int) scene {
 }
 
 func (r *run) gc() error {
-	_, err := r.bob.GC(ctx, GCOptions{Before: time.Now()})
+	_, err := keep.GC(ctx, r.bob, keep.GCOptions{Before: time.Now()})
 	return err
 }
 
@@ -306,7 +316,7 @@ func (r *run) archived() {
 	}
 }
 
-func (r *run) restore() error { _, err := r.s.Restore(ctx, "bob"); return err }
+func (r *run) restore() error { _, err := keep.Restore(ctx, r.s, "bob"); return err }
 
 func (r *run) back() {
 	if !r.bob.Exists() {
@@ -365,9 +375,9 @@ var scenes = map[string]scene{
 	}),
 	"end a lease": {
 		setup: func(r *run) { r.has(1, false); r.must(r.lease("carol")) },
-		act:   func(r *run) error { return r.bob.EndLease(ctx, r.ids[0], addr("carol")) },
+		act:   func(r *run) error { return claim.EndLease(ctx, r.bob, r.ids[0], addr("carol")) },
 		after: func(r *run) {
-			if err := r.bob.EndLease(ctx, r.ids[0], addr("carol")); !errors.Is(err, ErrNotHeld) {
+			if err := claim.EndLease(ctx, r.bob, r.ids[0], addr("carol")); !errors.Is(err, maildir.ErrNotHeld) {
 				r.must(err)
 			}
 			r.must(r.lease("alice"))
@@ -378,10 +388,10 @@ var scenes = map[string]scene{
 	"drop with an id": dropScene("m.json", `{"id":"`+string(past)+`","body":"the body"}`, 1, 0, 0),
 	"drop with the id of another": func() scene {
 		s := dropScene("m.json", `{"id":"`+string(past)+`","body":"the body"}`, 2, 0, 0)
-		drop := s.setup
+		dropIt := s.setup
 		s.setup = func(r *run) {
 			put(r.t, r.bob, "inbox/new", withID(past, message("the body")))
-			drop(r)
+			dropIt(r)
 		}
 		return s
 	}(),
@@ -389,27 +399,27 @@ var scenes = map[string]scene{
 	"drop binary":    dropScene("b.bin", "\x00\xff\x00", 1, 0, 0),
 	"drop torn JSON": dropScene("t.json", `{"body":"the`, 0, 0, 1),
 	"attach": {
-		act: func(r *run) error { _, err := r.s.Attach("x", strings.NewReader("content")); return err },
+		act: func(r *run) error { _, err := filestore.Add(r.s, "x", strings.NewReader("content")); return err },
 		after: func(r *run) {
-			a, err := r.s.Attach("x", strings.NewReader("content"))
+			a, err := filestore.Add(r.s, "x", strings.NewReader("content"))
 			r.must(err)
-			f, err := r.s.Attachment(a)
+			f, err := filestore.Open(r.s, a)
 			r.must(err)
 			f.Close()
 		},
 	},
 	"note an idempotency key": {
 		act: func(r *run) error {
-			key := IdempotencyKey{Name: "x"}
-			_, err := r.alice.Once(&key)
+			key := once.Key{Name: "x"}
+			_, err := once.SetID(r.alice, &key)
 			if err == nil {
 				r.ids = []wire.ID{key.ID}
 			}
 			return err
 		},
 		after: func(r *run) {
-			key := IdempotencyKey{Name: "x"}
-			_, err := r.alice.Once(&key)
+			key := once.Key{Name: "x"}
+			_, err := once.SetID(r.alice, &key)
 			r.must(err)
 			if len(r.ids) > 0 && key.ID != r.ids[0] {
 				r.t.Errorf("another id")
@@ -426,24 +436,24 @@ var scenes = map[string]scene{
 		},
 		act: (*run).gc, after: (*run).archived,
 	},
-	"retire":  {setup: func(r *run) { r.has(1, false) }, act: func(r *run) error { _, err := r.s.Retire(ctx, "bob"); return err }, after: (*run).back},
-	"restore": {setup: func(r *run) { r.has(1, false); _, err := r.s.Retire(ctx, "bob"); r.must(err) }, act: (*run).restore, after: (*run).back},
+	"retire":  {setup: func(r *run) { r.has(1, false) }, act: func(r *run) error { _, err := keep.Retire(ctx, r.s, "bob"); return err }, after: (*run).back},
+	"restore": {setup: func(r *run) { r.has(1, false); _, err := keep.Retire(ctx, r.s, "bob"); r.must(err) }, act: (*run).restore, after: (*run).back},
 	"restore two": {
 		setup: func(r *run) {
 			r.has(1, false)
 			for range 2 {
-				_, err := r.s.Retire(ctx, "bob")
+				_, err := keep.Retire(ctx, r.s, "bob")
 				r.must(errors.Join(err, r.s.Create(ctx, "bob")))
 				r.has(1, true)
 			}
 			r.must(r.bob.MarkRead(ctx, r.ids[2]))
-			_, err := r.s.Retire(ctx, "bob")
+			_, err := keep.Retire(ctx, r.s, "bob")
 			r.must(err)
 		},
 		act: (*run).restore,
 		after: func(r *run) {
 			if r.bob.Exists() { // where it was killed, what was not moved yet is in a retired mailbox
-				_, err := r.s.Retire(ctx, "bob")
+				_, err := keep.Retire(ctx, r.s, "bob")
 				r.must(err)
 			}
 			r.back()
@@ -454,7 +464,7 @@ var scenes = map[string]scene{
 	"create": {
 		act: func(r *run) error { return r.s.Create(ctx, "dave") },
 		after: func(r *run) {
-			if err := r.s.Create(ctx, "dave"); !errors.Is(err, ErrExists) {
+			if err := r.s.Create(ctx, "dave"); !errors.Is(err, maildir.ErrExists) {
 				r.must(err)
 			}
 			deliver(r.t, r.s.Box("dave"), message("x"))
@@ -476,7 +486,7 @@ func (sc scene) begin(t *testing.T, top string, at *failing) *run {
 // end checks what must hold in the end.
 func (sc scene) end(r *run) {
 	for range 2 {
-		for _, b := range []*Box{r.bob, r.carol} {
+		for _, b := range []*maildir.Box{r.bob, r.carol} {
 			takeCensus(r.t, b).sound(r.t)
 			eventsOf(r.t, b)
 		}
@@ -486,7 +496,7 @@ func (sc scene) end(r *run) {
 		sc.after = nil
 	}
 	r.s.Close()
-	os.RemoveAll(r.s.root.Path())
+	os.RemoveAll(r.s.Dir().Path())
 }
 
 func (sc scene) run(t *testing.T, top string, at *failing) {
@@ -548,7 +558,7 @@ func playScene(p *process) {
 	k, _ := strconv.Atoi(os.Getenv("ATM_TEST_KILL"))
 	var n atomic.Int64
 	var armed atomic.Bool
-	s, err := open(p.store.root.Path(), func(op, name string) error {
+	s, err := open(p.store.Dir().Path(), func(op, name string) error {
 		if armed.Load() && n.Add(1) == int64(k) {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
@@ -597,7 +607,7 @@ func TestKilledAtEachStep(t *testing.T) {
 				t.Parallel()
 				for k := first; ; k += step {
 					r := sc.begin(t, top, &failing{})
-					c, out := start(t, "scene", r.s.root.Path(), "ATM_TEST_SCENE="+name, "ATM_TEST_KILL="+strconv.Itoa(k), "ATM_TEST_IDS="+strings.Trim(fmt.Sprint(r.ids), "[]"))
+					c, out := start(t, "scene", r.s.Dir().Path(), "ATM_TEST_SCENE="+name, "ATM_TEST_KILL="+strconv.Itoa(k), "ATM_TEST_IDS="+strings.Trim(fmt.Sprint(r.ids), "[]"))
 					whole := false
 					for out.Scan() {
 						word, rest, _ := strings.Cut(out.Text(), " ")

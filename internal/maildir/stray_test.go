@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"errors"
@@ -11,6 +11,10 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -26,22 +30,22 @@ func TestFileNamedLikeADay(t *testing.T) {
 		for _, stray := range strays {
 			write(t, filepath.Join(bob.Path(), stray), "stray")
 		}
-		h, err := bob.Examine(false)
+		h, err := keep.Examine(bob, false)
 		if err != nil || len(h.Files["drop.misplaced"]) != 3 {
 			t.Error("the doctor is told of ", h.Files, err)
 		}
 		m := message("x")
-		Deliver(ctx, &Post{Message: m, To: []*Box{bob}, Sender: bob})
+		maildir.Deliver(ctx, &maildir.Post{Message: m, To: []*maildir.Box{bob}, Sender: bob})
 		equal(t, "read", read(t, bob), m.ID)
 		n := 0
-		if found, err := bob.Walk(ctx, Range{Unread: true, Done: true, Archive: true, Sent: true}, func(*Item) bool { n++; return true }); err != nil || found.Bad > 0 || n != 3 {
+		if found, err := inbox.Walk(ctx, bob, maildir.Range{Unread: true, Done: true, Archive: true, Sent: true}, func(*maildir.Item) bool { n++; return true }); err != nil || found.Bad > 0 || n != 3 {
 			t.Error("walk: ", n, found, err)
 		}
 		frag, _ := wire.ParseFragment(string(old[:13]))
 		if ids, err := bob.Match(frag); err != nil || len(ids) != 1 {
 			t.Error("match: ", ids, err)
 		}
-		if _, err := bob.Get(past); !errors.Is(err, ErrNotFound) {
+		if _, err := bob.Get(past); !errors.Is(err, maildir.ErrNotFound) {
 			t.Error(err)
 		}
 		if list, err := bob.List(ctx); err != nil || len(list) != 2 {
@@ -50,12 +54,12 @@ func TestFileNamedLikeADay(t *testing.T) {
 		if sent, err := bob.Sent(m.ID); err != nil || sent.Body != "x" {
 			t.Error(sent, err)
 		}
-		if _, err := bob.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)}); err != nil {
+		if _, err := keep.GC(ctx, bob, keep.GCOptions{Before: time.Now().AddDate(0, 0, 2)}); err != nil {
 			t.Error("gc: ", err)
 		}
 		takeCensus(t, bob).is(t, map[wire.ID]string{old: "archive", m.ID: "archive"})
 		// Only the file with today's name was in the way.
-		bad, err := bob.BadFiles()
+		bad, err := drop.BadFiles(bob)
 		if want := 3 * count(day == today); err != nil || len(bad) != want || want > 0 && (bad[0].Size != 5 || !strings.HasPrefix(bad[0].Name, day) || !strings.Contains(bad[0].Reason, "in the place of a directory for messages")) {
 			t.Error(bad, err)
 		}
@@ -74,10 +78,10 @@ func TestFileInPlaceOfADirectory(t *testing.T) {
 		must(t, os.Rename(at, at+".away"))
 		write(t, at, "in the way")
 		o := post(bob, withID(past, message("x")), true)
-		b, readErr := bob.Read(ctx, ReadOptions{}, receiveAll)
-		_, gcErr := bob.GC(ctx, GCOptions{Before: time.Now()})
+		b, readErr := inbox.Read(ctx, bob, inbox.ReadOptions{}, receiveAll)
+		_, gcErr := keep.GC(ctx, bob, keep.GCOptions{Before: time.Now()})
 		_, listErr := bob.List(ctx)
-		_, walkErr := bob.Walk(ctx, Range{Unread: true, Done: true}, func(*Item) bool { return true })
+		_, walkErr := inbox.Walk(ctx, bob, maildir.Range{Unread: true, Done: true}, func(*maildir.Item) bool { return true })
 		plain := map[string]error{"gc": gcErr, "list": listErr, "walk": walkErr}
 		if part == "inbox/done" { // messages are delivered and shown, but cannot be marked
 			if plain["read"] = readErr; o.Err != nil || len(b.Items) != 2 {
@@ -86,8 +90,8 @@ func TestFileInPlaceOfADirectory(t *testing.T) {
 		} else {
 			plain["deliver"], plain["read"] = o.Err, readErr
 			_, plain["get"] = bob.Get(id)
-			_, plain["count"] = bob.Count(ctx)
-			_, plain["retire"] = s.Retire(ctx, "bob")
+			_, plain["count"] = inbox.Count(ctx, bob)
+			_, plain["retire"] = keep.Retire(ctx, s, "bob")
 			if agents, err := s.Agents(); err != nil || len(agents) != 2 { // a damaged agent is still listed
 				t.Error(part, agents, err)
 			}
@@ -121,9 +125,9 @@ func TestUnreadable(t *testing.T) {
 	}, "bob")
 	bob := s.Box("bob")
 	ids := deliverN(t, bob, 3)
-	file := fileOf(ids[1])
+	file := nameOf(ids[1])
 	broken.Store(&file)
-	b, err := bob.Read(ctx, ReadOptions{}, receiveAll)
+	b, err := inbox.Read(ctx, bob, inbox.ReadOptions{}, receiveAll)
 	if err != nil || len(b.Items) != 2 || b.Bad != 1 {
 		t.Error(b, err)
 	}

@@ -1,4 +1,4 @@
-package maildir
+package maildir_test
 
 import (
 	"os"
@@ -6,11 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 )
 
 func isPassedOver(name string) bool {
-	_, isUnfinished := FinishedName(name)
-	return isUnfinished || isLitter(name)
+	_, isUnfinished := drop.FinishedName(name)
+	return isUnfinished || drop.IsLitter(name)
 }
 
 // Which names wait, and the name that each is to get.
@@ -23,13 +26,13 @@ func TestUnfinishedNames(t *testing.T) {
 		".report.txt.swp", ".syncthing.report.txt.tmp", "~syncthing~report.txt.tmp", "report.txt.tmp.4711.1764150000",
 		"report.txt___jb_tmp___", ".report.txt.~1a2b", ".~lock.report.txt#", "report.txt.!sync", "report.txt.!qB", "report.txt.temp",
 	} {
-		finished, isUnfinished := FinishedName(name)
-		if _, still := FinishedName(finished); !isUnfinished || still || !strings.Contains(strings.ToLower(finished), "report.txt") {
+		finished, isUnfinished := drop.FinishedName(name)
+		if _, still := drop.FinishedName(finished); !isUnfinished || still || !strings.Contains(strings.ToLower(finished), "report.txt") {
 			t.Errorf("%s: %v, to be %s", name, isUnfinished, finished)
 		}
 	}
 	for _, name := range []string{"~", ".", "##", "..tmp"} {
-		if finished, isUnfinished := FinishedName(name); !isUnfinished || finished != "unnamed" {
+		if finished, isUnfinished := drop.FinishedName(name); !isUnfinished || finished != "unnamed" {
 			t.Errorf("%q is to be %q", name, finished)
 		}
 	}
@@ -39,7 +42,7 @@ func TestUnfinishedNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{".DS_Store", "desktop.ini", "Thumbs.db", "4913", "._report.txt"} {
-		if !isLitter(name) {
+		if !drop.IsLitter(name) {
 			t.Errorf("%s is not litter", name)
 		}
 	}
@@ -50,11 +53,11 @@ func TestUnfinishedNames(t *testing.T) {
 func TestLeftFiles(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
-	old := time.Now().Add(-2 * unfinishedFor)
+	old := time.Now().Add(-2 * time.Hour)
 	for name, content := range map[string]string{
 		"a.part": "x", "new.part": "x", ".env": "x", "empty": "", "new.empty": "", ".DS_Store": "x", "iso": "x", "iso.aria2": "x",
 	} {
-		drop(t, bob, "inbox", name, content)
+		dropFile(t, bob, "inbox", name, content)
 		if !strings.HasPrefix(name, "new.") {
 			must(t, os.Chtimes(filepath.Join(bob.Path(), "inbox", name), old, old))
 		}
@@ -66,15 +69,15 @@ func TestLeftFiles(t *testing.T) {
 		t.Helper()
 		settleDrops(t, bob)
 		var got []string
-		bad, err := bob.BadFiles()
+		bad, err := drop.BadFiles(bob)
 		must(t, err)
 		for _, f := range bad {
 			got = append(got, f.Name)
 		}
 		equal(t, "left", got, want...)
-		c, err := bob.Count(ctx)
+		c, err := inbox.Count(ctx, bob)
 		must(t, err)
-		b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { return 0, nil })
+		b, err := inbox.Read(ctx, bob, inbox.ReadOptions{}, func(inbox.Batch) (int, error) { return 0, nil })
 		must(t, err)
 		if c.Bad != len(want) || b.Bad != len(want) {
 			t.Errorf("counted %d, read tells of %d", c.Bad, b.Bad)

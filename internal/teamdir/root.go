@@ -16,6 +16,8 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
@@ -178,10 +180,10 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 
 // Stale lists the unfinished files of killed commands outside the mailboxes. With remove it removes them.
 func (r *Root) Stale(remove bool) (stale []string) {
-	dirs, before := []string{"."}, time.Now().Add(-maildir.TempAge)
+	dirs, before := []string{"."}, time.Now().Add(-keep.TempAge)
 	names, _ := r.Teams()
 	for _, n := range names {
-		for _, dir := range []string{"", ".locks", ".sessions", SubscriptionsDir, maildir.FilesDir, LaterDir, BadEnvelopes, RowsDir, ReceivedDir} {
+		for _, dir := range []string{"", ".locks", ".sessions", SubscriptionsDir, filestore.Dir, LaterDir, BadEnvelopes, RowsDir, ReceivedDir} {
 			dirs = append(dirs, path.Join(string(n), dir))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -72,7 +73,7 @@ func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
 	}
 	c, _ := t.Config() // doctor reports its mistakes
 	_, isPlanned := c.Members[name]
-	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.Store.WasRetired(name), Planned: isPlanned, In: t}
+	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: keep.WasRetired(t.Store, name), Planned: isPlanned, In: t}
 }
 
 // Boxes returns the mailboxes of all members, by name, and also of those that run although git has removed a part of
@@ -159,7 +160,7 @@ func AtOnce(n int, f func(i int)) {
 
 // Retire is Store.Retire; what the member has asked for ends.
 func (t *Team) Retire(ctx context.Context, name wire.Name) (string, error) {
-	where, err := t.Store.Retire(ctx, name)
+	where, err := keep.Retire(ctx, t.Store, name)
 	if err == nil {
 		t.Dir().Remove(SubscriberFile(name))
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -270,7 +271,7 @@ func TestAttachments(t *testing.T) {
 	store := maildir.NewStore(dir, "main")
 	var attached []wire.Attachment
 	for name, content := range map[string]string{"note.txt": "two lines", "image.png": "\x89PNG\r\n\x1a\n0000", "data.bin": "\x00\x01"} {
-		a, err := store.Attach(name, strings.NewReader(content))
+		a, err := filestore.Add(store, name, strings.NewReader(content))
 		if err != nil {
 			t.Fatal(err)
 		}

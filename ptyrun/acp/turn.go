@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -87,7 +88,7 @@ const maxEmbedded = 2 << 20 // bytes of an attachment
 
 // block embeds a small attachment if it is a text or an image and the agent supports that; else it makes a link.
 func (a *Agent) block(attached wire.Attachment, can acp.PromptCapabilities) acp.ContentBlock {
-	uri := "file://" + filepath.Join(a.Team, maildir.FilesDir, attached.SHA256)
+	uri := "file://" + filepath.Join(a.Team, filestore.Dir, attached.SHA256)
 	if attached.Size > maxEmbedded {
 		return acp.ResourceLinkBlock(attached.Name, uri)
 	}
@@ -112,7 +113,7 @@ func (a *Agent) read(attached wire.Attachment) ([]byte, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	file, err := maildir.NewStore(dir, "").Attachment(attached)
+	file, err := filestore.Open(maildir.NewStore(dir, ""), attached)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
@@ -207,7 +208,7 @@ func TestSessionOfAnotherRunner(t *testing.T) {
 			r := newRig(t, Options{Begin: true}).fake()
 			r.run().idle().awaitSession()
 			must(t, os.Remove(filepath.Join(r.opt.Dir, ".locks", "bob.runner")))
-			hold, err := r.store.HoldRunner(t.Context(), "bob")
+			hold, err := claim.HoldRunner(t.Context(), r.store, "bob")
 			must(t, err)
 			defer hold.Release()
 			end(r)

@@ -13,7 +13,7 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -63,7 +63,7 @@ func (a *agent) attach(m *wire.Message, name, mediaType, content string) error {
 	if err != nil {
 		return failure.Usage("%s is not base64: %w", name, err)
 	}
-	file, err := a.member.Store().Attach(name, bytes.NewReader(data))
+	file, err := filestore.Add(a.member.Store(), name, bytes.NewReader(data))
 	file.MediaType = cmp.Or(mediaType, file.MediaType)
 	m.Attachments = append(m.Attachments, file)
 	return err
@@ -78,7 +78,7 @@ func (a *agent) blocks(m *wire.Message) []acp.ContentBlock {
 	}
 	blocks := []acp.ContentBlock{acp.TextBlock(text)}
 	for _, f := range m.Attachments {
-		file := url.URL{Scheme: "file", Path: a.Team.Dir().Join(maildir.FilesDir + "/" + f.SHA256)}
+		file := url.URL{Scheme: "file", Path: a.Team.Dir().Join(filestore.Dir + "/" + f.SHA256)}
 		blocks = append(blocks, acp.ResourceLinkBlock(letter.OneLine(f.Name, 200), file.String()))
 	}
 	return blocks

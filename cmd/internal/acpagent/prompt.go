@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/reply"
@@ -59,7 +60,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	if err != nil {
 		return out, a.rpcError(err)
 	}
-	unread, _ := a.Me.Peek(ctx, maildir.ReadOptions{Match: func(m *maildir.Item) bool { return m.From == a.member.Address() }})
+	unread, _ := inbox.Peek(ctx, a.Me, inbox.ReadOptions{Match: func(m *maildir.Item) bool { return m.From == a.member.Address() }})
 	for _, it := range unread.Items {
 		p.showMessage(it)
 	}

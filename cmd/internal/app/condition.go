@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer"
@@ -135,7 +136,7 @@ func (s *Scope) aboutMine(kind, word string, everyReply bool) (out []*Condition,
 func (s *Scope) WhenMail() *Condition {
 	c := &Condition{Kind: "mail", watched: []wire.Address{s.Me.Address()}, events: []string{wire.EventUnread}}
 	c.look = func(ctx context.Context, _ watcher.Entry) finding {
-		unread, err := s.Me.Peek(ctx, maildir.ReadOptions{Limit: 1})
+		unread, err := inbox.Peek(ctx, s.Me, inbox.ReadOptions{Limit: 1})
 		if err != nil || len(unread.Items) == 0 {
 			return finding{unmet: "no mail", err: err}
 		}

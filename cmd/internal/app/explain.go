@@ -14,6 +14,8 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/maildir/once"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/git"
@@ -59,8 +61,8 @@ var known = []struct {
 	{is(policy.ErrNotYours), failure.Refused, "approvers in team.toml says who may answer"},
 	{is(session.ErrNotFound), failure.NotFound, "`atm session ls --all` lists them"},
 	{is(maildir.ErrNotFound), failure.NotFound, listsMessages},
-	{is(maildir.ErrNoContent), failure.NotFound, "ask for it again: `atm reply ID \"…\"`"},
-	{is(maildir.ErrDamaged), failure.Failed, "ask for it again: `atm reply ID \"…\"`"},
+	{is(filestore.ErrNoContent), failure.NotFound, "ask for it again: `atm reply ID \"…\"`"},
+	{is(filestore.ErrDamaged), failure.Failed, "ask for it again: `atm reply ID \"…\"`"},
 	{is(maildir.ErrNoAgent), failure.NotFound, "`atm team` lists the members"},
 	{is(maildir.ErrExists), failure.Refused, "`atm team` lists the members; `atm team retire NAME` frees the name"},
 	{is(maildir.ErrUnreadable), failure.Refused, "send as the inbox's owner"},
@@ -68,8 +70,8 @@ var known = []struct {
 	{is(maildir.ErrBeingTyped), failure.Refused, "try again in a moment; once it is read, `atm withdraw ID` sends a notice"},
 	{is(maildir.ErrNotHeld), failure.Refused, "`atm trace ID` says who has it"},
 	{is(maildir.ErrWithdrawn), failure.Refused, "`atm show ID` still shows it"},
-	{is(maildir.ErrKeyName), failure.Usage, "--once parser/1"},
-	{is(maildir.ErrKeyDamaged), failure.Failed, "`atm ls --sent` shows whether it was sent; to send it again, delete that file"},
+	{is(once.ErrName), failure.Usage, "--once parser/1"},
+	{is(once.ErrDamaged), failure.Failed, "`atm ls --sent` shows whether it was sent; to send it again, delete that file"},
 	{is(syscall.ENOSPC, syscall.EDQUOT), failure.Failed, "free some space, and try again; nothing was lost"},
 	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), failure.Failed, "`atm doctor`"},
 	{is(fs.ErrPermission), failure.Refused, "`atm doctor`"},

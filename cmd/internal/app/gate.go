@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -135,7 +136,7 @@ func unreadGate(t *teamdir.Team, name wire.Name, it *maildir.Item, d *history.De
 	}
 	m.WaysIn = programs.WaysNow(t, name)
 	why := mailGate(&m, it, d, RunCommand(t, name))
-	if isShared, _ := t.Box(name).Shared(); isShared {
+	if isShared, _ := claim.Shared(t.Box(name)); isShared {
 		why = failure.Say("whoever takes it first gets it: `atm take %s`", name)
 	}
 	why = "unread; " + cmp.Or(holdText(t.HoldReason(it.Message, name), name), why)

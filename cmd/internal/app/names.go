@@ -8,6 +8,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -171,7 +172,7 @@ func (s *Scope) others() (to []wire.Address, err error) {
 		return nil, err
 	}
 	for _, n := range members {
-		isShared, _ := s.Team.Box(n).Shared()
+		isShared, _ := claim.Shared(s.Team.Box(n))
 		if (s.Me == nil || n != s.Me.Agent()) && !isShared {
 			to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/wire"
 )
@@ -34,7 +35,7 @@ func (s *Scope) Primer(verbs [][2]string, me wire.Name, by string, byFlag bool) 
 			example = n
 		}
 		role := ""
-		if isShared, _ := s.Team.Box(n).Shared(); isShared {
+		if isShared, _ := claim.Shared(s.Team.Box(n)); isShared {
 			role = " (shared: atm take " + string(n) + ")"
 		} else if c.Members[n].Person {
 			role = " (a person)"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
@@ -65,7 +66,7 @@ func (s *Scope) Retry(ctx context.Context, one post.SetAside) (*Retried, error) 
 	if again, isBad := errors.AsType[*maildir.BadError](err); isBad {
 		return nil, failure.Failed("%s was set aside again: %s", letter.Escape(one.Short()), letter.Escape(again.Reason)).WithHint("mend that, then: `%s`", RetryCommand(&one))
 	}
-	if before, wasDelivered := errors.AsType[*maildir.DeliveredError](err); wasDelivered {
+	if before, wasDelivered := errors.AsType[*drop.DeliveredError](err); wasDelivered {
 		return nil, failure.Refused("%v", before).WithHint("`atm show %s`", before.ID.Short(6))
 	}
 	if err != nil {

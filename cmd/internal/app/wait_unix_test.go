@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
@@ -17,7 +18,7 @@ func TestWaitAmongHungRunners(t *testing.T) {
 	hung := []wire.Name{"h1", "h2", "h3", "h4"}
 	s := newScope(t, append(hung, "carol")...)
 	for _, name := range hung {
-		hold, err := s.Team.Store.HoldRunner(t.Context(), name)
+		hold, err := claim.HoldRunner(t.Context(), s.Team.Store, name)
 		must(t, err)
 		t.Cleanup(func() { hold.Release() })
 		testprogram.Hang(t, filepath.Join(s.Team.Box(name).Path(), "run"), nil)

@@ -24,6 +24,8 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
@@ -56,7 +58,7 @@ type writer struct {
 	ctx   context.Context
 	tar   *tar.Writer
 	err   error // ends the backup: nothing more is written
-	total maildir.Moved
+	total keep.Moved
 	saved map[string]bool // the messages, as team/agent/id
 
 	progress func(messages int)
@@ -66,7 +68,7 @@ type writer struct {
 
 // Write writes a backup of the whole root. missing says what could not be read and is not in the backup; after err the
 // backup is useless. progress is called with the number of messages that are in it.
-func Write(ctx context.Context, r *teamdir.Root, to io.Writer, progress func(messages int)) (total maildir.Moved, missing, err error) {
+func Write(ctx context.Context, r *teamdir.Root, to io.Writer, progress func(messages int)) (total keep.Moved, missing, err error) {
 	w := &writer{ctx: ctx, tar: tar.NewWriter(to), saved: map[string]bool{}, progress: progress}
 	names, err := r.Teams()
 	w.reportMissing("the root", err)
@@ -146,7 +148,7 @@ func (w *writer) writeMailboxes(t *teamdir.Team, others ...string) {
 }
 
 func (w *writer) writeMessages(box *maildir.Box) {
-	box.Ingest(w.ctx)
+	drop.Ingest(w.ctx, box)
 	ids, err := box.List(w.ctx)
 	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
 		w.fail(err) // a retry may succeed
@@ -169,7 +171,7 @@ func (w *writer) writeMessages(box *maildir.Box) {
 		} else if !w.reportMissing("the mailbox of "+string(box.Agent()), err) {
 			w.writeData(top+"/"+where, data, id.Time())
 			w.saved[key] = true
-			w.total.Add(maildir.Moved{Messages: 1, Bytes: int64(len(data))})
+			w.total.Add(keep.Moved{Messages: 1, Bytes: int64(len(data))})
 			w.progress(w.total.Messages)
 		}
 	}
@@ -219,7 +221,7 @@ func (w *writer) writeFile(t *teamdir.Team, name string) {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err == nil && strings.Contains(name, "/inbox/") && info.Size() > maildir.MaxDrop && durable.DiskUse(info) < info.Size()/2 {
+	if err == nil && strings.Contains(name, "/inbox/") && info.Size() > drop.MaxSize && durable.DiskUse(info) < info.Size()/2 {
 		err = fmt.Errorf("%s, most of it holes", letter.Size(info.Size()))
 	}
 	if w.reportMissing(name, err) {

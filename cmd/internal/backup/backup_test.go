@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
@@ -66,7 +70,7 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 	sent := 0
 	_, _, err := Write(ctx, r, onWrite(func(p []byte) (int, error) {
 		if sent++; sent < 60 {
-			a, err := team.Store.Attach("a.txt", strings.NewReader(time.Now().String()))
+			a, err := filestore.Add(team.Store, "a.txt", strings.NewReader(time.Now().String()))
 			must(t, err)
 			postMail(t, team, "alice", "bob", "one more", a)
 		}
@@ -79,9 +83,9 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 	if total.Messages < 2 {
 		t.Errorf("%d messages arrived meanwhile: this shows nothing", total.Messages)
 	}
-	_, err = again.Box("bob").Walk(ctx, maildir.Range{Unread: true}, func(it *maildir.Item) bool {
+	_, err = inbox.Walk(ctx, again.Box("bob"), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
 		for _, a := range it.Attachments {
-			f, err := again.Store.Attachment(a)
+			f, err := filestore.Open(again.Store, a)
 			must(t, err)
 			f.Close()
 		}
@@ -126,7 +130,7 @@ func TestBackupRestore(t *testing.T) {
 		}
 	}
 	for _, n := range []wire.Name{"gone", "bare"} {
-		if _, err := back.Store.Restore(ctx, string(n)); err != nil {
+		if _, err := keep.Restore(ctx, back.Store, string(n)); err != nil {
 			t.Errorf("%s: %v", n, err)
 		} else if !back.Box(n).Exists() {
 			t.Errorf("%s is back and no agent", n)
@@ -151,9 +155,9 @@ func TestBackupRestore(t *testing.T) {
 func TestBackupOfTaken(t *testing.T) {
 	ctx := context.Background()
 	r, team := newTeam(t, "alice", "bob", "jobs")
-	must(t, team.Box("jobs").Share())
+	must(t, claim.Share(team.Box("jobs")))
 	id := postMail(t, team, "alice", "jobs", "held")
-	_, err := team.Box("jobs").Lease(ctx, team.Box("bob").Address(), time.Minute, maildir.ReadOptions{},
+	_, err := claim.Lease(ctx, team.Box("jobs"), team.Box("bob").Address(), time.Minute, inbox.ReadOptions{},
 		func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
 	must(t, err)
 	var b bytes.Buffer
@@ -168,7 +172,7 @@ func TestBackupOfTaken(t *testing.T) {
 		if it, err := again.Box("jobs").Get(id); err != nil || it.State != maildir.Unread {
 			t.Fatal(it, err)
 		}
-		if shared, err := again.Box("jobs").Shared(); err != nil || !shared {
+		if shared, err := claim.Shared(again.Box("jobs")); err != nil || !shared {
 			t.Fatal(shared, err)
 		}
 	}

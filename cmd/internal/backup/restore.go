@@ -18,6 +18,8 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -27,7 +29,7 @@ import (
 
 // Restored is the result of Restore.
 type Restored struct {
-	maildir.Moved
+	keep.Moved
 	Refused     []Refusal `json:"refused,omitempty"` // the first maxRefused
 	MoreRefused int       `json:"more_refused,omitempty"`
 }
@@ -207,7 +209,7 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 		case isDir:
 			err = t.Dir().MkdirAll(name)
 		case first == teamdir.LaterDir && post.HasLater(t, path.Base(name)):
-		case first == maildir.FilesDir:
+		case first == filestore.Dir:
 			err = r.restoreAttachment(t, name, content)
 		default:
 			err = r.restoreFile(t, name, content)
@@ -380,7 +382,7 @@ func (r *restorer) restoreBatch() (err error) {
 		case failed != nil:
 			err = cmp.Or(err, fmt.Errorf("restore %s: %w", letter.Escape(r.entries[i]), failed))
 		case m.IsRestored:
-			r.total.Add(maildir.Moved{Messages: 1, Bytes: int64(len(m.Data))})
+			r.total.Add(keep.Moved{Messages: 1, Bytes: int64(len(m.Data))})
 		default:
 			r.total.Skipped++
 		}

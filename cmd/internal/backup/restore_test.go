@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -296,7 +296,7 @@ func TestBackupOfHoles(t *testing.T) {
 		file := filepath.Join(team.Box("bob").Path(), name)
 		must(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		must(t, os.WriteFile(file, nil, 0o600))
-		must(t, os.Truncate(file, maildir.MaxDrop+1))
+		must(t, os.Truncate(file, drop.MaxSize+1))
 	}
 	var file bytes.Buffer
 	_, missing, err := Write(context.Background(), root, &file, func(int) {})

@@ -18,6 +18,9 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/backup"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
@@ -151,23 +154,23 @@ func BenchmarkLargeInbox(b *testing.B) {
 		must(b, os.WriteFile(filepath.Join(unread, string(m.ID)+".json"), data, 0o600))
 	}
 	repeat(b, "read --limit 10", func() error {
-		_, err := bob.Read(b.Context(), maildir.ReadOptions{Limit: 10}, func(maildir.Batch) (int, error) { return 0, nil })
+		_, err := inbox.Read(b.Context(), bob, inbox.ReadOptions{Limit: 10}, func(inbox.Batch) (int, error) { return 0, nil })
 		return err
 	})
 	repeat(b, "ls --limit 10", func() error {
-		_, err := bob.Walk(b.Context(), maildir.Range{Unread: true, Limit: 10}, func(*maildir.Item) bool { return true })
+		_, err := inbox.Walk(b.Context(), bob, maildir.Range{Unread: true, Limit: 10}, func(*maildir.Item) bool { return true })
 		return err
 	})
 	repeat(b, "ls --count", func() error {
-		_, err := bob.Walk(b.Context(), maildir.Range{Unread: true, Limit: -1}, func(*maildir.Item) bool { return true })
+		_, err := inbox.Walk(b.Context(), bob, maildir.Range{Unread: true, Limit: -1}, func(*maildir.Item) bool { return true })
 		return err
 	})
 	repeat(b, "what a hook hands over", func() error {
-		h, err := bob.HandOver(b.Context(), maildir.Recipient{Owner: maildir.OfSession("s")}, maildir.ReadOptions{Limit: 10})
+		h, err := claim.HandOver(b.Context(), bob, claim.Recipient{Owner: claimfile.OfSession("s")}, inbox.ReadOptions{Limit: 10})
 		return cmp.Or(err, h.Release(b.Context()))
 	})
 	repeat(b, "what a wake asks", func() error {
-		_, _, err := bob.Waiting(b.Context(), maildir.ReadOptions{Current: true})
+		_, _, err := claim.Waiting(b.Context(), bob, inbox.ReadOptions{Current: true})
 		return err
 	})
 	repeat(b, "os.ReadDir", func() error {

@@ -23,6 +23,9 @@ import (
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -181,7 +184,7 @@ func (m *machine) eventually(what string, is func() bool) {
 func (m *machine) unread(agent wire.Name) []*maildir.Item {
 	m.t.Helper()
 	var out []*maildir.Item
-	_, err := m.Team.Box(agent).Walk(m.t.Context(), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
+	_, err := inbox.Walk(m.t.Context(), m.Team.Box(agent), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
 		out = append(out, it)
 		return true
 	})
@@ -190,7 +193,7 @@ func (m *machine) unread(agent wire.Name) []*maildir.Item {
 }
 
 func (m *machine) waiting(host wire.Name) []wire.ID {
-	ids, err := m.Team.Store.Outbox(wire.Address{Host: host}).Outgoing()
+	ids, err := claim.Outgoing(m.Team.Store.Outbox(wire.Address{Host: host}))
 	must(m.t, err)
 	return ids
 }
@@ -239,9 +242,9 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	content := make([]byte, 3<<20)
 	rand.Read(content)
-	file, err := laptop.Team.Store.Attach("noise", bytes.NewReader(content))
+	file, err := filestore.Add(laptop.Team.Store, "noise", bytes.NewReader(content))
 	must(t, err)
-	empty, err := laptop.Team.Store.Attach("nothing", strings.NewReader(""))
+	empty, err := filestore.Add(laptop.Team.Store, "nothing", strings.NewReader(""))
 	must(t, err)
 	body := strings.Repeat("x", wire.MaxBody)
 	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Body, m.Attachments = body, []wire.Attachment{file, empty} })
@@ -252,7 +255,7 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 		t.Fatalf("bob got %d messages; said:\n%s", len(got), build.log())
 	}
 	for _, a := range got[0].Attachments {
-		f, err := build.Team.Store.Attachment(a)
+		f, err := filestore.Open(build.Team.Store, a)
 		must(t, err)
 		f.Close()
 	}
@@ -260,7 +263,7 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 	objects, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_atm_main_files")
 	must(t, err)
 	must(t, objects.Purge(t.Context(), jetstream.WithPurgeSubject("$O.atm_main_files.C.>")))
-	must(t, os.Remove(build.Team.Dir().Join(maildir.FilesDir+"/"+file.SHA256)))
+	must(t, os.Remove(build.Team.Dir().Join(filestore.Dir+"/"+file.SHA256)))
 	laptop.send("alice", "carol@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
 	must(t, onceEach(laptop, build))
 	if len(build.unread("carol")) != 2 {
@@ -272,7 +275,7 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 func TestObjectOfThatName(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
-	file, err := laptop.Team.Store.Attach("noise", strings.NewReader("noise"))
+	file, err := filestore.Add(laptop.Team.Store, "noise", strings.NewReader("noise"))
 	must(t, err)
 	attach := func(m *wire.Message) { m.Attachments = []wire.Attachment{file} }
 	must(t, laptop.Once(t.Context())) // makes the bucket
@@ -304,7 +307,7 @@ func TestObjectOfThatName(t *testing.T) {
 func TestSlowAttachment(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
-	file, err := laptop.Team.Store.Attach("noise", strings.NewReader("noise"))
+	file, err := filestore.Add(laptop.Team.Store, "noise", strings.NewReader("noise"))
 	must(t, err)
 	must(t, build.Once(t.Context())) // makes the consumer
 	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })

@@ -22,6 +22,7 @@ import (
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/wire"
 )
@@ -99,9 +100,9 @@ func TestLink(t *testing.T) {
 	must(t, laptop.Once(t.Context()))
 	content := make([]byte, 3<<20)
 	rand.Read(content)
-	file, err := laptop.Team.Store.Attach("noise", bytes.NewReader(content))
+	file, err := filestore.Add(laptop.Team.Store, "noise", bytes.NewReader(content))
 	must(t, err)
-	empty, err := laptop.Team.Store.Attach("nothing", strings.NewReader(""))
+	empty, err := filestore.Add(laptop.Team.Store, "nothing", strings.NewReader(""))
 	must(t, err)
 	body := strings.Repeat("x", wire.MaxBody)
 	id := laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Body, m.Attachments = body, []wire.Attachment{file, empty} })
@@ -113,7 +114,7 @@ func TestLink(t *testing.T) {
 		t.Fatalf("bob got %d messages; laptop said:\n%s\nbuild said:\n%s", len(got), laptop.log(), build.log())
 	}
 	for _, a := range got[0].Attachments {
-		f, err := build.Team.Store.Attachment(a)
+		f, err := filestore.Open(build.Team.Store, a)
 		must(t, err)
 		f.Close()
 	}
@@ -153,7 +154,7 @@ func TestLinkRunning(t *testing.T) {
 func TestLinkCutAnywhere(t *testing.T) {
 	t.Parallel()
 	w, laptop, build := twoLinked(t)
-	file, err := laptop.Team.Store.Attach("notes", strings.NewReader(strings.Repeat("notes", 100)))
+	file, err := filestore.Add(laptop.Team.Store, "notes", strings.NewReader(strings.Repeat("notes", 100)))
 	must(t, err)
 	must(t, laptop.Once(t.Context()))
 	sent := 0

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -211,11 +212,11 @@ func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	lock := &b.fetching[a.SHA256[0]%16]
 	lock.Lock()
 	defer lock.Unlock()
-	f, err := b.Team.Store.Attachment(a)
+	f, err := filestore.Open(b.Team.Store, a)
 	if err == nil {
 		return f.Close()
 	}
-	return b.fetchObject(ctx, a.SHA256, a.Size, func(r io.Reader) error { return b.Team.Store.AttachKnown(a, r) })
+	return b.fetchObject(ctx, a.SHA256, a.Size, func(r io.Reader) error { return filestore.AddKnown(b.Team.Store, a, r) })
 }
 
 // finish delivers mail and records stages. It acknowledges each envelope that is done or was moved aside as bad, and

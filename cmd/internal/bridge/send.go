@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
@@ -36,7 +38,7 @@ func (b *Bridge) send(ctx context.Context) error {
 	for _, host := range hosts {
 		box := b.Team.Store.Outbox(wire.Address{Host: host})
 		mayAct := b.Team.Store.BeforeLook()
-		ids, e := box.Outgoing()
+		ids, e := claim.Outgoing(box)
 		if e == nil && len(ids) > 0 {
 			e = mayAct(ctx)
 		}
@@ -83,7 +85,7 @@ func (b *Bridge) noteAllHeld(ctx context.Context, err error) {
 
 // sendBatch publishes messages of one outbox, and removes those that the server has acknowledged.
 func (b *Bridge) sendBatch(ctx context.Context, host wire.Name, box *maildir.Box, ids []wire.ID) error {
-	items, err := box.TakeOutgoing(ctx, ids)
+	items, err := claim.TakeOutgoing(ctx, box, ids)
 	var acks []func() error // called once all messages are published
 	var sent []wire.ID
 	for _, it := range items {
@@ -108,7 +110,7 @@ func (b *Bridge) sendBatch(ctx context.Context, host wire.Name, box *maildir.Box
 		err = cmp.Or(err, acked())
 	}
 	if len(sent) > 0 {
-		err = cmp.Or(err, box.RemoveOutgoing(sent...))
+		err = cmp.Or(err, claim.RemoveOutgoing(box, sent...))
 	}
 	return err
 }
@@ -119,7 +121,7 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 	content, err := m.MarshalJSON()
 	for _, a := range m.Attachments {
 		if err == nil {
-			err = b.way.offer(ctx, a.SHA256, func() (io.ReadCloser, error) { return b.Team.Store.Attachment(a) })
+			err = b.way.offer(ctx, a.SHA256, func() (io.ReadCloser, error) { return filestore.Open(b.Team.Store, a) })
 		}
 	}
 	if err != nil {

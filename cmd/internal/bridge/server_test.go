@@ -20,7 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentteammail/atm/internal/lockfile"
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/search"
@@ -285,7 +285,7 @@ func TestDeadLetter(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	must(t, build.connect(t.Context()))
 	t.Cleanup(func() { build.server.conn.Close() })
-	file, err := laptop.Team.Store.Attach("notes", strings.NewReader("notes"))
+	file, err := filestore.Add(laptop.Team.Store, "notes", strings.NewReader("notes"))
 	must(t, err)
 	data := laptop.sign(&Envelope{ToHost: "build"}, `{"id":"%s","from":"alice@main.laptop","to":["bob@main.build"],"body":"hi","attachments":[{"name":"notes","sha256":"`+file.SHA256+`","size":5}]}`)
 	if m := build.arrives(data, 9); m.nacked != 1 || m.acked != 0 || build.reasons() != "" {
@@ -415,10 +415,10 @@ func TestOneThatCannotGo(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	build.send("bob", "alice@main.laptop", nil)
 	must(t, onceEach(build))
-	file, err := laptop.Team.Store.Attach("notes", strings.NewReader("notes"))
+	file, err := filestore.Add(laptop.Team.Store, "notes", strings.NewReader("notes"))
 	must(t, err)
 	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
-	must(t, os.Remove(laptop.Team.Dir().Join(maildir.FilesDir+"/"+file.SHA256)))
+	must(t, os.Remove(laptop.Team.Dir().Join(filestore.Dir+"/"+file.SHA256)))
 	laptop.send("alice", "bob@main.build", nil)
 	if err := onceEach(laptop); err == nil || !strings.Contains(err.Error(), `attachment "notes": its content is missing`) {
 		t.Errorf("sent: %v", err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/wire"
@@ -71,7 +71,7 @@ func TestTakenOnce(t *testing.T) {
 		boxes, err := m.Team.Boxes()
 		must(t, err)
 		for _, b := range boxes {
-			_, err := b.GC(t.Context(), maildir.GCOptions{Before: time.Now().AddDate(0, 0, 2)})
+			_, err := keep.GC(t.Context(), b, keep.GCOptions{Before: time.Now().AddDate(0, 0, 2)})
 			must(t, err)
 		}
 		must(t, os.RemoveAll(m.Team.Dir().Join(".archive")))

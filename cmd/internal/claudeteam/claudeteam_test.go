@@ -18,6 +18,8 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -114,7 +116,7 @@ func (sc *scene) pass(want string) {
 
 func (sc *scene) unread(name wire.Name) (out []*wire.Message) {
 	sc.t.Helper()
-	batch, err := sc.sync.Team.Box(name).Peek(context.Background(), maildir.ReadOptions{})
+	batch, err := inbox.Peek(context.Background(), sc.sync.Team.Box(name), inbox.ReadOptions{})
 	must(sc.t, err)
 	for _, it := range batch.Items {
 		out = append(out, it.Message)
@@ -310,7 +312,7 @@ func TestMarksRepeats(t *testing.T) {
 		must(t, err)
 		defer sc.sync.root.Close()
 		m := member{box: box, name: "Rev_1"}
-		_, err = box.Lease(context.Background(), box.Address(), time.Millisecond, maildir.ReadOptions{}, func(it *maildir.Item, _ maildir.Lease) (bool, error) {
+		_, err = claim.Lease(context.Background(), box, box.Address(), time.Millisecond, inbox.ReadOptions{}, func(it *maildir.Item, _ maildir.Lease) (bool, error) {
 			return true, sc.sync.changeInbox(context.Background(), m, sc.sync.newEntry(it).addTo)
 		})
 		must(t, err)

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
@@ -164,7 +164,7 @@ func TestStress(t *testing.T) {
 	repeats := 0
 	for to, n := range sent {
 		if len(got[to]) == 0 {
-			batch, err := team.Box(wire.Name(to)).Peek(context.Background(), maildir.ReadOptions{})
+			batch, err := inbox.Peek(context.Background(), team.Box(wire.Name(to)), inbox.ReadOptions{})
 			must(t, err)
 			for _, it := range batch.Items {
 				got[to] = append(got[to], it.Body)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -126,7 +128,7 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 	}
 	for {
 		mayAct := s.Team.Store.BeforeLook()
-		it, err := m.box.Lease(ctx, m.box.Address(), 10*time.Second, maildir.ReadOptions{Current: true}, func(it *maildir.Item, _ maildir.Lease) (bool, error) {
+		it, err := claim.Lease(ctx, m.box, m.box.Address(), 10*time.Second, inbox.ReadOptions{Current: true}, func(it *maildir.Item, _ maildir.Lease) (bool, error) {
 			err := mayAct(ctx)
 			if err == nil {
 				err = s.changeInbox(ctx, m, s.newEntry(it).addTo)

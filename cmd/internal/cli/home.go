@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -79,7 +79,7 @@ func home(c *cli.Context) error {
 
 // readMail adds my mail to the overview, and returns the lines about it.
 func (o *overview) readMail(ctx context.Context, s *app.Scope, p *command.Printer) (text string, err error) {
-	unread, err := s.Me.Peek(ctx, maildir.ReadOptions{Limit: maxShown})
+	unread, err := inbox.Peek(ctx, s.Me, inbox.ReadOptions{Limit: maxShown})
 	if err != nil {
 		return "", err
 	}

@@ -18,8 +18,8 @@ func TestPackagesNameNoCommands(t *testing.T) {
 	mayName := map[string]int{ // how many texts of which files
 		"mailbox/letter/frame.go":                4,
 		"mailbox/letter/letter.go":               3,
-		"internal/maildir/dropcontent.go":        1,
-		"internal/maildir/frames.go":             1,
+		"internal/maildir/drop/content.go":       1,
+		"internal/maildir/claim/frames.go":       1,
 		"internal/teamdir/notices/due.go":        3,
 		"internal/teamdir/edits/edits.go":        4,
 		"internal/teamdir/post/later_deliver.go": 1,

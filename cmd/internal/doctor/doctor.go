@@ -18,6 +18,8 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
@@ -304,7 +306,7 @@ func (d *doctor) checkConfig(t *teamdir.Team) {
 			d.add("command.missing", "warning", edit, "team.toml: %s runs %s, and atm up cannot start it: %s", n, program, why[key])
 		}
 	}
-	canApprove := func(n wire.Name) bool { return t.Store.IsAgent(n) || !t.Store.WasRetired(n) }
+	canApprove := func(n wire.Name) bool { return t.Store.IsAgent(n) || !keep.WasRetired(t.Store, n) }
 	if len(c.Approvers) > 0 && !slices.ContainsFunc(c.Approvers, canApprove) {
 		d.add("approvers.retired", "warning", "atm team restore "+string(c.Approvers[0]),
 			"team.toml: nobody can approve: all approvers are retired")
@@ -356,7 +358,7 @@ func (d *doctor) checkBridge(t *teamdir.Team) {
 	boxes, err2 := t.Store.Outboxes()
 	errs := []error{err, err2}
 	for _, b := range boxes {
-		ids, err := b.Outgoing()
+		ids, err := claim.Outgoing(b)
 		errs = append(errs, err)
 		host, waiting := b.Address().Host, letter.Many(len(ids), "message")
 		if isTrusted := slices.Contains(hosts, host); len(ids) > 0 && !isTrusted {

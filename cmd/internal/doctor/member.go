@@ -12,6 +12,10 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -32,9 +36,9 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 	teamdir.AtOnce(len(boxes), func(i int) {
 		f, b := &found[i], boxes[i]
 		if d.fix {
-			b.Ingest(d.ctx)
+			drop.Ingest(d.ctx, b)
 		}
-		f.health, f.healthErr = b.Examine(d.fix)
+		f.health, f.healthErr = keep.Examine(b, d.fix)
 		f.fold = t.SnapshotVersion(b.Agent()) // before its state is asked for, which makes a new snapshot
 	})
 	var names []wire.Name
@@ -64,12 +68,12 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 
 // examined is what was found out about a member.
 type examined struct {
-	health    maildir.Health
+	health    keep.Health
 	healthErr error
 	fold      int // see Team.SnapshotVersion
 }
 
-func (d *doctor) checkMailbox(b *maildir.Box, h maildir.Health, err error) {
+func (d *doctor) checkMailbox(b *maildir.Box, h keep.Health, err error) {
 	if errors.Is(b.CheckPresent(), maildir.ErrNoAgent) {
 		return // retired meanwhile
 	}
@@ -96,7 +100,7 @@ func (d *doctor) checkMailbox(b *maildir.Box, h maildir.Health, err error) {
 	} {
 		for _, name := range h.Files[problem.code] {
 			path := filepath.Join(b.Path(), name)
-			finished, _ := maildir.FinishedName(filepath.Base(name))
+			finished, _ := drop.FinishedName(filepath.Base(name))
 			renamed := filepath.Join(b.Path(), "inbox", finished)
 			fix := problem.fix
 			if _, err := os.Lstat(renamed); err == nil && strings.Contains(fix, "%n") { // which mv would replace
@@ -200,7 +204,7 @@ const maxUnheard = time.Hour
 // as that agent. A shared inbox is anybody's to read.
 func (d *doctor) checkWaiting(t *teamdir.Team, b *maildir.Box, m presence.Member) {
 	unread, _ := b.UnreadIDs()
-	shared, err := b.Shared()
+	shared, err := claim.Shared(b)
 	if len(unread) == 0 || shared || err != nil || m.Running || post.IsPerson(d.root, b.Address()) || m.HasHooks() {
 		return
 	}
@@ -246,7 +250,7 @@ func (d *doctor) rebuildSent(t *teamdir.Team, boxes []*maildir.Box) {
 	outboxes, _ := t.Store.Outboxes()
 	boxes = append(boxes, outboxes...)
 	for _, b := range boxes {
-		b.Walk(d.ctx, maildir.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *maildir.Item) bool {
+		inbox.Walk(d.ctx, b, maildir.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *maildir.Item) bool {
 			isDrop := it.Origin != nil && it.Origin.Via == "drop"
 			if sender, err := d.root.Mailbox(it.From); err == nil && !isDrop && it.From.Host == "" {
 				isNew, err := sender.NoteSent(it.Message)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
@@ -32,7 +33,7 @@ func TestRetiredMeanwhile(t *testing.T) {
 	}
 	d := &doctor{ctx: t.Context(), root: root}
 	box := team.Box("bob")
-	h, err := box.Examine(false)
+	h, err := keep.Examine(box, false)
 	d.checkMailbox(box, h, err)
 	if len(d.checks) > 0 {
 		t.Error(d.checks)

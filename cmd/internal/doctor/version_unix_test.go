@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 )
@@ -19,7 +20,7 @@ func TestRunnerOfAnotherProtocol(t *testing.T) {
 	if err := team.Store.Create(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}
-	hold, err := team.Store.HoldRunner(t.Context(), "bob")
+	hold, err := claim.HoldRunner(t.Context(), team.Store, "bob")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,9 @@ import (
 	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -392,7 +395,7 @@ func TestKilledBesideThePush(t *testing.T) {
 		s := newScene(t)
 		m := s.send("Once.", nil)
 		claimedAt := time.Now().Add(-11 * time.Second) // its time is over
-		h, err := s.bob.HandOver(t.Context(), maildir.Recipient{Owner: maildir.PushedTo("T"), Call: "push 1", Now: claimedAt}, maildir.ReadOptions{})
+		h, err := claim.HandOver(t.Context(), s.bob, claim.Recipient{Owner: claimfile.PushedTo("T"), Call: "push 1", Now: claimedAt}, inbox.ReadOptions{})
 		must(t, err)
 		if len(h.Items) != 1 {
 			t.Fatal("nothing claimed")
@@ -416,7 +419,7 @@ func TestTakenBetweenTwoLooks(t *testing.T) {
 	s := newScene(t)
 	m := s.send("Once.", nil)
 	claimedAt := time.Now().Add(-11 * time.Second) // its time is over
-	_, err := s.bob.HandOver(t.Context(), maildir.Recipient{Owner: maildir.PushedTo("T"), Call: "push 1", Now: claimedAt}, maildir.ReadOptions{})
+	_, err := claim.HandOver(t.Context(), s.bob, claim.Recipient{Owner: claimfile.PushedTo("T"), Call: "push 1", Now: claimedAt}, inbox.ReadOptions{})
 	must(t, err)
 	looks := 0
 	s.odd = func(method string) (string, bool) {
@@ -468,7 +471,7 @@ func TestSessionBeginsWithAPush(t *testing.T) {
 	begins := hooks.Call{Box: s.bob, Session: "T", Name: "SessionStart", IsNewProgram: true, KeepsPushed: true, Now: time.Now()}
 	_, err := begins.Settle(t.Context(), nil)
 	must(t, err)
-	h, err := begins.HandOver(t.Context(), maildir.ReadOptions{})
+	h, err := begins.HandOver(t.Context(), inbox.ReadOptions{})
 	must(t, err)
 	if len(h.Items) != 0 {
 		t.Errorf("it was given again")
@@ -568,7 +571,7 @@ func TestEndings(t *testing.T) {
 			must(s.t, err)
 		},
 		"a runner": func(s *scene) {
-			r, err := s.team.Store.HoldRunner(s.t.Context(), "bob")
+			r, err := claim.HoldRunner(s.t.Context(), s.team.Store, "bob")
 			must(s.t, err)
 			s.t.Cleanup(func() { r.Release() })
 		},

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/agents/codex/appserver"
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -49,21 +49,21 @@ func (f *follower) settle(ctx context.Context, turn string) error {
 }
 
 func (f *follower) settleItems(ctx context.Context, turn string, items []appserver.Item) error {
-	var received []maildir.Given
-	given := f.box.Given(time.Now())
+	var received []claim.Given
+	given := claim.AllGiven(f.box, time.Now())
 	for _, item := range items {
 		if item.Type != appserver.UserMessage || !f.isMail(item.ClientID) {
 			continue
 		}
 		delete(f.inside, wire.ID(item.ClientID))
-		first := slices.IndexFunc(given, func(g maildir.Given) bool { return string(g.ID) == item.ClientID && g.To.Session() == f.thread })
+		first := slices.IndexFunc(given, func(g claim.Given) bool { return string(g.ID) == item.ClientID && g.To.Session() == f.thread })
 		for _, g := range given {
 			if first >= 0 && g.To.Owner == given[first].To.Owner && g.To.Call == given[first].To.Call { // in one text
 				received = append(received, g)
 			}
 		}
 	}
-	events, err := f.box.Settle(ctx, received, nil, time.Now())
+	events, err := claim.Settle(ctx, f.box, received, nil, time.Now())
 	for i := range events {
 		if f.ofRun == "" { // else nobody may have told of the turn by this name
 			events[i].TurnID = turn

@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/agents"
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Mail renders messages that are handed over to a model, of a member named to, in the middle of other text. l.Show is
 // what a command needs to act as that member: " --as bob".
-func Mail(h *maildir.Claim, l *letter.Renderer, to wire.Name) string {
+func Mail(h *claim.Claim, l *letter.Renderer, to wire.Name) string {
 	var text strings.Builder
 	if len(h.Items) == 0 {
 		return fmt.Sprintf("%s %s for %s may not have arrived: atm read%s\n", agents.Prefix, letter.Many(h.GivenUp, "message"), to, l.Show)

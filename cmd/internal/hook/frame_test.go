@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/testframe"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -23,7 +24,7 @@ func TestFrames(t *testing.T) {
 	bob, outer := team(t, nil), t
 	testround.Check(t, 100, func(t *rapid.T) {
 		hostile := testframe.Hostile()
-		h := &maildir.Claim{GivenUp: rapid.IntRange(0, 2).Draw(t, "more")}
+		h := &claim.Claim{GivenUp: rapid.IntRange(0, 2).Draw(t, "more")}
 		for i := range rapid.IntRange(1, 4).Draw(t, "messages") {
 			m := &wire.Message{
 				ID: wire.ID(fmt.Sprintf("01900000-0000-7000-8000-0000000000a%d", i)), From: wire.Address{Agent: "mallory", Team: "main"}, SentAt: time.Now(),

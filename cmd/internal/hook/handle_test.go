@@ -14,6 +14,9 @@ import (
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -221,7 +224,7 @@ func TestMailGoesOut(t *testing.T) {
 			if where(t, bob, id) != maildir.Done || where(t, bob, urgent) != maildir.Owed {
 				t.Error("not moved at the next call")
 			}
-			if last, err := bob.LastBatch(); err != nil || len(last) != 2 {
+			if last, err := inbox.LastBatch(bob); err != nil || len(last) != 2 {
 				t.Errorf("read --last: %v, %v", last, err)
 			}
 		})
@@ -478,7 +481,7 @@ func TestPushedMailIsShown(t *testing.T) {
 	for _, tool := range []string{Claude, Codex} {
 		bob := team(t, nil)
 		id := mail(t, bob, "rebase, please")
-		h, err := bob.HandOver(ctx, maildir.Recipient{Owner: maildir.PushedTo("s1"), Call: "push"}, maildir.ReadOptions{Limit: 1})
+		h, err := claim.HandOver(ctx, bob, claim.Recipient{Owner: claimfile.PushedTo("s1"), Call: "push"}, inbox.ReadOptions{Limit: 1})
 		must(t, err)
 		text := h.PushText(&letter.Renderer{Now: time.Now(), Team: "main"})
 		_, err = h.Sent(ctx)

@@ -42,6 +42,8 @@ import (
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -174,13 +176,13 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.WantsPrimer && c.o.Primer != nil {
 		c.Text.WriteString(c.o.Primer())
 	}
-	h, received := &maildir.Claim{}, []wire.Event(nil)
+	h, received := &claim.Claim{}, []wire.Event(nil)
 	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || c.IsPush || c.Forgets != "" || len(c.Shown) > 0 {
 		h, received, err = c.handOver(ctx)
 	}
 	if c.IsPeek {
 		err = errors.Join(err, h.Release(ctx))
-		h = &maildir.Claim{}
+		h = &claim.Claim{}
 	}
 	log := c.Box.Log()
 	keepsGoing := (c.ReplyAs == agents.AsBlock || c.ReplyAs == agents.OnStderr) && (len(h.Items) > 0 || h.IsRepeated)
@@ -241,15 +243,15 @@ func (c *call) carriesMail() bool {
 }
 
 // handOver settles what earlier calls gave to the program, claims the mail for the answer, and renders it.
-func (c *call) handOver(ctx context.Context) (*maildir.Claim, []wire.Event, error) {
+func (c *call) handOver(ctx context.Context) (*claim.Claim, []wire.Event, error) {
 	box := c.Box
 	c.Session = cmp.Or(c.Session, "unnamed")
 	received, settleErr := c.Settle(ctx, c.o.HasEnded)
 	if !c.carriesMail() {
-		return &maildir.Claim{}, received, settleErr
+		return &claim.Claim{}, received, settleErr
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
-	h, err := c.HandOver(ctx, maildir.ReadOptions{
+	h, err := c.HandOver(ctx, inbox.ReadOptions{
 		Limit: letter.MaxMessages, MaxBytes: 16 << 20, Fits: l.LimitToPage(),
 		Match: c.o.MayDeliver, Current: !c.BeginsTurn,
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -46,7 +47,7 @@ func team(t testing.TB, fault durable.Fault) (bob *maildir.Box) {
 // underRunner makes the agent run under a runner until the test ends.
 func underRunner(t testing.TB, b *maildir.Box) {
 	t.Helper()
-	hold, err := b.Store().HoldRunner(ctx, b.Agent())
+	hold, err := claim.HoldRunner(ctx, b.Store(), b.Agent())
 	must(t, err)
 	t.Cleanup(func() { hold.Release() })
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -33,7 +35,7 @@ func handOver(t testing.TB, b *maildir.Box, session, name string, now time.Time)
 
 // A result is what a call has settled, and what it has handed over.
 type result struct {
-	*maildir.Claim
+	*claim.Claim
 	received []wire.Event
 }
 
@@ -42,9 +44,9 @@ func calls(t testing.TB, b *maildir.Box, c agents.Call) result {
 	c.Box = b
 	received, err := c.Settle(ctx, nil)
 	must(t, err)
-	h := &maildir.Claim{}
+	h := &claim.Claim{}
 	if c.ReplyAs != agents.NoReply {
-		h, err = c.HandOver(ctx, maildir.ReadOptions{Limit: 20})
+		h, err = c.HandOver(ctx, inbox.ReadOptions{Limit: 20})
 		must(t, err)
 	}
 	return result{h, received}
@@ -84,7 +86,7 @@ func TestHandOver(t *testing.T) {
 		t.Error("moved before anything showed that it was received")
 	}
 	for _, ids := range [][]wire.ID{nil, list} {
-		if b, err := bob.Peek(ctx, maildir.ReadOptions{IDs: ids}); err != nil || len(b.Items) != 3 {
+		if b, err := inbox.Peek(ctx, bob, inbox.ReadOptions{IDs: ids}); err != nil || len(b.Items) != 3 {
 			t.Error(b, err)
 		}
 	}
@@ -110,7 +112,7 @@ func TestHandOver(t *testing.T) {
 			t.Errorf("message %d is %s", i, got)
 		}
 	}
-	if given := bob.Given(now); len(given) > 0 {
+	if given := claim.AllGiven(bob, now); len(given) > 0 {
 		t.Errorf("a claim of nothing is left: %v", given)
 	}
 }
@@ -174,7 +176,7 @@ func TestHandedOverInVain(t *testing.T) {
 			if h = handed(t, handOver(t, bob, "s4", "4", now), false); h.GivenUp != 2 {
 				t.Errorf("%d are left", h.GivenUp)
 			}
-			batch, err := bob.Read(ctx, maildir.ReadOptions{}, func(b maildir.Batch) (int, error) { return len(b.Items), nil })
+			batch, err := inbox.Read(ctx, bob, inbox.ReadOptions{}, func(b inbox.Batch) (int, error) { return len(b.Items), nil })
 			must(t, err)
 			if got := idsOf(batch.Items); !slices.Equal(got, list) { // nothing is lost
 				t.Errorf("read: %v, not %v", got, list)

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 )
 
 // Claude Code watches an idle agent's inbox, and calls its hook FileChanged there; and one when its session starts, for mail
@@ -28,13 +29,13 @@ func (c *call) wake(ctx context.Context) (exit int, err error) {
 	if c.o.Wakes == nil {
 		return 0, nil
 	}
-	unlock, err := c.Box.LockWake(ctx)
+	unlock, err := claim.LockWake(ctx, c.Box)
 	if err != nil {
 		return 0, nil
 	}
 	defer unlock()
 	look := func() (isWaiting, isBeingGiven bool, err error) {
-		return c.Box.Waiting(ctx, maildir.ReadOptions{Match: c.o.MayDeliver, Current: true})
+		return claim.Waiting(ctx, c.Box, inbox.ReadOptions{Match: c.o.MayDeliver, Current: true})
 	}
 	isStart, began := c.Kind == "SessionStart", time.Now()
 	for i := 0; ; i++ {
@@ -53,7 +54,7 @@ func (c *call) wake(ctx context.Context) (exit int, err error) {
 			}
 		}
 		if isIdle && isWaiting {
-			if isFirst, err := c.Box.NoteWake(ctx, wakeOnce); isFirst || err != nil {
+			if isFirst, err := claim.NoteWake(ctx, c.Box, wakeOnce); isFirst || err != nil {
 				_, err = fmt.Fprintf(c.o.Stderr, "New mail for %s. Below this note is what it says; if not, run: atm read%s\n", c.Box.Agent(), c.o.Flags)
 				return 2, err
 			}

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -156,7 +159,7 @@ func TestWakeOnce(t *testing.T) {
 	if exit, _ := wakes(t, bob, true, yes); exit != 2 {
 		t.Errorf("the first: exit %d", exit)
 	}
-	if isFirst, err := bob.NoteWake(ctx, time.Hour); isFirst || err != nil {
+	if isFirst, err := claim.NoteWake(ctx, bob, time.Hour); isFirst || err != nil {
 		t.Errorf("it is not noted: %v", err)
 	}
 	exit, _ := wakes(t, bob, true, func() bool {
@@ -174,9 +177,9 @@ func TestWakeForAKilledSender(t *testing.T) {
 	bob := team(t, nil)
 	mail(t, bob, "one")
 	yes := func() bool { return true }
-	claim := func(past time.Duration) *maildir.Claim {
-		push := maildir.Recipient{Owner: maildir.PushedTo("s1"), Call: "push", Now: time.Now().Add(-past)}
-		h, err := bob.HandOver(ctx, push, maildir.ReadOptions{})
+	claim := func(past time.Duration) *claim.Claim {
+		push := claim.Recipient{Owner: claimfile.PushedTo("s1"), Call: "push", Now: time.Now().Add(-past)}
+		h, err := claim.HandOver(ctx, bob, push, inbox.ReadOptions{})
 		must(t, err)
 		return h
 	}

@@ -59,7 +59,7 @@ func (p *page) timeline(ctx context.Context) (t *timeline, sent []*maildir.Item,
 		middle[box.Address()] = t.Height + barHeight/2
 		t.Lanes = append(t.Lanes, mark{Y: t.Height, Title: letter.Clip(string(m.Name), 14)})
 		unreadable := t.addBars(box, m)
-		_, unreadable2 := box.Walk(ctx, maildir.Range{Sent: true, Newest: true, Since: t.since}, func(it *maildir.Item) bool {
+		_, unreadable2 := box.Walk(maildir.Range{Sent: true, Newest: true, Since: t.since}, func(it *maildir.Item) bool {
 			if !it.SentAt.Before(t.since) {
 				sent = append(sent, it)
 			}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
@@ -139,7 +140,7 @@ func TestHumanInputWithheld(t *testing.T) {
 			plan, err := team.Config()
 			teamtest.Must(t, err)
 			teamtest.Must(t, team.SavePolicy("bob", plan.Policy("bob")))
-			hold, err := team.Store.HoldRunner(t.Context(), "bob")
+			hold, err := claim.HoldRunner(t.Context(), team.Store, "bob")
 			teamtest.Must(t, err)
 			defer hold.Release()
 		}
@@ -159,7 +160,7 @@ func TestRefreshLeavesIdleSessionToRunner(t *testing.T) {
 	teamtest.Must(t, err)
 	s, err := team.Sessions().New(t.Context(), session.Options{Agent: "bob"})
 	teamtest.Must(t, err)
-	hold, err := team.Store.HoldRunner(t.Context(), "bob")
+	hold, err := claim.HoldRunner(t.Context(), team.Store, "bob")
 	teamtest.Must(t, err)
 	for _, want := range []session.State{session.Active, session.Completed} {
 		got, err := presence.RefreshSession(t.Context(), team, s)

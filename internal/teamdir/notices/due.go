@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -33,7 +34,7 @@ func overdue(ctx context.Context, t *teamdir.Team, boxes ...*maildir.Box) (all [
 	var asked []*wire.Message
 	for i, b := range boxes {
 		var due []*maildir.Item
-		due, errs[i] = b.Due(ctx)
+		due, errs[i] = inbox.Due(ctx, b)
 		for _, it := range due {
 			if it.DueAt.Before(now) {
 				all, asked = append(all, overdueItem{it, b.Agent()}), append(asked, it.Message)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
@@ -26,7 +28,7 @@ func postDue(t *testing.T, team *teamdir.Team, from, to wire.Name, body string, 
 func take(t *testing.T, box *maildir.Box, by wire.Name) wire.ID {
 	t.Helper()
 	taker := wire.Address{Agent: by, Team: box.Address().Team}
-	it, err := box.Lease(context.Background(), taker, time.Minute, maildir.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
+	it, err := claim.Lease(context.Background(), box, taker, time.Minute, inbox.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
 	teamtest.Must(t, err)
 	if it == nil {
 		return ""
@@ -130,7 +132,7 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 		}},
 		{name: "who took it has finished", do: func(team *teamdir.Team, id wire.ID) {
 			bob := team.Box("bob")
-			teamtest.Must(t, bob.Share())
+			teamtest.Must(t, claim.Share(bob))
 			take(t, bob, "carol")
 			it, err := bob.Get(id)
 			teamtest.Must(t, err)

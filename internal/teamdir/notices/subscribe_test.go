@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
@@ -44,7 +45,7 @@ func TestSubscribersAreToldOfTheStateThatHolds(t *testing.T) {
 		state, err := team.State("bob")
 		teamtest.Must(t, err)
 		var unread []string
-		_, err = team.Box("alice").Walk(t.Context(), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
+		_, err = inbox.Walk(t.Context(), team.Box("alice"), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
 			unread = append(unread, it.Subject)
 			return true
 		})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -75,7 +76,7 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 	by := me.Address()
 	it, err := box.Get(m.ID)
 	if err == nil && (it.Lease != nil || by != box.Address() && it.State != maildir.Done) {
-		_, err = box.RenewLease(ctx, m.ID, by, ackLease) // so that nobody else takes it meanwhile
+		_, err = claim.RenewLease(ctx, box, m.ID, by, ackLease) // so that nobody else takes it meanwhile
 	}
 	if err != nil {
 		return a, nil, nil, err
@@ -282,7 +283,7 @@ func FindLease(r *teamdir.Root, box *maildir.Box, m *wire.Message, by wire.Addre
 		isTaken := false
 		b, bad := r.Mailbox(a)
 		if bad == nil {
-			lease, isTaken, bad = b.LastLease(m.ID)
+			lease, isTaken, bad = claim.LastLease(b, m.ID)
 		}
 		switch {
 		case errors.Is(bad, maildir.ErrNoAgent) || errors.Is(bad, teamdir.ErrNoTeam):

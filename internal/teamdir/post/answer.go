@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/search"
@@ -55,7 +57,7 @@ func speaksFor(r *teamdir.Root, recipient, sender wire.Address, m *wire.Message)
 		remote, err := presence.Remote(t, recipient.Agent, recipient.Host)
 		return err == nil && remote.Shared
 	}
-	return t.Box(recipient.Agent).HasTaken(m.ID, sender)
+	return claim.HasTaken(t.Box(recipient.Agent), m.ID, sender)
 }
 
 // doubt returns why a message may not be from its sender; "": nothing speaks against it. A member may drop a file, but
@@ -141,7 +143,7 @@ func repliesTo(ctx context.Context, r *teamdir.Root, to []*wire.Message) map[ask
 			rg := search.Answering(ids, search.EveryBox(t)...)
 			replies, _ = search.Collect(ctx, t, maildir.Range{Sent: true, Since: rg.Since, Keep: rg.Keep}, nil, isReply)
 		} else if box, err := r.Mailbox(from); err == nil {
-			box.Walk(ctx, search.Answering(ids, box), func(it *maildir.Item) bool {
+			inbox.Walk(ctx, box, search.Answering(ids, box), func(it *maildir.Item) bool {
 				if isReply(it) {
 					replies = append(replies, it)
 				}

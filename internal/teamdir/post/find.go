@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/wire"
@@ -46,7 +47,7 @@ func Find(t *teamdir.Team, me *maildir.Box, fragment string) (it *maildir.Item, 
 	if err == nil && len(ids) == 0 {
 		err = t.Each(match)
 	}
-	if retired, _ := t.Store.Retired(""); err == nil && len(ids) == 0 {
+	if retired, _ := keep.Retired(t.Store, ""); err == nil && len(ids) == 0 {
 		for _, b := range retired {
 			match(b)
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
@@ -36,7 +38,7 @@ func sendLater(t *testing.T, team *teamdir.Team, in time.Duration, body string, 
 // bodiesOf returns the bodies of all that a member has received, sorted.
 func bodiesOf(t *testing.T, team *teamdir.Team, name wire.Name) (out []string) {
 	t.Helper()
-	_, err := team.Box(name).Walk(t.Context(), maildir.Range{Unread: true, Owed: true, Done: true, Withdrawn: true}, func(it *maildir.Item) bool {
+	_, err := inbox.Walk(t.Context(), team.Box(name), maildir.Range{Unread: true, Owed: true, Done: true, Withdrawn: true}, func(it *maildir.Item) bool {
 		out = append(out, it.Body)
 		return true
 	})
@@ -135,7 +137,7 @@ func TestLaterKilled(t *testing.T) {
 			_, err := team.Retire(t.Context(), "carol")
 			teamtest.Must(t, err)
 			teamtest.Must(t, deliver(team))
-			_, err = team.Store.Restore(t.Context(), "carol")
+			_, err = keep.Restore(t.Context(), team.Store, "carol")
 			return err
 		}, retry},
 	} {
@@ -284,7 +286,7 @@ func TestLaterRetired(t *testing.T) {
 			t.Errorf("alice has %q", got)
 		}
 	}
-	_, err = team.Store.Restore(t.Context(), "carol")
+	_, err = keep.Restore(t.Context(), team.Store, "carol")
 	teamtest.Must(t, err)
 	teamtest.ReadAll(t, team, "bob")
 	teamtest.Must(t, RetryLater(t.Context(), team, l))

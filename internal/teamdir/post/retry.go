@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -69,7 +70,7 @@ func ListSetAside(ctx context.Context, t *teamdir.Team) (all []SetAside, errs er
 		all = append(all, SetAside{AsideLater, string(l.ID), l.From, LaterReason(t, l), l})
 	}
 	errs = errors.Join(errs, t.Each(func(b *maildir.Box) error {
-		files, err := b.BadFiles()
+		files, err := drop.BadFiles(b)
 		for _, f := range files {
 			if f.Dir == "inbox/bad" {
 				all = append(all, SetAside{Kind: AsideFile, Name: f.Name, Agent: b.Agent(), Reason: f.Reason})
@@ -116,7 +117,7 @@ func Untyped(t *teamdir.Team, b *maildir.Box) (all []SetAside, err error) {
 func Retry(ctx context.Context, t *teamdir.Team, s SetAside, by wire.Name) (id wire.ID, err error) {
 	switch s.Kind {
 	case AsideFile:
-		return t.Box(s.Agent).RetryBad(ctx, s.Name)
+		return drop.RetryBad(ctx, t.Box(s.Agent), s.Name)
 	case AsideLater:
 		return s.later.ID, RetryLater(ctx, t, s.later)
 	case AsideEnvelopes:
@@ -127,7 +128,7 @@ func Retry(ctx context.Context, t *teamdir.Team, s SetAside, by wire.Name) (id w
 		return "", err
 	}
 	if it.State != maildir.Unread { // it was read just now
-		return "", &maildir.DeliveredError{ID: it.ID, State: it.State}
+		return "", &drop.DeliveredError{ID: it.ID, State: it.State}
 	}
 	again := wire.Event{Source: "cli", Kind: wire.EventUnread}.With("id", s.Name)
 	if by != "" {

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
 )
@@ -26,7 +27,7 @@ func TestRetryUntyped(t *testing.T) {
 	}
 	teamtest.Must(t, box.Log().Append(t.Context(), wire.Event{Source: "pty", Kind: wire.EventInjectionFailed}.With("id", string(id)).With("reason", "no prompt")))
 	list(0) // no runner runs: the next one tries it anyway
-	hold, err := team.Store.HoldRunner(t.Context(), "bob")
+	hold, err := claim.HoldRunner(t.Context(), team.Store, "bob")
 	teamtest.Must(t, err)
 	defer hold.Release()
 	one := list(1)[0]
@@ -43,7 +44,7 @@ func TestRetryUntyped(t *testing.T) {
 	list(0)
 	teamtest.ReadAll(t, team, "bob")
 	_, err = Retry(t.Context(), team, one, "alice")
-	if before, ok := errors.AsType[*maildir.DeliveredError](err); !ok || before.ID != id {
+	if before, ok := errors.AsType[*drop.DeliveredError](err); !ok || before.ID != id {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
@@ -32,7 +33,7 @@ func TestClockAhead(t *testing.T) {
 			answer := teamtest.Post(t, team, "bob", "alice", "answer", func(m *wire.Message) { m.InReplyTo, m.Thread = ahead, ahead })
 			teamtest.Must(t, team.Box("alice").MarkRead(ctx, answer))
 			for _, b := range []wire.Name{"alice", "bob"} {
-				_, err := team.Box(b).GC(ctx, maildir.GCOptions{Before: time.Now().AddDate(0, 0, 5)})
+				_, err := keep.GC(ctx, team.Box(b), keep.GCOptions{Before: time.Now().AddDate(0, 0, 5)})
 				teamtest.Must(t, err)
 			}
 			then := time.Now().AddDate(0, 0, -daysLater)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/maildir/once"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/push"
@@ -227,7 +229,7 @@ func (o *Outgoing) attach(post *maildir.Post) error {
 			if _, err := f.Content.Seek(0, io.SeekStart); err != nil {
 				return err
 			}
-			a, err := store.Attach(f.Name, f.Content)
+			a, err := filestore.Add(store, f.Name, f.Content)
 			if err != nil {
 				return err
 			}
@@ -266,7 +268,7 @@ func isHot(r *teamdir.Root, o *Outgoing) bool {
 
 // idOfKey returns the id of the message under its idempotency key.
 func (o *Outgoing) idOfKey() (wire.ID, error) {
-	key := &maildir.IdempotencyKey{Name: o.Once, To: slices.Clone(o.Named)}
+	key := &once.Key{Name: o.Once, To: slices.Clone(o.Named)}
 	for _, a := range o.To {
 		if o.Named == nil {
 			key.To = append(key.To, a.String())
@@ -277,7 +279,7 @@ func (o *Outgoing) idOfKey() (wire.ID, error) {
 	if o.Parent != nil {
 		key.Re = o.Parent.ID
 	}
-	if _, err := o.From.Once(key); err != nil {
+	if _, err := once.SetID(o.From, key); err != nil {
 		return "", fmt.Errorf("record the key %q: %w", o.Once, err)
 	}
 	return key.ID, nil

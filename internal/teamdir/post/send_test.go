@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
 )
@@ -32,7 +33,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("%+v", sent)
 		}
 		for _, to := range sent.To {
-			f, err := to.Box.Store().Attachment(answer.Message.Attachments[0])
+			f, err := filestore.Open(to.Box.Store(), answer.Message.Attachments[0])
 			teamtest.Must(t, err)
 			f.Close()
 		}

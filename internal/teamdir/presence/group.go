@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -23,7 +24,7 @@ func Groups(t *teamdir.Team) (map[wire.Name][]wire.Name, error) {
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(c.Members)) {
-		if isShared, _ := t.Box(n).Shared(); t.Store.IsAgent(n) && !isShared {
+		if isShared, _ := claim.Shared(t.Box(n)); t.Store.IsAgent(n) && !isShared {
 			add(c.Members[n].Role, n)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
@@ -344,14 +346,14 @@ func (m *Member) sources() (all []control.Claim) {
 }
 
 func status(ctx context.Context, t *teamdir.Team, k known, name wire.Name) (Member, error) {
-	c, countErr := t.Box(name).Count(ctx) // before summary: it ingests dropped files, which may be events
+	c, countErr := inbox.Count(ctx, t.Box(name)) // before summary: it ingests dropped files, which may be events
 	m, err := summary(ctx, t, k, name)
 	err = teamdir.Unreadable(t.Box(name), cmp.Or(countErr, err))
 	if err != nil {
 		m.State = cmp.Or(m.State, reducer.WordUnknown)
 		m.addNote("its mailbox cannot be read: atm doctor")
 	}
-	m.Shared, _ = t.Box(name).Shared()
+	m.Shared, _ = claim.Shared(t.Box(name))
 	m.MailCounts = MailCounts{Unread: c.Unread, Leased: c.Leased, Owed: c.Owed, Bad: c.Bad}
 	if m.Unread > 0 && m.Running {
 		m.Held = m.holdReason()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -53,7 +54,7 @@ func TestMembersAsksAllAtOnce(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		hold, err := team.Store.HoldRunner(t.Context(), name)
+		hold, err := claim.HoldRunner(t.Context(), team.Store, name)
 		teamtest.Must(t, err)
 		t.Cleanup(func() { hold.Release() })
 		testprogram.Hang(t, filepath.Join(team.Box(name).Path(), "run"), asked)
@@ -107,7 +108,7 @@ func TestSummariesAskAllAtOnce(t *testing.T) {
 	defer cancel()
 	var waiting, atMost atomic.Int64
 	for _, name := range names {
-		hold, err := team.Store.HoldRunner(t.Context(), name)
+		hold, err := claim.HoldRunner(t.Context(), team.Store, name)
 		teamtest.Must(t, err)
 		t.Cleanup(func() { hold.Release() })
 		testprogram.Hang(t, filepath.Join(team.Box(name).Path(), "run"), func(isAsked bool) {

@@ -151,11 +151,11 @@ func DraftAnswers(ctx context.Context, t *teamdir.Team, agent wire.Name, drafts 
 	since := slices.MinFunc(drafts, func(a, b ask.Question) int { return a.Since.Compare(b.Since) }).Since
 	rg := maildir.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: since.Add(-time.Hour), // clocks may differ
-		NoDrops: true, // which are no verdicts, and may need git, for which nobody waits under a lock
-		Keep:    func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
+		Keep: func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
 	}
 	answers := map[string]session.Input{}
-	_, err := t.Box(agent).Walk(ctx, rg, func(it *maildir.Item) bool {
+	// Without dropped files, which are no verdicts, and may need git, for which nobody waits under a lock.
+	_, err := t.Box(agent).Walk(rg, func(it *maildir.Item) bool {
 		in, isInput := t.Sessions().InputOf(agent, it.Message)
 		first, isAnswered := answers[string(in.DraftID)]
 		if isInput && in.IsVerdict() && in.ArtifactURI == nil && (!isAnswered || in.At.Before(first.At)) {

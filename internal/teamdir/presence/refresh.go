@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
@@ -42,7 +42,7 @@ func RefreshSession(ctx context.Context, t *teamdir.Team, s *session.Session) (*
 
 // ArchiveEvents moves a member's old events to the archive. Sessions are updated before that, so that they need not read
 // the archive.
-func ArchiveEvents(ctx context.Context, t *teamdir.Team, name wire.Name, before time.Time, dry bool) (moved maildir.Moved, err error) {
+func ArchiveEvents(ctx context.Context, t *teamdir.Team, name wire.Name, before time.Time, dry bool) (moved keep.Moved, err error) {
 	sessions, _, err := t.Sessions().List()
 	for _, s := range sessions {
 		if err == nil && !dry && s.AgentID == string(name) {

@@ -13,6 +13,9 @@ import (
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
@@ -90,8 +93,8 @@ func (w RunWays) Give(ctx context.Context, ids []wire.ID) error {
 func (w RunWays) TakeBack(ctx context.Context, ids []wire.ID) (back []wire.ID) {
 	box, now := w.Team.Box(w.Name), time.Now()
 	_, way := w.way()
-	taken := map[wire.ID]maildir.Given{}
-	for _, g := range box.Given(now) {
+	taken := map[wire.ID]claim.Given{}
+	for _, g := range claim.AllGiven(box, now) {
 		if g.IsLive {
 			taken[g.ID] = g
 		}
@@ -103,7 +106,7 @@ func (w RunWays) TakeBack(ctx context.Context, ids []wire.ID) (back []wire.ID) {
 			continue
 		}
 		if isTaken {
-			if _, err := box.Settle(ctx, nil, []maildir.Given{g}, now); err != nil {
+			if _, err := claim.Settle(ctx, box, nil, []claim.Given{g}, now); err != nil {
 				continue
 			}
 		}
@@ -154,17 +157,17 @@ type Options struct {
 
 // Into claims unread mail for a program's conversation, and puts it there. It counts as read when a hook of the program, or
 // its server, shows it. The result is never nil; without Items there was nothing to put, or another call has claimed it.
-func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Program, o Options) (*maildir.Claim, error) {
+func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Program, o Options) (*claim.Claim, error) {
 	box, ended, after := t.Box(name), programs.EndedSessions(t, name), context.WithoutCancel(ctx)
 	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
-	lost := slices.DeleteFunc(box.Given(l.Now), func(g maildir.Given) bool {
+	lost := slices.DeleteFunc(claim.AllGiven(box, l.Now), func(g claim.Given) bool {
 		return !g.IsLive || g.To.Session() == p.Session || !slices.Contains(ended, g.To.Session())
 	})
-	if _, err := box.Settle(ctx, nil, lost, l.Now); err != nil {
-		return &maildir.Claim{}, err
+	if _, err := claim.Settle(ctx, box, nil, lost, l.Now); err != nil {
+		return &claim.Claim{}, err
 	}
-	to := maildir.Recipient{Owner: maildir.PushedTo(p.Session), Call: "push " + string(wire.NewID()), Now: l.Now}
-	h, err := box.HandOver(ctx, to, maildir.ReadOptions{
+	to := claim.Recipient{Owner: claimfile.PushedTo(p.Session), Call: "push " + string(wire.NewID()), Now: l.Now}
+	h, err := claim.HandOver(ctx, box, to, inbox.ReadOptions{
 		Limit: o.Limit, MaxBytes: 16 << 20, Fits: l.LimitToPage(), Current: true,
 		Match: func(m *maildir.Item) bool {
 			return (o.Match == nil || o.Match(m)) && t.HoldReason(m.Message, name) == (teamdir.Hold{})

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -70,7 +72,7 @@ func hasEscapes(raw []byte) bool { return bytes.Contains(raw, []byte(`\u`)) }
 // EveryBox returns the mailboxes of the team, also retired ones.
 func EveryBox(t *teamdir.Team) []*maildir.Box {
 	boxes, _ := t.Boxes()
-	retired, _ := t.Store.Retired("")
+	retired, _ := keep.Retired(t.Store, "")
 	return append(boxes, retired...)
 }
 
@@ -92,9 +94,9 @@ func Thread(ctx context.Context, t *teamdir.Team, thread wire.ID, members ...wir
 func Collect(ctx context.Context, t *teamdir.Team, rg maildir.Range, members []wire.Name, matches func(*maildir.Item) bool) ([]*maildir.Item, error) {
 	found := map[wire.ID]*maildir.Item{}
 	var mu sync.Mutex // guards what follows
-	looked, rejected, keep := 0, map[wire.ID]bool{}, rg.Keep
+	looked, rejected, wanted := 0, map[wire.ID]bool{}, rg.Keep
 	rg.Keep = func(id wire.ID, raw []byte) bool {
-		isKept := keep == nil || keep(id, raw)
+		isKept := wanted == nil || wanted(id, raw)
 		mu.Lock()
 		defer mu.Unlock()
 		if looked++; t.Progress != nil {
@@ -106,7 +108,7 @@ func Collect(ctx context.Context, t *teamdir.Team, rg maildir.Range, members []w
 		return isKept
 	}
 	walk := func(b *maildir.Box) error {
-		_, err := b.Walk(ctx, rg, func(it *maildir.Item) bool {
+		_, err := inbox.Walk(ctx, b, rg, func(it *maildir.Item) bool {
 			if matches(it) {
 				found[it.ID] = it
 			} else {
@@ -123,7 +125,7 @@ func Collect(ctx context.Context, t *teamdir.Team, rg maildir.Range, members []w
 			}
 			return walk(b)
 		})
-		if retired, _ := t.Store.Retired(""); len(members) == 0 {
+		if retired, _ := keep.Retired(t.Store, ""); len(members) == 0 {
 			for _, b := range retired {
 				walk(b) // an error may mean that it was restored meanwhile
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/git"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
@@ -67,7 +68,7 @@ func Post(t *testing.T, team *teamdir.Team, from, to wire.Name, body string, wit
 // UnreadOf returns the bodies of a member's unread messages.
 func UnreadOf(t *testing.T, team *teamdir.Team, name wire.Name) (out []string) {
 	t.Helper()
-	if _, err := team.Box(name).Walk(context.Background(), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
+	if _, err := inbox.Walk(context.Background(), team.Box(name), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
 		out = append(out, it.Body)
 		return true
 	}); err != nil {
@@ -145,6 +146,6 @@ func RepositoryTeam(t *testing.T, told teamdir.Told) (team *teamdir.Team, repo s
 
 func ReadAll(t *testing.T, team *teamdir.Team, name wire.Name) {
 	t.Helper()
-	_, err := team.Box(name).Read(context.Background(), maildir.ReadOptions{}, func(b maildir.Batch) (int, error) { return len(b.Items), nil })
+	_, err := inbox.Read(context.Background(), team.Box(name), inbox.ReadOptions{}, func(b inbox.Batch) (int, error) { return len(b.Items), nil })
 	Must(t, err)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
@@ -54,7 +55,7 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	k.box.Ingest(c.Context)              // dropped files may be events; a read-only disk keeps them for later
+	drop.Ingest(c.Context, k.box)        // dropped files may be events; a read-only disk keeps them for later
 	first, err := k.box.Log().FirstSeq() // archived events are not missing
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/internal/maildir/drop"
 )
 
 var historyCommand = &cli.Command{
@@ -16,7 +17,7 @@ atm history bob --limit 1 --json`,
 	Description: "Shows only what events report; --json has whole prompts and responses.",
 	Flags:       []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n")},
 	Action: withAgent(func(ctx context.Context, c *cli.Context, k *call) error {
-		k.box.Ingest(ctx) // dropped files may be events
+		drop.Ingest(ctx, k.box) // dropped files may be events
 		turns, err := k.s.Team.Turns(k.name(), c.Int("limit"))
 		return k.p.PrintUnlessError(err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))
 	}),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -102,7 +103,7 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	if err = cmp.Or(infoErr, leftErr, err); err != nil || len(left) == 0 && !m.RunnerGone {
 		return r, err
 	}
-	hold, err := k.s.Team.Store.HoldRunner(ctx, r.Name) // so that nobody starts it in the meantime
+	hold, err := claim.HoldRunner(ctx, k.s.Team.Store, r.Name) // so that nobody starts it in the meantime
 	if err != nil {
 		return r, err
 	}

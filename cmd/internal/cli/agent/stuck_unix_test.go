@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -70,7 +71,7 @@ func stuckRunner(team, often string) {
 		panic(err)
 	}
 	box, runDir := maildir.NewStore(dir, "main").Box("bob"), filepath.Join(team, "bob", "run")
-	hold, err := box.Store().HoldRunner(context.Background(), "bob")
+	hold, err := claim.HoldRunner(context.Background(), box.Store(), "bob")
 	if err != nil {
 		panic(err)
 	}

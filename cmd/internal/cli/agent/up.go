@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -115,7 +116,7 @@ func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 // choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.
 func (u *startup) choose(ctx context.Context, words []string) error {
 	for n := range u.plan.Members {
-		if !u.s.Team.Box(n).Exists() && u.s.Team.Store.WasRetired(n) {
+		if !u.s.Team.Box(n).Exists() && keep.WasRetired(u.s.Team.Store, n) {
 			delete(u.plan.Members, n)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/once"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -26,7 +27,7 @@ func Once(c *cli.Context) (string, error) {
 	if !c.IsSet("once") {
 		return "", nil
 	}
-	if err := maildir.CheckKeyName(c.String("once")); err != nil {
+	if err := once.CheckName(c.String("once")); err != nil {
 		return "", fmt.Errorf("--once: %w", err)
 	}
 	return c.String("once"), nil

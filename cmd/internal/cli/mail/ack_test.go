@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -22,10 +24,10 @@ func TestIsAckText(t *testing.T) {
 func TestFindHeld(t *testing.T) {
 	s := newScope(t)
 	jobs := s.Team.Box("carol")
-	must(t, jobs.Share())
+	must(t, claim.Share(jobs))
 	take := func(by wire.Name) {
 		t.Helper()
-		_, err := jobs.Lease(t.Context(), s.Team.Box(by).Address(), time.Hour, maildir.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
+		_, err := claim.Lease(t.Context(), jobs, s.Team.Box(by).Address(), time.Hour, inbox.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
 		must(t, err)
 	}
 	mine := deliverTo(t, s, "bob", wire.Message{Body: "mine"}, "alice")
@@ -45,7 +47,7 @@ func TestFindHeld(t *testing.T) {
 			t.Errorf("%s: leased %v, %v", tt.m.Body, held.isLeased, err)
 		}
 	}
-	must(t, jobs.EndLease(t.Context(), taken.ID, s.Me.Address()))
+	must(t, claim.EndLease(t.Context(), jobs, taken.ID, s.Me.Address()))
 	if _, err := findHeld(t.Context(), s, string(taken.ID), true); err == nil {
 		t.Error("what was given back is held")
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/once"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -181,10 +181,10 @@ func batchMessage(s *app.Scope, line []byte) (*app.Submission, error) {
 	if extra.Has("at") || extra.Has("in") { // it would go out at once
 		return nil, failure.Usage("a line of a batch is sent now: it has no \"at\" or \"in\"").WithHint("later: `atm send NAME \"…\" --in 2h`")
 	}
-	once := extra.Text("once") // no field of a message
-	if extra.Has("once") && (m.ID != "" || maildir.CheckKeyName(once) != nil) {
+	key := extra.Text("once") // no field of a message
+	if extra.Has("once") && (m.ID != "" || once.CheckName(key) != nil) {
 		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
-	return &app.Submission{Content: m, To: to, Once: once, Again: "atm send … --id "}, nil
+	return &app.Submission{Content: m, To: to, Once: key, Again: "atm send … --id "}, nil
 }

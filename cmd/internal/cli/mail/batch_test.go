@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -106,7 +107,7 @@ func TestBatch(t *testing.T) {
 		t.Errorf("sent %d, last line %d, any bad: %v", b.sent, b.last, b.isAnyBad)
 	}
 	var texts []string
-	_, err := s.Team.Box("bob").Walk(t.Context(), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
+	_, err := inbox.Walk(t.Context(), s.Team.Box("bob"), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
 		texts = append(texts, it.Body)
 		return true
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
 )
@@ -128,7 +129,7 @@ func printAwaited(ctx context.Context, s *app.Scope, p *command.Printer, m *wire
 	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
 	received, err := printReceived(ctx, s, p, r, text)
 	if received > 0 {
-		err = errors.Join(err, s.Me.MarkShown(ctx, "", read...))
+		err = errors.Join(err, inbox.MarkShown(ctx, s.Me, "", read...))
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -131,7 +132,7 @@ func (l *listing) warnHeld(s *app.Scope, p *command.Printer) error {
 // what nobody has acked of these. It returns how many files could not be read.
 func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsOptions) (bad int, err error) {
 	isDone := o.all || o.done
-	rg := maildir.Range{Unread: o.all || o.unread || !o.owed && !o.done, Owed: o.all || o.owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: o.filter.since}
+	rg := maildir.Range{Unread: o.all || o.unread || !o.owed && !o.done, Owed: o.all || o.owed, Done: isDone, Archive: isDone, Newest: isDone, Since: o.filter.since}
 	if o.sent {
 		rg = maildir.Range{Sent: true, Newest: true, Since: o.filter.since}
 		if bad, err = l.addToBeSent(s, box, o); err != nil {
@@ -144,7 +145,11 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 			rg.Limit = -1
 		}
 	}
-	found, err := box.Walk(ctx, rg, func(it *maildir.Item) bool {
+	if rg.Unread {
+		in, _ := drop.Ingest(ctx, box) // what cannot be ingested now stays where it is
+		rg.Listed = in.Unread
+	}
+	found, err := box.Walk(rg, func(it *maildir.Item) bool {
 		switch m := (message{Item: it}); {
 		case !o.filter.matches(it), o.sent && o.owed && !m.RequiresAck:
 		case o.sent && !m.trace(ctx, s) && o.owed:
@@ -188,8 +193,8 @@ func (l *listing) addToBeSent(s *app.Scope, box *maildir.Box, o lsOptions) (bad 
 }
 
 func listBad(ctx context.Context, p *command.Printer, box *maildir.Box, o lsOptions) error {
-	box.Ingest(ctx) // what cannot be ingested now stays where it is
-	files, err := box.BadFiles()
+	drop.Ingest(ctx, box) // what cannot be ingested now stays where it is
+	files, err := drop.BadFiles(box)
 	if err != nil {
 		return err
 	}

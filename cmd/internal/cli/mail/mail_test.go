@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
@@ -75,7 +76,7 @@ func deliverTo(t *testing.T, s *app.Scope, from wire.Name, m wire.Message, to ..
 // readAll marks all mail of a member as read.
 func readAll(t *testing.T, box *maildir.Box) {
 	t.Helper()
-	_, err := box.Read(t.Context(), maildir.ReadOptions{}, func(b maildir.Batch) (int, error) { return len(b.Items), nil })
+	_, err := inbox.Read(t.Context(), box, inbox.ReadOptions{}, func(b inbox.Batch) (int, error) { return len(b.Items), nil })
 	must(t, err)
 }
 
@@ -119,7 +120,7 @@ func TestFilter(t *testing.T) {
 	s := newScope(t)
 	deliverTo(t, s, "bob", wire.Message{Body: "x", Priority: "urgent"}, "alice", "carol")
 	var it *maildir.Item
-	_, err := s.Me.Walk(t.Context(), maildir.Range{Unread: true}, func(found *maildir.Item) bool { it = found; return true })
+	_, err := inbox.Walk(t.Context(), s.Me, maildir.Range{Unread: true}, func(found *maildir.Item) bool { it = found; return true })
 	must(t, err)
 	for name, tt := range map[string]struct {
 		f    filter

@@ -16,6 +16,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -97,7 +99,7 @@ func showLastBatch(s *app.Scope, p *command.Printer, o readOptions) error {
 	if len(o.words) > 0 {
 		return failure.Usage("--last shows the last batch again and takes no number").WithHint("to list the newest: `atm ls --all --limit 5`")
 	}
-	items, err := s.Me.LastBatch()
+	items, err := inbox.LastBatch(s.Me)
 	if err != nil {
 		return err
 	}
@@ -116,7 +118,7 @@ type page struct {
 	readOptions
 	s       *app.Scope
 	p       *command.Printer
-	options maildir.ReadOptions
+	options inbox.ReadOptions
 	shown   map[wire.ID]bool // of this batch yet: it is shown inPortions
 	again   []*maildir.Item  // messages that were named and are not to be marked: printed as well
 
@@ -127,11 +129,11 @@ type page struct {
 func newPage(s *app.Scope, p *command.Printer, o readOptions) (*page, error) {
 	g := &page{readOptions: o, s: s, p: p}
 	// A message marked in a shared inbox would be hidden from everybody, and nobody would hold it.
-	if isShared, _ := s.Me.Shared(); isShared && !o.peeks {
+	if isShared, _ := claim.Shared(s.Me); isShared && !o.peeks {
 		return nil, failure.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
 			WithHint("`atm take %s --as NAME` takes a message; `atm read --peek` looks", s.Me.Agent())
 	}
-	g.options = maildir.ReadOptions{Limit: o.limit}
+	g.options = inbox.ReadOptions{Limit: o.limit}
 	if o.follows {
 		g.options.Limit = 1
 	} else if o.full && !o.hasLimit {
@@ -192,19 +194,19 @@ func (g *page) show(ctx context.Context) (hasMail bool, err error) {
 }
 
 // isLast reports whether the batch has no further portion.
-func (g *page) isLast(b maildir.Batch) bool { return !b.IsCut || !g.inPortions }
+func (g *page) isLast(b inbox.Batch) bool { return !b.IsCut || !g.inPortions }
 
-func (g *page) showPortion(ctx context.Context, r *letter.Renderer, options maildir.ReadOptions, batch wire.ID) (b maildir.Batch, err error) {
-	if b, err = g.s.Me.Peek(ctx, options); err != nil {
+func (g *page) showPortion(ctx context.Context, r *letter.Renderer, options inbox.ReadOptions, batch wire.ID) (b inbox.Batch, err error) {
+	if b, err = inbox.Peek(ctx, g.s.Me, options); err != nil {
 		return b, err
 	}
 	if !g.peeks {
-		g.unmarkable = g.s.Me.CheckMark(b.Items...)
+		g.unmarkable = inbox.CheckMark(g.s.Me, b.Items...)
 	}
 	received, err := g.write(ctx, b, r)
 	marked := g.unmarkable
 	if marked == nil {
-		marked = g.s.Me.MarkShown(ctx, batch, b.Items[:min(received, len(b.Items))]...)
+		marked = inbox.MarkShown(ctx, g.s.Me, batch, b.Items[:min(received, len(b.Items))]...)
 	}
 	if b.Bad > 0 && !g.follows && g.isLast(b) {
 		g.p.Warn("%s cannot be read as mail: `atm ls --bad` and `atm doctor` say why", letter.Many(b.Bad, "file"))
@@ -212,22 +214,22 @@ func (g *page) showPortion(ctx context.Context, r *letter.Renderer, options mail
 	if unlogged, ok := errors.AsType[*maildir.UnloggedError](marked); ok {
 		g.p.Warn("%v; `atm read --last` does not show this batch", unlogged)
 	}
-	if unmarked, ok := errors.AsType[*maildir.UnmarkedError](marked); ok && err == nil && g.isLast(b) {
+	if unmarked, ok := errors.AsType[*inbox.UnmarkedError](marked); ok && err == nil && g.isLast(b) {
 		err = notMarked(unmarked)
 	}
 	return b, err
 }
 
 // ahead returns more unread messages, without their texts: they may replace those of a batch, or follow them.
-func (g *page) ahead(ctx context.Context, b maildir.Batch) (ahead []*maildir.Item) {
+func (g *page) ahead(b inbox.Batch) (ahead []*maildir.Item) {
 	if g.follows || b.More == 0 && g.options.Match == nil {
 		return nil
 	}
 	bytes := 0
-	others := maildir.Range{Unread: true, NoDrops: true, Limit: 200, Wants: func(id wire.ID) bool {
+	others := maildir.Range{Unread: true, Limit: 200, Wants: func(id wire.ID) bool {
 		return !slices.ContainsFunc(b.Items, func(it *maildir.Item) bool { return it.ID == id })
 	}}
-	g.s.Me.Walk(ctx, others, func(it *maildir.Item) bool {
+	g.s.Me.Walk(others, func(it *maildir.Item) bool {
 		ahead = append(ahead, it.WithoutText())
 		bytes += len(it.Body)
 		return bytes < maxPortion
@@ -238,7 +240,7 @@ func (g *page) ahead(ctx context.Context, b maildir.Batch) (ahead []*maildir.Ite
 func notMarked(why error) error { return fmt.Errorf("shown, but %w", why) }
 
 // write prints a batch and returns how many messages were received: with --confirm all, once a byte comes on stdin.
-func (g *page) write(ctx context.Context, b maildir.Batch, r *letter.Renderer) (received int, err error) {
+func (g *page) write(ctx context.Context, b inbox.Batch, r *letter.Renderer) (received int, err error) {
 	if len(b.Items) == 0 && (g.waits || g.follows) {
 		return 0, nil
 	}
@@ -248,7 +250,7 @@ func (g *page) write(ctx context.Context, b maildir.Batch, r *letter.Renderer) (
 	if g.isLast(b) {
 		b.Items = slices.Concat(b.Items, g.again)
 	}
-	ahead := g.ahead(ctx, b)
+	ahead := g.ahead(b)
 	l := g.afterReading(b, ahead)
 	r.Digits = l.setDigits()
 	pieces := command.Letters(r, b.Items, ahead)
@@ -271,7 +273,7 @@ func (g *page) write(ctx context.Context, b maildir.Batch, r *letter.Renderer) (
 }
 
 // afterReading lists the messages of a batch with the states that they have once they are marked, and what I owe then.
-func (g *page) afterReading(b maildir.Batch, ahead []*maildir.Item) *listing {
+func (g *page) afterReading(b inbox.Batch, ahead []*maildir.Item) *listing {
 	l := newListing(g.p, b.Items, g.s.Me)
 	l.More = b.More
 	if g.unmarkable != nil {

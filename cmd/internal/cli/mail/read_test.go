@@ -6,6 +6,8 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -45,7 +47,7 @@ func TestNewPage(t *testing.T) {
 // A shared inbox is only looked at.
 func TestNewPageOfShared(t *testing.T) {
 	s := newScope(t)
-	must(t, s.Me.Share())
+	must(t, claim.Share(s.Me))
 	p, _ := newPrinter(s, false)
 	if _, err := newPage(s, p, readOptions{}); err == nil {
 		t.Error("its mail would be marked")
@@ -79,8 +81,8 @@ func TestPageLimit(t *testing.T) {
 // Listed is what will be so once the batch is marked: nothing changes for one who peeks, nor where nothing can be marked.
 func TestAfterReading(t *testing.T) {
 	s := newScope(t)
-	batch := func() maildir.Batch {
-		return maildir.Batch{Items: []*maildir.Item{
+	batch := func() inbox.Batch {
+		return inbox.Batch{Items: []*maildir.Item{
 			{Message: &wire.Message{ID: wire.NewID(), Body: "plain"}, State: maildir.Unread},
 			{Message: &wire.Message{ID: wire.NewID(), Body: "wants an ack", RequiresAck: true}, State: maildir.Unread},
 			{Message: &wire.Message{ID: wire.NewID(), Body: "read before", RequiresAck: true}, State: maildir.Done},

@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -109,7 +110,7 @@ func saveAttachments(p *command.Printer, m message, store *maildir.Store, name s
 // in all below it (CLAUDE.md, conftest.py), and go test runs what is in any directory without a "_". No list of such
 // names is whole, so none of them is kept.
 func saveAs(dir *os.Root, own string, store *maildir.Store, a wire.Attachment) (string, error) {
-	from, err := store.Attachment(a)
+	from, err := filestore.Open(store, a)
 	if err != nil {
 		return "", err
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -57,8 +60,8 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	o := takeOptions{from: c.Args().First(), renews: c.IsSet("renew"), id: c.String("renew"), waits: c.Bool("wait"),
 		lease: cmdline.Duration(c, "lease"), timeout: cmdline.Duration(c, "timeout")}
-	if o.lease <= 0 || o.lease > maildir.MaxLease {
-		return failure.Usage("--lease %s: must be above 0 and at most %s", o.lease, maildir.MaxLease).WithHint("--lease 10m; `atm take --renew ID` extends it")
+	if o.lease <= 0 || o.lease > claimfile.MaxLease {
+		return failure.Usage("--lease %s: must be above 0 and at most %s", o.lease, claimfile.MaxLease).WithHint("--lease 10m; `atm take --renew ID` extends it")
 	}
 	if o.renews {
 		return renewLease(c.Context, s, p, o)
@@ -72,7 +75,7 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err != nil {
 		return err
 	}
-	shared, err := box.Shared()
+	shared, err := claim.Shared(box)
 	switch {
 	case err != nil:
 		return err
@@ -104,7 +107,7 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 
 // takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
 func takeOne(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Box, lease time.Duration) (bool, error) {
-	it, err := box.Lease(ctx, s.Me.Address(), lease, maildir.ReadOptions{}, func(it *maildir.Item, l maildir.Lease) (bool, error) {
+	it, err := claim.Lease(ctx, box, s.Me.Address(), lease, inbox.ReadOptions{}, func(it *maildir.Item, l maildir.Lease) (bool, error) {
 		r := p.Renderer(s)
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut}),
 			"yours until %s: %s when it is done, %s gives it back, %s extends it\n", letter.Stamp(l.Until),
@@ -124,6 +127,6 @@ func renewLease(ctx context.Context, s *app.Scope, p *command.Printer, o takeOpt
 	if err != nil {
 		return err
 	}
-	until, err := m.box.RenewLease(ctx, m.ID, s.Me.Address(), o.lease)
+	until, err := claim.RenewLease(ctx, m.box, m.ID, s.Me.Address(), o.lease)
 	return p.PrintUnlessError(err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
 }

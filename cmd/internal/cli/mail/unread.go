@@ -8,6 +8,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 )
 
 var unreadCommand = &cli.Command{
@@ -24,7 +25,7 @@ var unreadCommand = &cli.Command{
 			m := found[i]
 			if line = m.ID.Short(6) + " unread again"; m.isLeased {
 				line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
-				err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
+				err = claim.EndLease(c.Context, m.box, m.ID, s.Me.Address())
 			} else {
 				err = m.box.MarkUnread(c.Context, m.ID)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
@@ -151,7 +152,7 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 			return err
 		}
 		box := team.Box(watched.Address().Agent)
-		_, err = box.Walk(ctx, everything, func(it *maildir.Item) bool {
+		_, err = inbox.Walk(ctx, box, everything, func(it *maildir.Item) bool {
 			lines = append(lines, logLine{watcher.Entry{Address: box.Address(), Message: it.Message}, it.Written()})
 			return true
 		})

@@ -16,6 +16,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
@@ -124,8 +126,8 @@ func describeTeam(t *teamdir.Team, left []teamdir.Left) unacceptedTeam {
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 			also("%s gets %s of type %s", b.Agent(), letter.Many(kinds[kind], "message"), kind)
 		}
-		d.Dropped += b.Dropped()
-		if isShared, _ := b.Shared(); isShared {
+		d.Dropped += drop.Count(b)
+		if isShared, _ := claim.Shared(b); isShared {
 			also("others may take mail from the inbox of %s", b.Agent())
 		}
 	}
@@ -147,7 +149,7 @@ func describeTeam(t *teamdir.Team, left []teamdir.Left) unacceptedTeam {
 	}
 	outboxes, _ := t.Store.Outboxes()
 	for _, b := range outboxes {
-		if ids, _ := b.Outgoing(); len(ids) > 0 {
+		if ids, _ := claim.Outgoing(b); len(ids) > 0 {
 			also("atm bridge sends %s to %s, from %s", letter.Many(len(ids), "message"), b.Address().Host, app.Join(sendersOf(b, ids)))
 		}
 	}

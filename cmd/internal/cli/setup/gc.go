@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -32,12 +33,12 @@ atm gc --keep 7d`,
 func gc(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	options := maildir.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
+	options := keep.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
 	looked, progress := 0, p.Progress("looking at old mail: %d messages")
 	options.Progress = func() { looked++; progress(looked) }
-	var total maildir.Moved
+	var total keep.Moved
 	failed := s.Team.Each(func(b *maildir.Box) error { // the others go on
-		messages, err := b.GC(ctx, options)
+		messages, err := keep.GC(ctx, b, options)
 		open, openErr := b.IDs(maildir.Range{Unread: true, Owed: true}) // which gc never moves
 		messages.Skipped += len(open)
 		events, eventsErr := presence.ArchiveEvents(ctx, s.Team, b.Agent(), options.Before, options.DryRun)
@@ -54,7 +55,7 @@ func gc(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	outboxes, err := s.Team.Store.Outboxes()
 	failed = cmp.Or(failed, err)
 	for _, b := range outboxes {
-		_, err := b.GC(ctx, options) // an outbox has only abandoned temp files
+		_, err := keep.GC(ctx, b, options) // an outbox has only abandoned temp files
 		failed = cmp.Or(failed, err)
 	}
 	what := "nothing"

@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/git"
@@ -155,7 +156,7 @@ func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, 
 func sample(team *teamdir.Team, members []wire.Name) string {
 	isPerson := func(n wire.Name) bool { return n == "me" || string(n) == os.Getenv("USER") }
 	isNeither := func(n wire.Name) bool {
-		isShared, _ := team.Box(n).Shared()
+		isShared, _ := claim.Shared(team.Box(n))
 		return isShared || n == "script" // the sender in docs/cookbook
 	}
 	members = slices.DeleteFunc(slices.Clone(members), isNeither)

@@ -15,6 +15,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -195,7 +198,7 @@ func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	for _, n := range added {
-		if kept, _ := s.Team.Box(n).Store().Retired(string(n)); len(kept) > 0 {
+		if kept, _ := keep.Retired(s.Team.Box(n).Store(), string(n)); len(kept) > 0 {
 			old := filepath.Base(kept[0].Path())
 			p.Warn("a retired %s is kept with its mail: `atm team retire %[1]s`; `atm team restore %s` brings it back instead", n, old)
 		}
@@ -206,7 +209,7 @@ func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	if isShared {
 		for _, n := range names {
-			if err := s.Team.Box(n).Share(); err != nil {
+			if err := claim.Share(s.Team.Box(n)); err != nil {
 				return err
 			}
 		}
@@ -224,7 +227,7 @@ func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := s.MayManage("retire", name); err != nil {
 		return err
 	}
-	n, err := box.Count(c.Context)
+	n, err := inbox.Count(c.Context, box)
 	if err != nil {
 		return err
 	}
@@ -244,7 +247,7 @@ func teamRestore(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := s.MayManage("restore", name); err != nil {
 		return err
 	}
-	earlier, err := s.Team.Store.Restore(c.Context, dir)
+	earlier, err := keep.Restore(c.Context, s.Team.Store, dir)
 	text := string(name) + " is back"
 	if earlier > 0 {
 		text += fmt.Sprintf(", with %s of an earlier %s", letter.Many(earlier, "message"), name)

@@ -1,4 +1,4 @@
-package maildir
+package inbox
 
 import (
 	"cmp"
@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -18,18 +22,18 @@ var moveBadTime = time.Second
 // ReadOptions select the unread messages of a batch.
 type ReadOptions struct {
 	IDs      []wire.ID                // these only; nil: all
-	Match    func(*Item) bool         // nil: all
+	Match    func(*maildir.Item) bool // nil: all
 	Current  bool                     // skip expired messages
 	Limit    int                      // 0: none
 	MaxBytes int64                    // the message with which the files have as many ends the batch; 0: none does
 	Fits     func(*wire.Message) bool // called in order, once per message; the first false ends the batch; nil: all fit
 
-	countsAll bool // count every message behind the batch as More without opening it
+	CountsAll bool // count every message behind the batch as More without opening it
 }
 
 // Batch is a list of unread messages.
 type Batch struct {
-	Items []*Item
+	Items []*maildir.Item
 	More  int  // unread messages that match and are not in the batch; those behind a cut count without a look
 	IsCut bool // by MaxBytes, and there are more
 	Bad   int  // files that are not messages, or cannot be read
@@ -41,7 +45,7 @@ func (b *Batch) Sender() string {
 		return ""
 	}
 	from := b.Items[0].From.Agent
-	if slices.ContainsFunc(b.Items, func(it *Item) bool { return it.From.Agent != from }) {
+	if slices.ContainsFunc(b.Items, func(it *maildir.Item) bool { return it.From.Agent != from }) {
 		return "atm"
 	}
 	return string(from)
@@ -49,40 +53,40 @@ func (b *Batch) Sender() string {
 
 // Peek lists unread messages, and marks none. Dropped files are ingested first, and files that are not messages move to
 // bad. Messages that a runner is typing or that are leased are skipped. Those that a hook has handed to a session are not.
-func (b *Box) Peek(ctx context.Context, opt ReadOptions) (batch Batch, err error) {
-	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
+func Peek(ctx context.Context, b *maildir.Box, opt ReadOptions) (batch Batch, err error) {
+	ingested, _ := drop.IngestUnlessMail(ctx, b) // what cannot be ingested now stays where it is
 	if err := b.CheckPresent(); err != nil {
 		return batch, err
 	}
 	if opt.IDs == nil {
-		opt.IDs = ingested.unread
+		opt.IDs = ingested.Unread
 	}
-	all := b.claims()
-	batch, err = b.choose(opt, all, b.hiddenFromReaders(all))
-	batch.Bad += b.countBad(ingested)
+	all := b.Claims()
+	batch, err = Choose(b, opt, all, hiddenFromReaders(b, all))
+	batch.Bad += drop.CountBad(b, ingested)
 	return batch, err
 }
 
 // Read lists messages as Peek does, calls use with them, and marks the first ones as read: as many as use reports as
 // received, also if it fails. It returns the errors of all three. If it is known before that the messages cannot be marked,
 // use is not called.
-func (b *Box) Read(ctx context.Context, opt ReadOptions, use func(Batch) (received int, err error)) (Batch, error) {
-	batch, err := b.Peek(ctx, opt)
+func Read(ctx context.Context, b *maildir.Box, opt ReadOptions, use func(Batch) (received int, err error)) (Batch, error) {
+	batch, err := Peek(ctx, b, opt)
 	if err == nil {
-		err = b.CheckMark(batch.Items...)
+		err = CheckMark(b, batch.Items...)
 	}
 	if err != nil {
 		return batch, err
 	}
 	received, err := use(batch)
-	marked := b.MarkShown(ctx, "", batch.Items[:min(received, len(batch.Items))]...)
+	marked := MarkShown(ctx, b, "", batch.Items[:min(received, len(batch.Items))]...)
 	return batch, errors.Join(err, marked)
 }
 
 // MarkShown marks messages as read that were shown, also if ctx has ended. One that was moved or claimed meanwhile stays as
 // it is. batch is the id of those that LastBatch returns together; "": a new one. It returns an *UnmarkedError if it could
 // not mark some, and an *UnloggedError if it could not log it of those that it has marked.
-func (b *Box) MarkShown(ctx context.Context, batch wire.ID, items ...*Item) error {
+func MarkShown(ctx context.Context, b *maildir.Box, batch wire.ID, items ...*maildir.Item) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -90,16 +94,16 @@ func (b *Box) MarkShown(ctx context.Context, batch wire.ID, items ...*Item) erro
 	batch = cmp.Or(batch, wire.NewID())
 	var events []wire.Event
 	var unmarked error
-	err := b.update(ctx, func(t *tx) error {
-		hidden := t.hiddenFromReaders(t.claims)
+	err := b.Update(ctx, func(t *maildir.Tx) error {
+		hidden := hiddenFromReaders(t.Box, t.Claims)
 		for _, it := range items {
 			if _, isHidden := hidden[it.ID]; isHidden {
 				continue
 			}
-			err := t.move(it.ID, t.unread(), t.afterRead(it.Message))
+			err := t.Move(it.ID, t.Unread(), t.AfterRead(it.Message))
 			if err == nil {
-				events = append(events, t.readEvent(it, batch))
-			} else if !errors.Is(err, ErrNotFound) {
+				events = append(events, t.ReadEvent(it, batch))
+			} else if !errors.Is(err, maildir.ErrNotFound) {
 				unmarked = err
 			}
 		}
@@ -108,7 +112,7 @@ func (b *Box) MarkShown(ctx context.Context, batch wire.ID, items ...*Item) erro
 	if err = cmp.Or(err, unmarked); err != nil {
 		err = &UnmarkedError{err}
 	}
-	return errors.Join(err, b.logEvents(ctx, events...))
+	return errors.Join(err, b.LogEvents(ctx, events...))
 }
 
 // UnmarkedError says that messages that were shown, or would be, are still unread.
@@ -119,7 +123,7 @@ func (e *UnmarkedError) Unwrap() error { return e.error }
 
 // CheckMark returns an *UnmarkedError if it is known beforehand that the items cannot be marked: a read-only disk, or a
 // file in place of a directory.
-func (b *Box) CheckMark(items ...*Item) error {
+func CheckMark(b *maildir.Box, items ...*maildir.Item) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -129,7 +133,7 @@ func (b *Box) CheckMark(items ...*Item) error {
 		dirs["inbox/done"] = dirs["inbox/done"] || !it.RequiresAck
 	}
 	for dir, isNeeded := range dirs {
-		err := b.store.root.Writable(b.in(dir))
+		err := b.Store().Dir().Writable(b.In(dir))
 		if isNeeded && err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return &UnmarkedError{err}
 		}
@@ -137,37 +141,37 @@ func (b *Box) CheckMark(items ...*Item) error {
 	return nil
 }
 
-// choose selects the batch from the unread messages, which have these claims, but for those in skipped. It moves files
+// Choose selects the batch from the unread messages, which have these claims, but for those in skipped. It moves files
 // that are not messages to bad.
-func (b *Box) choose(opt ReadOptions, all, skipped claims) (batch Batch, err error) {
+func Choose(b *maildir.Box, opt ReadOptions, all, skipped claimfile.Table) (batch Batch, err error) {
 	list := slices.Clone(opt.IDs)
 	if opt.IDs == nil {
-		if list, err = b.list(b.unread()); err != nil {
+		if list, err = b.IDsIn(b.Unread()); err != nil {
 			return batch, err
 		}
 	}
 	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := skipped[id]; return ok })
 	now := time.Now()
-	isBad := func(bad *BadError) {
+	isBad := func(bad *maildir.BadError) {
 		if bad.Unreadable != nil {
 			batch.Bad++
 		} else if time.Since(now) < moveBadTime {
-			b.moveBadMessage(b.unread(), bad)
+			b.MoveBadMessage(b.Unread(), bad)
 		}
 	}
 	isFull, bytes := false, int64(0)
-	for i, it := range b.openEach(b.unread(), list, all, 1, nil, isBad) {
+	for i, it := range b.EachUnread(list, all, isBad) {
 		if isWanted := opt.wants(it, now); isWanted && (isFull || opt.Fits != nil && !opt.Fits(it.Message)) {
 			isFull = true
 			batch.More++
 		} else if isWanted {
 			batch.Items = append(batch.Items, it)
-			bytes += it.size
+			bytes += it.Size
 			isFull = len(batch.Items) == opt.Limit
 			batch.IsCut = !isFull && opt.MaxBytes > 0 && bytes >= opt.MaxBytes
 			isFull = isFull || batch.IsCut
 		}
-		countsRest := opt.Match == nil && !opt.Current || opt.countsAll || batch.IsCut
+		countsRest := opt.Match == nil && !opt.Current || opt.CountsAll || batch.IsCut
 		if isFull && countsRest {
 			batch.More += len(list) - i - 1
 			break
@@ -177,13 +181,13 @@ func (b *Box) choose(opt ReadOptions, all, skipped claims) (batch Batch, err err
 	return batch, err
 }
 
-func (opt *ReadOptions) wants(it *Item, now time.Time) bool {
+func (opt *ReadOptions) wants(it *maildir.Item, now time.Time) bool {
 	return !(opt.Current && it.Expired(now)) && (opt.Match == nil || opt.Match(it))
 }
 
 // LastBatch returns the messages that the last Read marked, oldest first, but for those that are gone or cannot be
 // read.
-func (b *Box) LastBatch() (items []*Item, err error) {
+func LastBatch(b *maildir.Box) (items []*maildir.Item, err error) {
 	batch, ids := "", []wire.ID(nil)
 	_, err = b.Log().Tail(func(e *wire.Event) bool {
 		if e.Kind != wire.EventRead {
@@ -202,4 +206,14 @@ func (b *Box) LastBatch() (items []*Item, err error) {
 		}
 	}
 	return items, err
+}
+
+// hiddenFromReaders returns the live claims of messages that readers skip: a runner's, and leases.
+func hiddenFromReaders(b *maildir.Box, all claimfile.Table) claimfile.Table {
+	if len(all) == 0 {
+		return nil
+	}
+	hidden := all.Live(time.Now(), b.IsRunning())
+	maps.DeleteFunc(hidden, func(_ wire.ID, c claimfile.Entry) bool { return c.Owner.Session() != "" })
+	return hidden
 }

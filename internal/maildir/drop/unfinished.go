@@ -1,4 +1,4 @@
-package maildir
+package drop
 
 import (
 	"cmp"
@@ -47,7 +47,7 @@ func FinishedName(name string) (finished string, isUnfinished bool) {
 		}
 		name, isUnfinished = cmp.Or(groups[1:]...), true
 	}
-	if name == "" || slices.Contains(inboxDirs, name) {
+	if name == "" || slices.Contains(InboxDirs, name) {
 		name = "unnamed"
 	}
 	return name, isUnfinished
@@ -57,7 +57,8 @@ func FinishedName(name string) (finished string, isUnfinished bool) {
 // macOS knows of x, and vim creates 4913 to see what it may do.
 var litter = []string{".ds_store", ".localized", ".directory", "desktop.ini", "thumbs.db", "ehthumbs.db", "icon\r", "4913"}
 
-func isLitter(name string) bool {
+// IsLitter reports whether a file is of no use to anybody but its system or editor.
+func IsLitter(name string) bool {
 	return slices.Contains(litter, strings.ToLower(name)) || strings.HasPrefix(name, "._")
 }
 
@@ -77,21 +78,21 @@ const unfinishedFor = time.Hour
 // Why a file in inbox or new is not ingested. The codes are doctor's.
 const (
 	leftNotAFile   = "drop.not_a_file"
-	leftEmpty      = "drop.empty"
+	LeftEmpty      = "drop.empty"
 	leftUnfinished = "drop.named_unfinished"
-	leftUnreadable = "drop.unreadable"
+	LeftUnreadable = "drop.unreadable"
 )
 
 var leftReasons = map[string]string{
 	leftNotAFile:   "it is not a regular file, so atm never opens it",
-	leftEmpty:      "it is empty: atm waits until it has content",
+	LeftEmpty:      "it is empty: atm waits until it has content",
 	leftUnfinished: "it is named like an unfinished file: it is mail once it has another name",
-	leftUnreadable: "it cannot be read: permission denied",
+	LeftUnreadable: "it cannot be read: permission denied",
 }
 
-// whyLeft returns why an entry of inbox or new, which is neither the mailbox's own nor litter, is not ingested, or "".
+// WhyLeft returns why an entry of inbox or new, which is neither the mailbox's own nor litter, is not ingested, or "".
 // isOld says that it has been so for long, or always will be.
-func whyLeft(info fs.FileInfo, names []string) (code string, isOld bool) {
+func WhyLeft(info fs.FileInfo, names []string) (code string, isOld bool) {
 	_, isUnfinished := FinishedName(info.Name())
 	isOld = time.Since(info.ModTime()) > unfinishedFor
 	switch {
@@ -100,7 +101,7 @@ func whyLeft(info fs.FileInfo, names []string) (code string, isOld bool) {
 	case !info.Mode().IsRegular():
 		return leftNotAFile, true
 	case info.Size() == 0:
-		return leftEmpty, isOld
+		return LeftEmpty, isOld
 	case isUnfinished || isBesideControl(names, info.Name()):
 		return leftUnfinished, isOld
 	}

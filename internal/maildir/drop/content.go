@@ -1,4 +1,4 @@
-package maildir
+package drop
 
 import (
 	"bytes"
@@ -13,46 +13,47 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // parseDropped makes a message or an event of a dropped file. A *BadError says that it can be neither.
-func (b *Box) parseDropped(ctx context.Context, d *openDrop) (*wire.Message, *wire.Event, error) {
+func parseDropped(ctx context.Context, b *maildir.Box, d *openDrop) (*wire.Message, *wire.Event, error) {
 	switch size := d.info.Size(); {
 	case size == 0:
 		// The file was not empty when it was listed.
-		return nil, nil, &BadError{Name: d.name, Reason: "its content was lost, probably in a power cut"}
-	case size > MaxDrop:
+		return nil, nil, &maildir.BadError{Name: d.name, Reason: "its content was lost, probably in a power cut"}
+	case size > MaxSize:
 		const why = "a dropped file has at most %d MiB; atm send %s --attach FILE takes any size"
-		return nil, nil, &BadError{Name: d.name, Reason: fmt.Sprintf(why, MaxDrop>>20, b.agent)}
+		return nil, nil, &maildir.BadError{Name: d.name, Reason: fmt.Sprintf(why, MaxSize>>20, b.Agent())}
 	}
 	data, err := io.ReadAll(io.LimitReader(d, wire.MaxFile+1))
 	if err != nil {
 		return nil, nil, err
 	}
 	text := bytes.TrimPrefix(data, []byte("\ufeff"))
-	if len(data) <= wire.MaxFile && (isJSON(d.name) || bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))) {
-		m, e, err := b.parseDroppedJSON(text, d.info, d.id)
+	if len(data) <= wire.MaxFile && (maildir.IsJSON(d.name) || bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))) {
+		m, e, err := parseDroppedJSON(b, text, d.info, d.id)
 		if err == nil && (m != nil || e != nil) {
 			return m, e, nil
 		}
-		if err != nil && isJSON(d.name) {
-			return nil, nil, &BadError{Name: d.name, Reason: err.Error()}
+		if err != nil && maildir.IsJSON(d.name) {
+			return nil, nil, &maildir.BadError{Name: d.name, Reason: err.Error()}
 		}
 	}
-	m := b.complete(&wire.Message{Subject: strings.ToValidUTF8(d.name, "\ufffd"), Body: string(data)}, d.info, d.id)
-	if len(data) <= wire.MaxBody && utf8.Valid(data) && Check(m) == nil {
+	m := complete(b, &wire.Message{Subject: strings.ToValidUTF8(d.name, "\ufffd"), Body: string(data)}, d.info, d.id)
+	if len(data) <= wire.MaxBody && utf8.Valid(data) && maildir.Check(m) == nil {
 		return m, nil, nil
 	}
-	a, err := b.store.attachDropped(ctx, m.Subject, d)
+	a, err := attachDropped(ctx, b.Store(), m.Subject, d)
 	m.Body, m.Attachments = fmt.Sprintf("(the file is attached, %d bytes)", a.Size), []wire.Attachment{a}
 	return m, nil, err
 }
 
 // parseDroppedJSON makes an event, a human_input message or another message of a JSON object. It returns nothing if the
 // JSON is to be sent as text: it has none of our fields, or would be too large as a message.
-func (b *Box) parseDroppedJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.Message, *wire.Event, error) {
+func parseDroppedJSON(b *maildir.Box, data []byte, info fs.FileInfo, id wire.ID) (*wire.Message, *wire.Event, error) {
 	if e, isEvent := foreign.AdoptDropped(data); isEvent {
 		e.Source, e.EventID = "drop", string(id)
 		return nil, &e, nil
@@ -63,7 +64,7 @@ func (b *Box) parseDroppedJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire
 		var line bytes.Buffer
 		json.Compact(&line, data)
 		m.Body, m.Payload = body, line.Bytes()
-	} else if m, err = wire.DecodeDropped(data, b.store.Team); errors.Is(err, wire.ErrNotMessage) {
+	} else if m, err = wire.DecodeDropped(data, b.Store().Team); errors.Is(err, wire.ErrNotMessage) {
 		return nil, nil, nil
 	}
 	if err != nil {
@@ -76,18 +77,18 @@ func (b *Box) parseDroppedJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire
 		m.SetMeta("type", wire.Quote(m.Type))
 		m.Type = ""
 	}
-	m = b.complete(m, info, id)
+	m = complete(b, m, info, id)
 	if whole, err := m.MarshalJSON(); err == nil && len(whole) >= wire.MaxFile { // the file ends with a line feed too
 		return nil, nil, nil
 	}
-	return m, nil, Check(m)
+	return m, nil, maildir.Check(m)
 }
 
 // complete fills in the missing fields of a dropped message, and replaces its origin.
-func (b *Box) complete(m *wire.Message, info fs.FileInfo, id wire.ID) *wire.Message {
+func complete(b *maildir.Box, m *wire.Message, info fs.FileInfo, id wire.ID) *wire.Message {
 	m.ID = id
 	if m.From.Agent == "" {
-		m.From = wire.Address{Agent: "drop", Team: b.store.Team}
+		m.From = wire.Address{Agent: "drop", Team: b.Store().Team}
 	}
 	if len(m.To) == 0 {
 		m.To = []wire.Address{b.Address()}

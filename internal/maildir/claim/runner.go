@@ -1,4 +1,4 @@
-package maildir
+package claim
 
 import (
 	"context"
@@ -10,29 +10,26 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
-
-// probeTime is how long a starting runner waits for the lock: a probe holds it shared for an instant.
-const probeTime = time.Second
-
-// ErrBeingTyped says that a runner is typing the message to its agent just now.
-var ErrBeingTyped = errors.New("is being typed")
 
 // Runner holds an agent's runner lock. While it is held the agent counts as running, and others skip the messages that
 // the runner claims.
 type Runner struct {
-	box    *Box
+	box    *maildir.Box
 	lock   *lockfile.Lock
-	owner  Owner    // of its claims
-	typing sync.Map // message id to the *Claim that holds it
+	owner  claimfile.Owner // of its claims
+	typing sync.Map        // message id to the *Claim that holds it
 }
 
 // HoldRunner takes the agent's runner lock and ends the claims of dead runners. Errors: ErrRunning while another
 // process holds it, with that process if the system tells; ErrNoAgent if there is no such agent.
-func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error) {
+func HoldRunner(ctx context.Context, s *maildir.Store, agent wire.Name) (*Runner, error) {
 	b := s.Box(agent)
-	l, err := b.lockRunner(ctx, lockfile.Exclusive)
+	l, err := b.LockRunner(ctx, lockfile.Exclusive)
 	if err != nil {
 		return nil, err
 	}
@@ -41,18 +38,9 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 		l.Unlock()
 		return nil, err
 	}
-	r := &Runner{box: b, lock: l, owner: Owner{ofRunner, string(wire.NewID())}}
-	r.update(ctx, func(*tx) error { return nil }) // on failure the first Claim does it
+	r := &Runner{box: b, lock: l, owner: claimfile.Owner{Kind: claimfile.Runner, ID: string(wire.NewID())}}
+	r.update(ctx, func(*maildir.Tx) error { return nil }) // on failure the first Claim does it
 	return r, nil
-}
-
-// lockRunner takes the runner lock, or returns ErrRunning.
-func (b *Box) lockRunner(ctx context.Context, m lockfile.Mode) (*lockfile.Lock, error) {
-	l, err := b.store.locks.Lock(ctx, b.lockName("runner"), m, probeTime, b.CheckPresent)
-	if held, ok := errors.AsType[*lockfile.HeldError](err); ok {
-		err = fmt.Errorf("%s %w: %v", b.Address(), ErrRunning, held)
-	}
-	return l, err
 }
 
 // StillHeld reports whether the lock is held on the file at its path. Otherwise another runner may have taken over, and
@@ -63,14 +51,14 @@ func (r *Runner) StillHeld() bool { return r.lock.Current() }
 func (r *Runner) Release() error { return r.lock.Unlock() }
 
 // update is Box.update, after it has ended the claims of other runners: they are dead, since this one holds the lock.
-func (r *Runner) update(ctx context.Context, change func(*tx) error) error {
+func (r *Runner) update(ctx context.Context, change func(*maildir.Tx) error) error {
 	if !r.StillHeld() {
 		return fmt.Errorf("%s is not run by this process", r.box.Address())
 	}
-	return r.box.update(ctx, func(t *tx) error {
-		for id, c := range t.claims {
-			if c.Owner.kind == ofRunner && c.Owner != r.owner && c.Until.IsZero() {
-				t.claims[id] = c.endedAt(inClaim(time.Now()))
+	return r.box.Update(ctx, func(t *maildir.Tx) error {
+		for id, c := range t.Claims {
+			if c.Owner.Kind == claimfile.Runner && c.Owner != r.owner && c.Until.IsZero() {
+				t.Claims[id] = c.EndedAt(claimfile.Moment(time.Now()))
 			}
 		}
 		return change(t)
@@ -79,11 +67,11 @@ func (r *Runner) update(ctx context.Context, change func(*tx) error) error {
 
 // EndSessions ends the claims of sessions: the program that they were of has ended.
 func (r *Runner) EndSessions(ctx context.Context) error {
-	return r.update(ctx, func(t *tx) error {
-		now := inClaim(time.Now())
-		for id, c := range t.claims {
-			if c.Owner.Session() != "" && c.isLive(now, true) {
-				t.claims[id] = c.endedAt(now)
+	return r.update(ctx, func(t *maildir.Tx) error {
+		now := claimfile.Moment(time.Now())
+		for id, c := range t.Claims {
+			if c.Owner.Session() != "" && c.IsLive(now, true) {
+				t.Claims[id] = c.EndedAt(now)
 			}
 		}
 		return nil
@@ -95,25 +83,25 @@ func (r *Runner) EndSessions(ctx context.Context) error {
 // error, as when the runner lock is lost or the store may not act, nothing is claimed. A method of the Claim stops waiting
 // for the reader lock when its context ends, so a runner that shuts down passes a fresh one.
 func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
-	mayAct := r.box.store.BeforeLook()
+	mayAct := r.box.Store().BeforeLook()
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { // one may be gone, and come back later
-		there, err := r.box.has(r.box.unread(), id)
+		there, err := r.box.Has(r.box.Unread(), id)
 		return !there && err == nil
 	})
 	if err := mayAct(ctx); err != nil {
 		return nil, err
 	}
 	c := &Claim{runner: r}
-	err := r.update(ctx, func(t *tx) error {
-		now := inClaim(time.Now())
-		live := t.claims.live(now, true)
-		maps.DeleteFunc(live, func(id wire.ID, c claim) bool { // released, but that could not be written
+	err := r.update(ctx, func(t *maildir.Tx) error {
+		now := claimfile.Moment(time.Now())
+		live := t.Claims.Live(now, true)
+		maps.DeleteFunc(live, func(id wire.ID, c claimfile.Entry) bool { // released, but that could not be written
 			_, isTyping := r.typing.Load(id)
 			return c.Owner == r.owner && !isTyping
 		})
-		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return live[id].Owner.kind != ofLease })
-		these := ReadOptions{IDs: append([]wire.ID{}, ids...)} // not nil, which would be all
-		return c.take(t, claim{Owner: r.owner, At: now}, these, live)
+		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return live[id].Owner.Kind != claimfile.Lease })
+		these := inbox.ReadOptions{IDs: append([]wire.ID{}, ids...)} // not nil, which would be all
+		return c.take(t, claimfile.Entry{Owner: r.owner, At: now}, these, live)
 	})
 	if err != nil {
 		return nil, err
@@ -121,7 +109,7 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 	var injecting []wire.Event // logged last: no event takes one back
 	for _, id := range c.left {
 		r.typing.Store(id, c)
-		injecting = append(injecting, event("pty", wire.EventInjecting, id))
+		injecting = append(injecting, maildir.Event("pty", wire.EventInjecting, id))
 	}
 	if err := r.box.Log().Append(ctx, injecting...); err != nil {
 		return nil, errors.Join(err, c.Release(ctx))

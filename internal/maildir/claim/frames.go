@@ -1,9 +1,10 @@
-package maildir
+package claim
 
 import (
 	"fmt"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -17,7 +18,7 @@ func (g *Claim) Frames(l *letter.Renderer) string {
 		ids = append(ids, it.ID)
 	}
 	l.Digits = letter.ShortLength(ids)
-	for i, flags := range Flags(g.Items, nil) {
+	for i, flags := range maildir.Flags(g.Items, nil) {
 		flags.Repeat = g.Repeat[ids[i]]
 		text.Write(l.Frame(g.Items[i].Message, flags))
 	}

@@ -1,4 +1,5 @@
-package maildir
+// Package keep archives what is done, retires mailboxes and brings them back, and examines them for doctor.
+package keep
 
 import (
 	"context"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -30,6 +32,7 @@ type Moved struct {
 	Skipped  int   `json:"skipped"`
 }
 
+// Add adds what else was moved.
 func (m *Moved) Add(o Moved) {
 	m.Messages += o.Messages
 	m.Events += o.Events
@@ -40,21 +43,21 @@ func (m *Moved) Add(o Moved) {
 // GC moves whole days of done messages to the archive, but for those with some of the newest KeepLast. It never touches
 // unread or owed messages. It deletes only leftovers of killed writers. It looks how large the messages are before it takes
 // the lock, which others wait for.
-func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
+func GC(ctx context.Context, b *maildir.Box, opt GCOptions) (total Moved, err error) {
 	if err := b.CheckPresent(); err != nil {
 		return total, err
 	}
 	bytes := map[string]int64{} // by day
-	measure := func(day folder, ids []wire.ID) error {
-		bytes[day.dir] = b.sizeOf(day, ids, opt.Progress)
+	measure := func(day maildir.Folder, ids []wire.ID) error {
+		bytes[day.Dir] = sizeOf(b, day, ids, opt.Progress)
 		return nil
 	}
-	if total, err = b.eachOldDay(ctx, opt, measure, bytes); opt.DryRun {
+	if total, err = eachOldDay(ctx, b, opt, measure, bytes); opt.DryRun {
 		return total, err
 	}
-	err = b.locked(ctx, "reader", func() (err error) {
-		if total, err = b.eachOldDay(ctx, opt, b.archiveDay, bytes); err == nil {
-			b.removeStale(b.stale())
+	err = b.Locked(ctx, "reader", func() (err error) {
+		if total, err = eachOldDay(ctx, b, opt, func(day maildir.Folder, ids []wire.ID) error { return archiveDay(b, day, ids) }, bytes); err == nil {
+			removeStale(b, stale(b))
 		}
 		return err
 	})
@@ -62,19 +65,19 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 }
 
 // eachOldDay calls f for the days that GC moves, and counts what is in those for which it returns no error.
-func (b *Box) eachOldDay(ctx context.Context, opt GCOptions, f func(folder, []wire.ID) error, bytes map[string]int64) (total Moved, err error) {
-	days, err := b.days(b.allDone(), time.Time{})
+func eachOldDay(ctx context.Context, b *maildir.Box, opt GCOptions, f func(maildir.Folder, []wire.ID) error, bytes map[string]int64) (total Moved, err error) {
+	days, err := b.Days(b.AllDone(), time.Time{})
 	limit := opt.Before.UTC().Format(time.DateOnly)
 	for _, day := range slices.Backward(days) {
-		ids, e := b.list(day)
+		ids, e := b.IDsIn(day)
 		// From the newest day backwards, days are kept until there are KeepLast messages.
-		isKept := total.Skipped < opt.KeepLast || path.Base(day.dir) >= limit
+		isKept := total.Skipped < opt.KeepLast || path.Base(day.Dir) >= limit
 		if e != nil || isKept {
 			total.Skipped += len(ids)
 		} else if e = ctx.Err(); e == nil {
 			if e = f(day, ids); e == nil {
-				total.Add(Moved{Messages: len(ids), Bytes: bytes[day.dir]})
-			} else if errors.Is(e, ErrNotFound) { // somebody else has just moved it
+				total.Add(Moved{Messages: len(ids), Bytes: bytes[day.Dir]})
+			} else if errors.Is(e, maildir.ErrNotFound) { // somebody else has just moved it
 				e = nil
 			}
 		}
@@ -83,12 +86,12 @@ func (b *Box) eachOldDay(ctx context.Context, opt GCOptions, f func(folder, []wi
 	return total, err
 }
 
-func (b *Box) sizeOf(day folder, ids []wire.ID, progress func()) (bytes int64) {
+func sizeOf(b *maildir.Box, day maildir.Folder, ids []wire.ID, progress func()) (bytes int64) {
 	for _, id := range ids {
 		if progress != nil {
 			progress()
 		}
-		if info, err := b.store.root.Lstat(day.file(id)); err == nil {
+		if info, err := b.Store().Dir().Lstat(day.File(id)); err == nil {
 			bytes += info.Size()
 		}
 	}
@@ -97,25 +100,25 @@ func (b *Box) sizeOf(day folder, ids []wire.ID, progress func()) (bytes int64) {
 
 // archiveDay moves a day by one rename, or message by message if the day is in the archive already, or in the image of
 // a container, whose directories cannot be renamed. It returns ErrNotFound if the day is gone.
-func (b *Box) archiveDay(from folder, ids []wire.ID) error {
-	root, to := b.store.root, b.archive().day(path.Base(from.dir))
-	if err := b.mkdir(b.archive().dir); err != nil {
+func archiveDay(b *maildir.Box, from maildir.Folder, ids []wire.ID) error {
+	root, to := b.Store().Dir(), b.Archive().Day(path.Base(from.Dir))
+	if err := b.Mkdir(b.Archive().Dir); err != nil {
 		return err
 	}
-	err := root.Move(from.dir, to.dir)
+	err := root.Move(from.Dir, to.Dir)
 	if durable.IsAbsent(err) {
-		return ErrNotFound
+		return maildir.ErrNotFound
 	}
 	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.EXDEV) {
 		return err
 	}
 	err = nil
 	for _, id := range ids {
-		if e := b.move(id, from, to); !errors.Is(e, ErrNotFound) {
+		if e := b.Move(id, from, to); !errors.Is(e, maildir.ErrNotFound) {
 			err = errors.Join(err, e)
 		}
 	}
-	root.Remove(from.dir) // which fails if other files are in it
+	root.Remove(from.Dir) // which fails if other files are in it
 	return err
 }
 
@@ -123,32 +126,32 @@ func (b *Box) archiveDay(from folder, ids []wire.ID) error {
 const TempAge = 36 * time.Hour
 
 // stale lists the temp files that killed writers left. Dropped files that are being ingested are mail, and never stale.
-func (b *Box) stale() (stale []string) {
-	root, before := b.store.root, time.Now().Add(-TempAge)
-	dirs := []string{b.in(), b.in("run"), b.in("events"), b.in("inbox/bad"), b.in("sent/once")}
-	days, _ := b.days(b.allSent(), time.Time{})
+func stale(b *maildir.Box) (stale []string) {
+	root, before := b.Store().Dir(), time.Now().Add(-TempAge)
+	dirs := []string{b.In(), b.In("run"), b.In("events"), b.In("inbox/bad"), b.In("sent/once")}
+	days, _ := b.Days(b.AllSent(), time.Time{})
 	for _, day := range days {
-		dirs = append(dirs, day.dir)
+		dirs = append(dirs, day.Dir)
 	}
 	for _, dir := range dirs {
 		stale = append(stale, root.Stale(dir, before)...)
 	}
-	names, _ := root.Names(b.in("inbox/tmp"))
+	names, _ := root.Names(b.In("inbox/tmp"))
 	for _, name := range names {
 		id, rest, _ := strings.Cut(name, ".")
 		if !wire.IsID(id) || strings.HasSuffix(rest, ".drop") {
 			continue // not a delivery's
 		}
-		info, err := root.Lstat(b.in("inbox/tmp", name))
+		info, err := root.Lstat(b.In("inbox/tmp", name))
 		if err == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
-			stale = append(stale, b.in("inbox/tmp", name))
+			stale = append(stale, b.In("inbox/tmp", name))
 		}
 	}
 	return stale
 }
 
-func (b *Box) removeStale(stale []string) {
+func removeStale(b *maildir.Box, stale []string) {
 	for _, file := range stale {
-		b.store.root.Remove(file)
+		b.Store().Dir().Remove(file)
 	}
 }

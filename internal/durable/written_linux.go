@@ -1,4 +1,4 @@
-package maildir
+package durable
 
 import (
 	"os"
@@ -13,8 +13,8 @@ func readLease(f *os.File) (leased, busy bool) {
 	return err == nil, err == unix.EAGAIN
 }
 
-// hasLease reports whether f still has its lease, and no process waits for its end to open the file for writing.
-func hasLease(f *os.File) bool {
+// HasReadLease reports whether f still has its lease, and no process waits for its end to open the file for writing.
+func HasReadLease(f *os.File) bool {
 	kind, err := unix.FcntlInt(f.Fd(), unix.F_GETLEASE, 0)
 	return err == nil && kind == unix.F_RDLCK
 }

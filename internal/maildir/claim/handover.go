@@ -1,4 +1,4 @@
-package maildir
+package claim
 
 import (
 	"cmp"
@@ -8,6 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -24,10 +28,10 @@ const sameMoment = 2 * time.Second
 // killed or gives up waiting. So it stays unread, claimed by Owner, until Settle says that it was received. If that does
 // not come, the message is handed over once more, marked as a repeat; after that only Read shows it.
 type Recipient struct {
-	Owner                 // see OfSession and PushedTo
-	Call        string    // identifies the handover among those to the session; "": none is the same
-	IsAmbiguous bool      // a later one may have the same Call: only those at the same moment count as one
-	Now         time.Time // zero: now
+	claimfile.Owner           // see OfSession and PushedTo
+	Call            string    // identifies the handover among those to the session; "": none is the same
+	IsAmbiguous     bool      // a later one may have the same Call: only those at the same moment count as one
+	Now             time.Time // zero: now
 }
 
 // Given is an unread message that was handed over and is not known to be received.
@@ -44,13 +48,13 @@ func (g Given) IsOf(to Recipient) bool {
 	return isNamed && (!to.IsAmbiguous || to.Now.Sub(g.To.Now).Abs() < sameMoment)
 }
 
-// Given lists the messages that were handed over to sessions, oldest first.
-func (b *Box) Given(now time.Time) []Given { return b.claims().given(now) }
+// AllGiven lists the messages that were handed over to sessions, oldest first.
+func AllGiven(b *maildir.Box, now time.Time) []Given { return givenIn(b.Claims(), now) }
 
-func (all claims) given(now time.Time) (given []Given) {
+func givenIn(all claimfile.Table, now time.Time) (given []Given) {
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		if c := all[id]; c.Owner.Session() != "" {
-			given = append(given, Given{id, Recipient{Owner: c.Owner, Call: c.Call, Now: c.At}, c.Offered, c.isLive(now, false)})
+			given = append(given, Given{id, Recipient{Owner: c.Owner, Call: c.Call, Now: c.At}, c.Offered, c.IsLive(now, false)})
 		}
 	}
 	return given
@@ -59,38 +63,38 @@ func (all claims) given(now time.Time) (given []Given) {
 // Settle says what became of messages that were handed over. Those that their recipient has received are marked as read; it
 // returns the events message_read for the caller to append. Those that may be lost are handed over once more. A message that
 // cannot be moved does not hold up the others. With neither no lock is taken.
-func (b *Box) Settle(ctx context.Context, received, lost []Given, now time.Time) (events []wire.Event, err error) {
+func Settle(ctx context.Context, b *maildir.Box, received, lost []Given, now time.Time) (events []wire.Event, err error) {
 	if len(received)+len(lost) == 0 {
 		return nil, nil
 	}
 	batch := wire.NewID()
 	var errs error
-	err = b.update(ctx, func(t *tx) error {
+	err = b.Update(ctx, func(t *maildir.Tx) error {
 		isAsGiven := func(g Given) bool {
-			c := t.claims[g.ID]
+			c := t.Claims[g.ID]
 			return c.Owner == g.To.Owner && c.At.Equal(g.To.Now)
 		}
 		for _, g := range lost {
 			if isAsGiven(g) {
-				t.claims[g.ID] = t.claims[g.ID].endedAt(inClaim(now))
+				t.Claims[g.ID] = t.Claims[g.ID].EndedAt(claimfile.Moment(now))
 			}
 		}
 		for _, g := range received {
 			if !isAsGiven(g) {
 				continue
 			}
-			it, err := t.markRead(g.ID)
-			bad, isBad := errors.AsType[*BadError](err)
+			it, err := t.MoveToRead(g.ID)
+			bad, isBad := errors.AsType[*maildir.BadError](err)
 			switch {
 			case err == nil:
-				events = append(events, b.WithType(g.To.event(wire.EventRead, g.ID).With("batch", string(batch)), it))
+				events = append(events, b.WithType(hookEvent(g.To.Owner, wire.EventRead, g.ID).With("batch", string(batch)), it))
 			case isBad && bad.Unreadable != nil:
 				continue
-			case !isBad && !errors.Is(err, ErrNotFound):
+			case !isBad && !errors.Is(err, maildir.ErrNotFound):
 				errs = err
 				continue
 			}
-			delete(t.claims, g.ID)
+			delete(t.Claims, g.ID)
 		}
 		return nil
 	})
@@ -99,20 +103,20 @@ func (b *Box) Settle(ctx context.Context, received, lost []Given, now time.Time)
 
 // HandOver selects unread, unclaimed messages as Read does and claims them for a session, if the store may act. The
 // caller calls Sent or Release after it. The Claim is never nil. Without mail no lock is taken.
-func (b *Box) HandOver(ctx context.Context, to Recipient, opt ReadOptions) (*Claim, error) {
+func HandOver(ctx context.Context, b *maildir.Box, to Recipient, opt inbox.ReadOptions) (*Claim, error) {
 	h := &Claim{}
 	if to.Now.IsZero() {
 		to.Now = time.Now()
 	}
-	ids, err := b.lookForHook(ctx)
+	ids, err := lookForHook(ctx, b)
 	if err != nil || len(ids) == 0 {
 		return h, err
 	}
-	opt.IDs, opt.countsAll = append([]wire.ID{}, ids...), true // no message that comes after the look; an agent waits for its hook
-	now := inClaim(to.Now)
-	err = b.update(ctx, func(t *tx) error {
+	opt.IDs, opt.CountsAll = append([]wire.ID{}, ids...), true // no message that comes after the look; an agent waits for its hook
+	now := claimfile.Moment(to.Now)
+	err = b.Update(ctx, func(t *maildir.Tx) error {
 		room := maxPushed
-		for _, g := range t.claims.given(now) {
+		for _, g := range givenIn(t.Claims, now) {
 			h.IsRepeated = h.IsRepeated || g.IsLive && g.IsOf(to)
 			if g.IsLive && g.To.Owner == to.Owner {
 				room--
@@ -124,22 +128,22 @@ func (b *Box) HandOver(ctx context.Context, to Recipient, opt ReadOptions) (*Cla
 			}
 			opt.Limit = min(cmp.Or(opt.Limit, room), room)
 		}
-		skipped, givenUp := t.claims.notForHooks(ids, now, b.isRunning())
+		skipped, givenUp := notForHooks(t.Claims, ids, now, b.IsRunning())
 		h.GivenUp = givenUp
-		return h.take(t, claim{Owner: to.Owner, Call: to.Call, At: now, Until: now.Add(answerTime)}, opt, skipped)
+		return h.take(t, claimfile.Entry{Owner: to.Owner, Call: to.Call, At: now, Until: now.Add(answerTime)}, opt, skipped)
 	})
 	if err != nil { // nothing is claimed, so nothing may be answered
-		h = &Claim{Batch: Batch{More: h.More + len(h.Items)}, GivenUp: h.GivenUp}
+		h = &Claim{Batch: inbox.Batch{More: h.More + len(h.Items)}, GivenUp: h.GivenUp}
 	}
 	return h, err
 }
 
 // notForHooks returns the claims of unread messages that hooks do not hand over: those that are live and, of givenUp others,
 // those that were handed over too often in vain.
-func (all claims) notForHooks(unread []wire.ID, now time.Time, isRunning bool) (skipped claims, givenUp int) {
-	skipped = all.live(now, isRunning)
+func notForHooks(all claimfile.Table, unread []wire.ID, now time.Time, isRunning bool) (skipped claimfile.Table, givenUp int) {
+	skipped = all.Live(now, isRunning)
 	for _, id := range unread {
-		if _, isLive := skipped[id]; !isLive && all[id].isGivenUp() {
+		if _, isLive := skipped[id]; !isLive && all[id].IsGivenUp() {
 			skipped[id] = all[id]
 			givenUp++
 		}
@@ -148,29 +152,29 @@ func (all claims) notForHooks(unread []wire.ID, now time.Time, isRunning bool) (
 }
 
 // lookForHook ingests dropped files and lists the unread messages, if they may go out.
-func (b *Box) lookForHook(ctx context.Context) (ids []wire.ID, err error) {
+func lookForHook(ctx context.Context, b *maildir.Box) (ids []wire.ID, err error) {
 	if err := b.CheckPresent(); err != nil {
 		return nil, err
 	}
-	mayAct := b.store.BeforeLook()
+	mayAct := b.Store().BeforeLook()
 	limited, stop := context.WithTimeout(ctx, hookIngestTime)
-	ingested, _ := b.ingestUnlessMail(limited) // what cannot be ingested now stays where it is
+	ingested, _ := drop.IngestUnlessMail(limited, b) // what cannot be ingested now stays where it is
 	stop()
-	if ids = ingested.unread; ids == nil {
+	if ids = ingested.Unread; ids == nil {
 		ids, err = b.UnreadIDs()
 	}
 	if err != nil || len(ids) == 0 || mayAct(ctx) == nil {
 		return ids, err
 	}
-	mayAct = b.store.BeforeLook() // once more: the agent's next call may be far
+	mayAct = b.Store().BeforeLook() // once more: the agent's next call may be far
 	if ids, err = b.UnreadIDs(); err == nil {
 		err = mayAct(ctx)
 	}
 	return ids, err
 }
 
-func (o Owner) event(kind string, id wire.ID) wire.Event {
-	e := event("hook", kind, id)
+func hookEvent(o claimfile.Owner, kind string, id wire.ID) wire.Event {
+	e := maildir.Event("hook", kind, id)
 	e.Session = o.Session()
 	return e
 }

@@ -1,0 +1,63 @@
+// Package inbox looks at the messages of a mailbox and reads them, as package maildir does once it has taken in what was
+// dropped.
+package inbox
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Walk is Box.Walk, and with Unread it ingests dropped files first, but for large ones.
+func Walk(ctx context.Context, b *maildir.Box, rg maildir.Range, f func(*maildir.Item) bool) (maildir.Walked, error) {
+	if rg.Unread {
+		ingested, _ := drop.IngestBriefly(ctx, b) // what cannot be ingested now stays where it is
+		rg.Listed = ingested.Unread
+	}
+	return b.Walk(rg, f)
+}
+
+// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones. Bad are the files that BadFiles
+// lists.
+type Counts struct{ Unread, Leased, Owed, Bad int }
+
+// Count ingests dropped files, but for large ones, and counts messages without opening them. With an error it returns
+// what it could count.
+func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
+	ingested, _ := drop.IngestBriefly(ctx, b) // what cannot be ingested now stays where it is
+	unread, err := b.IDs(maildir.Range{Unread: true, Listed: ingested.Unread})
+	owed, err2 := b.OwedIDs()
+	bad, err3 := drop.BadNames(b)
+	claims, now := b.Claims(), time.Now()
+	for _, id := range unread {
+		if claims[id].IsLiveLease(now) {
+			c.Leased++
+		}
+	}
+	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)+ingested.Left
+	return c, cmp.Or(err, err2, err3)
+}
+
+// dueFor is how long a day of done messages is searched for overdue answers after its last change.
+const dueFor = 14 * 24 * time.Hour
+
+// Due lists the unread, owed and recently read messages that have a due date, also those that gc has archived, but for
+// expired ones. Some may have been answered.
+func Due(ctx context.Context, b *maildir.Box) (due []*maildir.Item, err error) {
+	now := time.Now()
+	rg := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), Keep: func(_ wire.ID, raw []byte) bool {
+		return bytes.Contains(raw, []byte(`"due_at"`)) || bytes.Contains(raw, []byte(`\u`))
+	}}
+	_, err = Walk(ctx, b, rg, func(it *maildir.Item) bool {
+		if !it.DueAt.IsZero() && !it.Expired(now) {
+			due = append(due, it)
+		}
+		return true
+	})
+	return due, err
+}
