@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/wire"
 )
 
 // A Line is a command line, sorted.
@@ -133,7 +134,7 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 		return rest[1:], nil
 	case l.waits(f) && isDuration(value): // --wait=30s
 		l.add(f, name, "--timeout", value)
-	case l.waits(f) && isDuration(next): // --wait 30s
+	case l.waits(f) && isDuration(next) && !isID(next): // --wait 30s
 		l.add(f, name, "--timeout", next)
 		return rest[1:], nil
 	case !takesValue(f) && (next == "true" || next == "false"): // --urgent false
@@ -142,6 +143,12 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 		l.add(f, word)
 	}
 	return rest, nil
+}
+
+// isID reports whether a word can be an id, such as 12345d.
+func isID(word string) bool {
+	_, err := wire.ParseFragment(word)
+	return err == nil
 }
 
 func (l *Line) add(f cli.Flag, words ...string) {

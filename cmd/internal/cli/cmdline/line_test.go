@@ -73,6 +73,8 @@ func TestSort(t *testing.T) {
 		{"team add --shared jobs --json", "--json team add --shared -- jobs"},
 		{"--json sned -x", "--json -- sned"},
 		{"read --wait 123456", "read --wait -- 123456"},
+		{"read --wait 12345d", "read --wait -- 12345d"},
+		{"read --wait 30d", "read --wait --timeout 30d --"},
 		{"--version", "--version --"},
 		{"", "--"},
 	} {
