@@ -61,7 +61,7 @@ func TestProgress(t *testing.T) {
 	shown := regexp.MustCompile(`^\r\x1b\[Ksent \d+ messages`)
 	n := s.sendLines(slave, func() bool { return shown.MatchString(w.String()) })
 	w.shows("\r\x1b[Katm: interrupted: sent " + fmt.Sprint(n) + " messages, of the first " + fmt.Sprint(n) + " lines\r\n")
-	w.shows(fmt.Sprintf("hint: to send the rest: tail -n +%d FILE | atm send --as alice --batch", n+1))
+	w.shows(fmt.Sprintf("hint: to send the rest: tail -n +%d FILE | atm send --batch --as alice", n+1))
 
 	// Not in a pipe; and a name for each line keeps one that is sent again from being there twice.
 	r, pipe, err := os.Pipe()

@@ -23,7 +23,7 @@ func TestRunnerVerbs(t *testing.T) {
 	s.asks(0, "restart bob --json", "restart", `{"name":"bob","state":"restarted","pid":2}`+"\n")
 	s.asks(0, "stop bob", "stop", "bob: stopped; ended with it: sleep (0), sleep (1)\n")
 	s.asks(0, "type bob ls -- -l", `type "ls -l" raw=false enter=false`, "bob: typed (not submitted: atm type bob --enter)\n")
-	s.asks(0, "type bob ls --team main", `type "ls" raw=false enter=false`, "bob: typed (not submitted: atm --team main type bob --enter)\n")
+	s.asks(0, "type bob ls --team main", `type "ls" raw=false enter=false`, "bob: typed (not submitted: atm type bob --enter --team main)\n")
 	s.asks(0, "type bob --enter", `type "" raw=false enter=true`, "bob: typed\n")
 	s.asks(0, `type bob --raw \e[A\x9b\u00e4\r\\`, `type "\x1b[A\x9bä\r\\" raw=true enter=false`, "bob: typed\n")
 	for _, args := range []string{
@@ -93,16 +93,16 @@ func TestRunnerSaysWhatToTry(t *testing.T) {
 		hint  string
 		tries []control.Try
 	}{
-		{"atm --team main status bob", nil},
-		{"atm --team main status bob", []control.Try{{Op: "dance"}}}, // of a newer runner
-		{"atm --team main screen bob", []control.Try{screen}},
-		{"atm --team main attach bob", []control.Try{attach}},
-		{"atm --team main screen bob shows it; atm --team main attach bob, or --raw to type anyway", []control.Try{screen, attach, raw}},
-		{"atm --team main pending shows the question; atm --team main approve bob OPTION, atm --team main attach bob, or --raw to type anyway",
+		{"atm status bob --team main", nil},
+		{"atm status bob --team main", []control.Try{{Op: "dance"}}}, // of a newer runner
+		{"atm screen bob --team main", []control.Try{screen}},
+		{"atm attach bob --team main", []control.Try{attach}},
+		{"atm screen bob --team main shows it; atm attach bob --team main, or --raw to type anyway", []control.Try{screen, attach, raw}},
+		{"atm pending --team main shows the question; atm approve bob OPTION --team main, atm attach bob --team main, or --raw to type anyway",
 			[]control.Try{{Op: "answer"}, attach, raw}},
-		{"atm --team main pending shows the question; atm --team main reject bob", []control.Try{{Op: "answer", Deny: true}}},
-		{"atm --team main approve bob 2", []control.Try{{Op: "answer", Option: "2"}}},
-		{"atm --team main reject bob 'no, stop'", []control.Try{{Op: "answer", Option: "no, stop", Deny: true}}},
+		{"atm pending --team main shows the question; atm reject bob --team main", []control.Try{{Op: "answer", Deny: true}}},
+		{"atm approve bob 2 --team main", []control.Try{{Op: "answer", Option: "2"}}},
+		{"atm reject bob 'no, stop' --team main", []control.Try{{Op: "answer", Option: "no, stop", Deny: true}}},
 	} {
 		s.says("", &control.Error{Code: "refused", Message: "no", Try: c.tries})
 		if got, want := s.atm(5, "interrupt", "bob", "--team", "main"), "atm: bob: no\natm: hint: "+c.hint+"\n"; got != want {

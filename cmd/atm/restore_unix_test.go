@@ -53,7 +53,7 @@ func TestRestoreEndsEarly(t *testing.T) {
 		if !isExit {
 			t.Fatalf("%v: it had ended before: %s", end, out.String())
 		}
-		says := fmt.Sprintf("of %d messages\natm: hint: run it again, and it goes on: atm --root %s restore %s\n", messages, root, file)
+		says := fmt.Sprintf("of %d messages\natm: hint: run it again, and it goes on: atm restore %s --root %s\n", messages, file, root)
 		if end == syscall.SIGINT && (err.ExitCode() != 130 || !strings.HasPrefix(out.String(), "atm: interrupted: restored ") || !strings.HasSuffix(out.String(), says)) {
 			t.Errorf("exit %d: %s", err.ExitCode(), out.String())
 		}

@@ -339,7 +339,7 @@ func TestAskedOnWire(t *testing.T) {
 				return strings.Contains(r.Atm("events", "bob", "--as-wire", "acp", "--limit", "1"), `{"outcome":"selected","option_id":"`+want+`"}`)
 			})
 			ask("tc-2", `{"id":"all","label":"Now and for ever"},{"id":"one","label":"Go"}`)
-			e.shows(&e.agent, "bob wants to use search: {}\n(atm does not know what its options do; atm approve --as me tc-2 OPTION)")
+			e.shows(&e.agent, "bob wants to use search: {}\n(atm does not know what its options do; atm approve tc-2 OPTION --as me)")
 			if len(e.asked) != 1 {
 				t.Error(e.asked)
 			}

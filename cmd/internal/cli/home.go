@@ -11,7 +11,9 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -20,13 +22,15 @@ import (
 )
 
 type overview struct {
-	Root    string            `json:"root"`
-	Team    wire.Name         `json:"team"`
-	Agent   wire.Name         `json:"agent,omitempty"`
-	Unread  int               `json:"unread"`
-	Owed    int               `json:"owed"`
-	Pending []ask.Question    `json:"pending"`
-	Members []presence.Member `json:"members"`
+	Root    string                  `json:"root"`
+	Team    wire.Name               `json:"team"`
+	Agent   wire.Name               `json:"agent,omitempty"`
+	Unread  int                     `json:"unread"`
+	Owed    int                     `json:"owed"`
+	Pending []ask.Question          `json:"pending"`
+	Overdue []notices.OverdueAnswer `json:"overdue,omitempty"`
+	Held    []room.HeldMail         `json:"held,omitempty"`
+	Members []presence.Member       `json:"members"`
 }
 
 // maxShown is how many messages and questions home shows.
@@ -58,21 +62,21 @@ func home(c *cli.Context) error {
 	} else {
 		text = fmt.Sprintf("%s, %s\n\n%s", o.Agent, where, text)
 	}
-	o.Members, err = presence.Members(c.Context, s.Team)
+	now, err := room.Open(s).Look(c.Context)
 	if err := p.WarnUnreadable(err); err != nil {
 		return err
 	}
-	questions, _ := presence.Pending(c.Context, s.Team, o.Members) // shows what could be read
-	o.Pending = append([]ask.Question{}, questions...)
-	if len(questions) > 0 {
-		text += fmt.Sprintf("%d waiting for an answer: atm pending\n", len(questions))
+	o.Members, o.Pending, o.Overdue, o.Held = now.Members, now.Questions(), now.Overdue, now.Held
+	waits := now.Waits()
+	if len(waits) > 0 {
+		text += fmt.Sprintf("%d waiting for an answer: %s\n", len(waits), p.Command("atm pending"))
 	}
-	for _, q := range questions[:min(maxShown, len(questions))] {
-		text += fmt.Sprintf("  %s %s\n", q.Agent, letter.OneLine(q.Summary(), 80))
+	for _, w := range waits[:min(maxShown, len(waits))] {
+		text += "  " + w.Line + "\n"
 	}
-	lines, room := p.Team(o.Members), max(13-strings.Count(text, "\n"), 6)
-	if len(lines) > room {
-		lines = append(lines[:room-1], fmt.Sprintf("%d more: atm team", len(o.Members)-room+1))
+	lines, most := p.Team(o.Members), max(13-strings.Count(text, "\n"), 6)
+	if len(lines) > most {
+		lines = append(lines[:most-1], fmt.Sprintf("%d more: %s", len(o.Members)-most+1, p.Command("atm team")))
 	}
 	return p.PrintAs(o, text+"\n"+strings.Join(lines, "\n"))
 }

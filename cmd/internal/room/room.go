@@ -1,6 +1,6 @@
-// Package room is the model behind `atm tui` and `atm web`: what a person sees of a team, and can do. It follows the
-// team's mailboxes and keeps one value up to date, the Snapshot; everything else is read when it is asked for. Reading
-// marks nothing.
+// Package room is what a person sees of a team, and can do: `atm`, `atm pending`, what watches, `atm tui` and `atm web`
+// show one value, the Snapshot. Look makes one, Run follows the team's mailboxes and keeps it up to date; everything else
+// is read when it is asked for. Reading marks nothing.
 //
 // The scope says who I am; without an identity nothing can be done. Every action does what the verb of its name does,
 // by the same code and with the same checks.
@@ -9,6 +9,7 @@ package room
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,8 +19,11 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/search"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/watcher"
@@ -29,8 +33,11 @@ import (
 const (
 	readEvery = 3 * time.Second        // a killed runner's lock and the clock change states without an event
 	pause     = 100 * time.Millisecond // between two reads, since changes come together
-	maxRead   = 1000                   // of my read messages; the day of the last one is listed whole
-	maxTurns  = 20
+	// Late answers are looked for at most so often: that reads all mail that has a date.
+	lateAtMost, lateAtRest = 3 * time.Second, 15 * time.Second
+
+	maxRead  = 1000 // of my read messages; the day of the last one is listed whole
+	maxTurns = 20
 )
 
 // A Room follows a team. Several goroutines may call its methods at once.
@@ -59,7 +66,11 @@ type Snapshot struct {
 	Me      wire.Name // "": there is no identity
 
 	Members []presence.Member // as `atm team` lists them
-	Waiting []Question        // those that I may answer come first, then by age
+
+	// What waits for a person.
+	Waiting []Question              // those that I may answer come first, then by age
+	Overdue []notices.OverdueAnswer // by due date
+	Held    []HeldMail
 
 	// The ids of my mail, newest first. Read goes back some days only. MailVersion grows when my mail may have changed.
 	Unread, Owed, Read []wire.ID
@@ -70,6 +81,25 @@ type Snapshot struct {
 	Screens map[wire.Name]*Screen // those that are followed and known: see Room.Screen
 }
 
+// HeldMail is mail that is not given to an idle agent until a person acts at its terminal.
+type HeldMail struct {
+	Agent  wire.Name `json:"agent"`
+	Unread int       `json:"unread"`
+	Reason string    `json:"reason"`
+}
+
+func (h HeldMail) String() string { return letter.Many(h.Unread, "message") + " held: " + h.Reason }
+
+// Late says in a line who has not answered what, and since when.
+func Late(o notices.OverdueAnswer) string {
+	status := "has not even read"
+	if o.Read {
+		status = "has not answered"
+	}
+	return fmt.Sprintf("%s %s %s from %s, due %s: %s", o.Agent, status, o.ID.Short(6), o.From, letter.Age(time.Now(), o.DueAt),
+		letter.OneLine(o.Subject, 60))
+}
+
 // Question is a question of a member.
 type Question struct {
 	ask.Question
@@ -78,6 +108,46 @@ type Question struct {
 
 // TakesText reports whether a text answers the question, which an agent here asks on its session channel.
 func (q Question) TakesText() bool { return q.OnChannel && q.Host == "" }
+
+// A Wait is one thing that waits for a person.
+type Wait struct {
+	Agent wire.Name
+	Key   string // the same as long as it waits: a dialog may get an id and further details later
+	Line  string // begins with the agent
+}
+
+// QuestionKey, LateKey and HeldMail.Key are the Keys of Waits.
+func QuestionKey(q ask.Question) string {
+	return fmt.Sprint(q.Agent, " ", q.Kind, " ", q.Since.UnixNano())
+}
+func LateKey(o notices.OverdueAnswer) string { return fmt.Sprint(o.Agent, " ", o.ID) }
+func (h HeldMail) Key() string               { return fmt.Sprint(h.Agent, " ", h.Reason) }
+
+// Rest is the line without the agent.
+func (w Wait) Rest() string { return strings.TrimPrefix(w.Line, string(w.Agent)+" ") }
+
+// Waits returns all that waits for a person, in the order of Waiting, Overdue and Held.
+func (s *Snapshot) Waits() (all []Wait) {
+	for _, q := range s.Waiting {
+		all = append(all, Wait{q.Agent, QuestionKey(q.Question), string(q.Agent) + " " + letter.OneLine(q.Summary(), 80)})
+	}
+	for _, o := range s.Overdue {
+		all = append(all, Wait{o.Agent, LateKey(o), Late(o)})
+	}
+	for _, h := range s.Held {
+		all = append(all, Wait{h.Agent, h.Key(), string(h.Agent) + " " + h.String()})
+	}
+	return all
+}
+
+// Questions returns Waiting without what I may do.
+func (s *Snapshot) Questions() []ask.Question {
+	all := []ask.Question{} // never nil: it is a list in JSON
+	for _, q := range s.Waiting {
+		all = append(all, q.Question)
+	}
+	return all
+}
 
 // Is reports whether both are the same question. An id alone may be another agent's as well.
 func (q *Question) Is(other Question) bool {
@@ -113,6 +183,9 @@ func (r *Room) Wait(ctx context.Context, condition func(*Snapshot) bool) *Snapsh
 		}
 	}
 }
+
+// IsWhole reports whether all was read once.
+func (s *Snapshot) IsWhole() bool { return s.Version > 1 }
 
 // publish replaces the snapshot, unless nothing has changed.
 func (r *Room) publish(s Snapshot) {
@@ -156,10 +229,13 @@ func (r *Room) Run(ctx context.Context) error {
 		})
 	}()
 	var drafts []ask.Question
+	var lookedForLate time.Time
 	for s := *first; ctx.Err() == nil; app.Sleep(ctx, pause) {
+		hasNews := true
 		select {
 		case <-changed:
 		case <-time.After(readEvery):
+			hasNews = false
 		case err := <-ended:
 			if ctx.Err() == nil {
 				return err
@@ -172,12 +248,30 @@ func (r *Room) Run(ctx context.Context) error {
 		if hasMail.Swap(false) {
 			r.readMail(&s)
 		}
-		r.readMembers(ctx, &s)
+		s.Problem = ""
+		if err := r.readMembers(ctx, &s); err != nil {
+			s.Problem = strings.ReplaceAll(err.Error(), "\n", "; ") + ": atm doctor"
+		}
+		for i := range s.Members {
+			if s.Members[i].Running {
+				s.Members[i].PresenceAt = nil // it is the current time, so it would make every snapshot a new one
+			}
+		}
 		s.Waiting = r.waiting(s.Members, drafts)
 		r.publish(s)
-		if hasDraft.Swap(false) { // the members are shown before
-			drafts, _ = presence.Drafts(ctx, r.Scope.Team) // atm pending reports an error
+		// The members are shown before what takes longer. Look reports its errors.
+		since := time.Since(lookedForLate)
+		isDue := since > lateAtRest || hasNews && since > lateAtMost
+		hasNewDraft := hasDraft.Swap(false)
+		if hasNewDraft {
+			drafts, _ = presence.Drafts(ctx, r.Scope.Team)
 			s.Waiting = r.waiting(s.Members, drafts)
+		}
+		if isDue {
+			s.Overdue, _ = notices.OverdueAnswers(ctx, r.Scope.Team)
+			lookedForLate = time.Now()
+		}
+		if hasNewDraft || isDue {
 			r.publish(s)
 		}
 	}
@@ -201,18 +295,32 @@ func (r *Room) readMail(s *Snapshot) {
 }
 
 // readMembers reads the members. An error does not hide the rest.
-func (r *Room) readMembers(ctx context.Context, s *Snapshot) {
-	members, err := presence.Members(ctx, r.Scope.Team)
-	for i := range members {
-		if members[i].Running {
-			members[i].PresenceAt = nil // it is the current time, so it would make every snapshot a new one
+func (r *Room) readMembers(ctx context.Context, s *Snapshot) (err error) {
+	s.Members, err = presence.Members(ctx, r.Scope.Team)
+	s.Held = nil
+	for _, m := range s.Members {
+		err = errors.Join(err, m.EventsErr)
+		if m.Held != "" && m.Host == "" && m.Inject != "off" {
+			s.Held = append(s.Held, HeldMail{m.Name, m.Unread, m.Held})
 		}
-		err = errors.Join(err, members[i].EventsErr)
 	}
-	s.Members, s.Problem = members, ""
-	if err != nil {
-		s.Problem = strings.ReplaceAll(err.Error(), "\n", "; ") + ": atm doctor"
+	return err
+}
+
+// Look looks at the team once. With an *teamdir.UnreadableError it returns what could be read.
+func (r *Room) Look(ctx context.Context) (*Snapshot, error) {
+	s, _ := r.Snapshot()
+	now := *s
+	r.readMail(&now)
+	err := r.readMembers(ctx, &now)
+	drafts, draftsErr := presence.Drafts(ctx, r.Scope.Team)
+	now.Waiting = r.waiting(now.Members, drafts)
+	overdue, overdueErr := notices.OverdueAnswers(ctx, r.Scope.Team)
+	now.Overdue = overdue
+	if err = errors.Join(err, draftsErr, overdueErr); err != nil {
+		err = &teamdir.UnreadableError{Err: err}
 	}
+	return &now, err
 }
 
 // waiting returns the questions of members and the drafts, in order.

@@ -11,11 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -36,20 +34,12 @@ func newTeam(t testing.TB, members ...string) *team {
 // open opens a room in this process, with or without an identity.
 func (t *team) open(as string) (r *Room) {
 	t.Helper()
-	words := []string{"--root", filepath.Join(t.Dir, ".atm")}
-	if as != "" {
-		words = append(words, "--as", as)
+	streams := output.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	s, err := app.OpenMeIfGiven(&app.Given{Streams: streams, Root: filepath.Join(t.Dir, ".atm"), As: as})
+	if err != nil {
+		t.Fatal(err)
 	}
-	code := command.RunCompanion("room", "dev", words, func(c *cli.Context) error {
-		s, err := app.OpenMeIfGiven(command.Given(c))
-		if err == nil {
-			r = Open(s)
-		}
-		return err
-	})
-	if code != 0 {
-		t.Fatal("the room cannot be opened")
-	}
+	r = Open(s)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- r.Run(ctx) }()
@@ -164,7 +154,7 @@ func TestQuestion(t *testing.T) {
 	team.until(r, "it is off", func(s *Snapshot) bool { return s.Members[0].State == reducer.WordOff })
 	problem := team.until(r, "that the screen has ended", func(*Snapshot) bool {
 		screen := r.Screen(ctx, "bob")
-		return screen != nil && strings.Contains(screen.Problem, "bob is not running: atm --root ") && strings.Contains(screen.Problem, " run bob -- ")
+		return screen != nil && strings.Contains(screen.Problem, "bob is not running: atm run bob --root ")
 	}).Screens["bob"]
 	for range 5 { // however often it is called, it retries only after a while
 		if r.Screen(ctx, "bob") != problem {

@@ -166,7 +166,13 @@ func (m *model) header() string {
 		who = "as " + string(s.Me)
 	}
 	counts := fmt.Sprintf("   %d waiting, %d unread, %d to ack", len(s.Waiting), len(s.Unread), len(s.Owed))
-	room := max(m.width-len(counts), 8) // for two names
+	if n := len(s.Overdue); n > 0 {
+		counts += alert.Render(fmt.Sprintf(", %d overdue", n))
+	}
+	if n := len(s.Held); n > 0 {
+		counts += fmt.Sprintf(", %d held up", n)
+	}
+	room := max(m.width-ansi.StringWidth(counts), 8) // for two names
 	who = ansi.Truncate(", "+who, max(room*2/3, room-len(s.Team)), "…")
 	if s.Problem != "" {
 		counts += "   " + alert.Render(letter.Escape(s.Problem))

@@ -80,6 +80,9 @@ type page struct {
 	TypedTo  string // its recipients
 }
 
+// Late is what waits for a person and is no question.
+func (p *page) Late() []room.Wait { return p.Room.Waits()[len(p.Room.Waiting):] }
+
 // A part is a list of mail.
 type part struct {
 	ID, Title string

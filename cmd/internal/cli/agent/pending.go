@@ -14,12 +14,11 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
-	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
-	"github.com/agentteammail/atm/wire"
 )
 
 var pendingCommand = &cli.Command{
@@ -36,57 +35,45 @@ atm approve 9f3a1c`,
 		if c.Bool("watch") {
 			return watchPending(s, p, command.GivenTimeout(c))
 		}
-		return p.Print(lookPending(c.Context, s, p))
+		return printPending(c.Context, s, p)
 	}),
 }
 
 type pendingList struct {
 	Pending []ask.Question          `json:"pending"`
 	Overdue []notices.OverdueAnswer `json:"overdue,omitempty"`
-	Held    []heldMail              `json:"held,omitempty"`
+	Held    []room.HeldMail         `json:"held,omitempty"`
 
 	p *command.Printer
 }
 
-// heldMail is mail that is not typed into an idle agent until a person acts at its terminal.
-type heldMail struct {
-	Agent  wire.Name `json:"agent"`
-	Unread int       `json:"unread"`
-	Reason string    `json:"reason"`
+func pendingOf(s *room.Snapshot, p *command.Printer) pendingList {
+	return pendingList{s.Questions(), s.Overdue, s.Held, p}
 }
 
-// lookPending lists everything that waits for a person. It warns of what it cannot read.
-func lookPending(ctx context.Context, s *app.Scope, p *command.Printer) pendingList {
-	members, err := presence.Members(ctx, s.Team)
-	waiting, waitingErr := presence.Pending(ctx, s.Team, members)
-	overdue, overdueErr := notices.OverdueAnswers(ctx, s.Team)
-	if err := p.WarnUnreadable(cmp.Or(err, waitingErr, overdueErr)); err != nil && ctx.Err() == nil {
+// printPending lists everything that waits for a person. It warns of what it cannot read.
+func printPending(ctx context.Context, s *app.Scope, p *command.Printer) error {
+	now, err := room.Open(s).Look(ctx)
+	if err := p.WarnUnreadable(err); err != nil && ctx.Err() == nil {
 		p.Warn("%v", err)
 	}
-	l := pendingList{Pending: append([]ask.Question{}, waiting...), Overdue: overdue, p: p}
-	for _, m := range members {
-		if m.Held != "" && m.Host == "" && m.Inject != "off" {
-			l.Held = append(l.Held, heldMail{m.Name, m.Unread, m.Held})
-		}
-	}
-	return l
+	return p.Print(pendingOf(now, p))
 }
 
 // watchPending rings when something new waits. A terminal gets the whole list again and again, a pipe each item once.
 func watchPending(s *app.Scope, p *command.Printer, timeout time.Duration) error {
 	known := map[string]bool{}
-	isKnown := func(key ...any) bool {
-		before := len(known)
-		known[fmt.Sprint(key...)] = true
-		return len(known) == before
+	isKnown := func(key string) bool {
+		was := known[key]
+		known[key] = true
+		return was
 	}
-	return p.Watch(s, timeout, func(ctx context.Context) (lines []string, err error) {
-		l := lookPending(ctx, s, p)
+	return p.Watch(s, timeout, func(now *room.Snapshot) (lines []string, err error) {
+		l := pendingOf(now, p)
 		lines = strings.Split(l.String(), "\n")
-		// By the time it began: the same dialog may get an id and further details later.
-		l.Pending = slices.DeleteFunc(l.Pending, func(q ask.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
-		l.Overdue = slices.DeleteFunc(l.Overdue, func(o notices.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
-		l.Held = slices.DeleteFunc(l.Held, func(h heldMail) bool { return isKnown(h.Agent, h.Reason) })
+		l.Pending = slices.DeleteFunc(l.Pending, func(q ask.Question) bool { return isKnown(room.QuestionKey(q)) })
+		l.Overdue = slices.DeleteFunc(slices.Clone(l.Overdue), func(o notices.OverdueAnswer) bool { return isKnown(room.LateKey(o)) })
+		l.Held = slices.DeleteFunc(slices.Clone(l.Held), func(h room.HeldMail) bool { return isKnown(h.Key()) })
 		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
 			return lines, nil
 		}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -57,8 +56,7 @@ func typeText(c *cli.Context) (err error) {
 		o, err := client.Type(ctx, r)
 		done := resultOf(k.name(), o)
 		if o.NotSubmitted {
-			left := fmt.Sprintf("not submitted: atm type %s --enter", k.name())
-			done.Detail = app.JoinFilled(", ", done.Detail, k.p.Command(left))
+			done.Detail = app.JoinFilled(", ", done.Detail, "not submitted: "+k.p.Command("atm type "+string(k.name())+" --enter"))
 		}
 		return k.print(done, err)
 	})(c)

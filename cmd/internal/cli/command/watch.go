@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -28,20 +29,22 @@ func GivenTimeout(c *cli.Context) time.Duration {
 // Repaints reports whether Watch repaints its lines on the alternate screen.
 func (p *Printer) Repaints() bool { return p.IsTerminal() && !p.IsJSON && !isDumb() }
 
-// watchEvery is how often Watch looks. It has to poll: the lock of a killed runner writes no event.
-const watchEvery = 500 * time.Millisecond
-
-// Watch calls look until an interrupt, an error or the end of a timeout (0: none). Where it Repaints, it shows the lines
-// that look returns, and leaves at q too.
-func (p *Printer) Watch(s *app.Scope, timeout time.Duration, look func(ctx context.Context) (lines []string, err error)) error {
+// Watch calls look with each new snapshot of a team until an interrupt, an error or the end of a timeout (0: none). Where it
+// Repaints, it shows the lines that look returns, again each second for what has an age, and leaves at q too.
+func (p *Printer) Watch(s *app.Scope, timeout time.Duration, look func(*room.Snapshot) (lines []string, err error)) error {
 	err := s.Follow(func(ctx context.Context) error {
 		ctx, quit := context.WithCancelCause(ctx)
 		defer quit(nil)
 		if p.Repaints() {
 			defer p.enterScreen(quit)()
 		}
-		for end := (<-chan time.Time)(nil); ctx.Err() == nil; {
-			lines, err := look(ctx)
+		r := room.Open(s)
+		go func() { quit(r.Run(ctx)) }()
+		now := r.Wait(ctx, (*room.Snapshot).IsWhole)
+		end, second := (<-chan time.Time)(nil), time.NewTicker(time.Second)
+		defer second.Stop()
+		for ctx.Err() == nil {
+			lines, err := look(now)
 			if err == nil && p.Repaints() {
 				err = p.repaint(lines)
 			}
@@ -51,12 +54,15 @@ func (p *Printer) Watch(s *app.Scope, timeout time.Duration, look func(ctx conte
 			if end == nil && timeout > 0 { // however short it is, it has looked once
 				end = time.After(timeout)
 			}
+			_, newer := r.Snapshot()
 			select {
 			case <-end:
 				return nil
 			case <-ctx.Done():
-			case <-time.After(watchEvery):
+			case <-second.C:
+			case <-newer:
 			}
+			now, _ = r.Snapshot()
 		}
 		return context.Cause(ctx)
 	})

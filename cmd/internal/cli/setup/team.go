@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -15,10 +14,10 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
-	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -123,45 +122,27 @@ func warnConfig(s *app.Scope) {
 	}
 }
 
-// watchTeam repaints the team below what is waiting for me, and rings for each new line of that.
+// watchTeam repaints the team below what is waiting for a person, and rings for each new line of that.
 func watchTeam(s *app.Scope, p *command.Printer, timeout time.Duration) error {
 	me := optionalMe(s)
-	var announced []string
-	isFirst := true
-	return p.Watch(s, timeout, func(ctx context.Context) ([]string, error) {
-		all, err := presence.Members(ctx, s.Team)
-		if _, isPartial := errors.AsType[*teamdir.UnreadableError](err); err != nil && !isPartial {
-			return nil, err
-		}
-		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, Overlaps: edits.Overlaps(ctx, s.Team), me: me}.lines(p)
-		for _, line := range waiting {
-			if !isFirst && !slices.Contains(announced, line) {
-				p.Notify("atm", line)
+	var announced map[string]bool
+	return p.Watch(s, timeout, func(now *room.Snapshot) ([]string, error) {
+		lines := members{Team: s.Team.Name, Members: now.Members, Overlaps: edits.Overlaps(context.Background(), s.Team), me: me}.lines(p)
+		waiting, are := []string{}, map[string]bool{}
+		for _, w := range now.Waits() {
+			if are[w.Key] = true; announced != nil && !announced[w.Key] {
+				p.Notify("atm", w.Line)
 			}
+			waiting = append(waiting, w.Line+"   "+p.Command("atm pending"))
 		}
-		announced, isFirst = waiting, false
-		if len(waiting) > 0 {
+		if n := len(now.Unread); n > 0 {
+			waiting = append(waiting, fmt.Sprintf("%d unread: %s", n, p.Command("atm read")))
+		}
+		if announced = are; len(waiting) > 0 {
 			lines = slices.Concat(waiting, []string{""}, lines)
 		}
 		return lines, nil
 	})
-}
-
-// waitingFor lists what is waiting for me: questions of others, and mail.
-func waitingFor(ctx context.Context, s *app.Scope, members []presence.Member) (lines []string) {
-	questions, _ := presence.Pending(ctx, s.Team, members) // shows what could be read
-	for _, q := range questions {
-		if s.Me == nil || q.Agent != s.Me.Agent() {
-			asks := letter.OneLine(q.Summary(), 60)
-			lines = append(lines, fmt.Sprintf("%s %s   %s", q.Agent, asks, s.Given.Command("atm pending")))
-		}
-	}
-	if s.Me != nil {
-		if ids, _ := s.Me.UnreadIDs(); len(ids) > 0 {
-			lines = append(lines, fmt.Sprintf("%d unread: %s", len(ids), s.Given.Command("atm read")))
-		}
-	}
-	return lines
 }
 
 func teamLs(c *cli.Context, s *app.Scope, p *command.Printer) error {
