@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,6 +87,10 @@ func run(c *cli.Context) error {
 		k.box, err = k.s.Team.Box(unknown.Name), nil
 	}
 	if err != nil {
+		if isNew && wire.IsName(string(unknown.Name)) && !unknown.Retired {
+			e := k.p.Explain(err)
+			return e.WithHint("%s; to have a new member of that name: `atm team add %s`", e.Hint, unknown.Name)
+		}
 		return err
 	}
 	plan, err := k.s.Team.Config()
@@ -155,6 +160,9 @@ func (k *call) mayAdd(e *teamdir.UnknownError) bool {
 
 func noCommand(t *teamdir.Team, name wire.Name) error {
 	start := strings.Replace(app.RunCommand(t, name), "-- CMD", "-- claude", 1)
+	if _, err := exec.LookPath(string(name)); err == nil { // atm run bash
+		start = "atm run NAME -- " + string(name)
+	}
 	return failure.Usage("no command to run for %s: team.toml gives none", name).WithHint("`%s`", start)
 }
 

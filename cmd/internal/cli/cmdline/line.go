@@ -137,6 +137,8 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 	case l.waits(f) && isDuration(next) && !isID(next): // --wait 30s
 		l.add(f, name, "--timeout", next)
 		return rest[1:], nil
+	case l.waits(f) && next != "" && len(next) < 4 && strings.Trim(next, "0123456789") == "": // too short for an id
+		return rest, failure.Usage("%s %s: the time needs a unit", name, next).WithHint("`%s %s %ss`", l.Command.HelpName, name, next)
 	case !takesValue(f) && (next == "true" || next == "false"): // --urgent false
 		return rest, failure.Usage("%s takes no value: what is %q?", name, next).WithHint("leave it out, or put text after --")
 	default:
@@ -213,7 +215,11 @@ func CheckWords(c *cli.Context) error {
 	isNameless := len(words) > 0 && words[0] == "" && // "$UNSET"
 		(strings.HasPrefix(command.ArgsUsage, "NAME") || command.ArgsUsage == "FILE")
 	if isNameless || len(words) < len(names)-strings.Count(" "+command.ArgsUsage, " [") {
-		return failure.Usage("%s needs %s", command.HelpName, command.ArgsUsage).WithHint("%s", LineOf(c).Completed())
+		e := failure.Usage("%s needs %s", command.HelpName, command.ArgsUsage).WithHint("%s", LineOf(c).Completed())
+		if l := LineOf(c); names[0] == "ID" && len(words)+len(l.flags) == 0 && len(l.names) == 1 { // of a session: see session ls
+			e.WithHint("%s; ids are in `atm ls --all` and `atm ls --sent`", e.Hint)
+		}
+		return e
 	}
 	if len(words) <= len(names) || strings.Contains(command.ArgsUsage, "…") {
 		return nil

@@ -108,6 +108,7 @@ func TestRefusals(t *testing.T) {
 		{"--as= ls", "--as needs a value", ""},
 		{"ls --limit many", `invalid value "many" for --limit`, "--limit N: N"},
 		{"ls --limit -1", "--limit -1: must not be negative", ""},
+		{"read --wait 5", "--wait 5: the time needs a unit", "atm read --wait 5s"},
 		{"ls bob carol", `unexpected argument "carol"`, ""},
 		{"ls bob done", `unexpected argument "done"`, "one at a time: atm ls [AGENT]"},
 		{"reply", "atm reply needs ID [TEXT…]", "atm reply 9f3a1c"},

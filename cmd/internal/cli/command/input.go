@@ -33,7 +33,7 @@ func MessageFlag() cli.Flag {
 
 // TextTwice is the error for a text beside one in a flag.
 func TextTwice(word string) *failure.Error {
-	return failure.Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out; a title is --subject")
+	return failure.Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out; a title is --subject, a file beside the text --attach FILE")
 }
 
 // MessageText returns the text of a message: that of --message; or the words joined by spaces; or stdin, if the only

@@ -23,7 +23,7 @@ import (
 )
 
 var readCommand = &cli.Command{
-	Name: "read", Aliases: []string{"recv", "receive", "fetch", "pull"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
+	Name: "read", Aliases: []string{"recv", "receive", "fetch", "pull", "mark-read"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
 	UsageText: `atm read    new mail, each message once
 atm read --wait 5m --from alice
 atm read --limit 5`,

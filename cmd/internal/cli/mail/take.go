@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
 )
 
 var takeCommand = &cli.Command{
@@ -83,11 +84,7 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return failure.Refused("only members of team %s may take from its inboxes", box.Address().Team).
 			WithHint("to put something into it: `atm send %s \"…\"`", box.Address())
 	case !shared:
-		e := failure.Refused("the inbox of %s is not shared: only its owner may read it", box.Agent())
-		if s.MayManage("add", box.Agent()) != nil {
-			return e.WithHint("`atm read` reads your own; a person can share it: `atm team add %s --shared`", box.Agent())
-		}
-		return e.WithHint("`atm team add %s --shared` makes it shared; `atm read` reads your own", box.Agent())
+		return notShared(s, box.Agent())
 	case !o.waits:
 		isTaken, err := takeOne(c.Context, s, p, box, o.lease)
 		if err != nil || isTaken {
@@ -103,6 +100,23 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 			WithHint("do other work, or wait again: `atm take %s --wait`", box.Agent())
 	}
 	return err
+}
+
+// notShared is the error for an inbox from which its owner alone reads.
+func notShared(s *app.Scope, name wire.Name) error {
+	e := failure.Refused("the inbox of %s is not shared: only its owner may read it", name)
+	for _, n := range s.Names() {
+		if shared, _ := claim.Shared(s.Team.Box(n)); shared {
+			e.WithCandidates(string(n))
+		}
+	}
+	switch {
+	case len(e.Candidates) > 0:
+		return e.WithHint("`atm take %s`; `atm read` reads your own", e.Candidates[0])
+	case s.MayManage("add", name) != nil:
+		return e.WithHint("`atm read` reads your own; a person can make one that is shared: `atm team add jobs --shared`")
+	}
+	return e.WithHint("`atm team add jobs --shared` makes one that is; `atm read` reads your own")
 }
 
 // takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
