@@ -194,7 +194,7 @@ func TestListCopyPut(t *testing.T) {
 		must(t, moveTo(bob, m.ID, map[maildir.State]string{maildir.Owed: "cur", maildir.Done: "done", maildir.Withdrawn: "withdrawn"}[state]))
 		want[m.ID] = state
 	}
-	list, err := bob.List(ctx)
+	list, err := keep.All(ctx, bob)
 	if err != nil || len(list) != len(want) {
 		t.Fatal(list, err)
 	}
@@ -207,15 +207,15 @@ func TestListCopyPut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range list {
-		where, data, err := bob.ReadRaw(id)
+		where, data, err := keep.ReadRaw(bob, id)
 		if archived := "inbox/done/" + id.Day() + "/" + nameOf(id); err != nil || where != archived && want[id] != maildir.Withdrawn {
 			t.Error(where, err)
 			continue
 		}
 		for _, first := range []bool{true, false} {
-			r := maildir.Restoration{Dir: dirs[want[id]], Data: data}
+			r := keep.Restoration{Dir: dirs[want[id]], Data: data}
 			twice := r
-			carol.Restore(ctx, []*maildir.Restoration{&r, &twice})
+			keep.RestoreMessages(ctx, carol, []*keep.Restoration{&r, &twice})
 			if r.Err != nil || r.IsRestored != first || twice.Err != nil || twice.IsRestored {
 				t.Errorf("restored: %v and %v, want %v: %v, %v", r.IsRestored, twice.IsRestored, first, r.Err, twice.Err)
 			}
@@ -226,19 +226,19 @@ func TestListCopyPut(t *testing.T) {
 		}
 	}
 	// A backup that was made by hand has a message in two places.
-	one, other := maildir.Restoration{Dir: "new", Data: encoded(t, message("x"))}, maildir.Restoration{Dir: "cur"}
+	one, other := keep.Restoration{Dir: "new", Data: encoded(t, message("x"))}, keep.Restoration{Dir: "cur"}
 	other.Data = one.Data
-	carol.Restore(ctx, []*maildir.Restoration{&one, &other})
+	keep.RestoreMessages(ctx, carol, []*keep.Restoration{&one, &other})
 	if one.Err != nil || !one.IsRestored || other.Err != nil || other.IsRestored {
 		t.Error(one, other)
 	}
 	takeCensus(t, carol).sound(t)
-	if _, _, err := bob.ReadRaw(past); !errors.Is(err, maildir.ErrNotFound) {
+	if _, _, err := keep.ReadRaw(bob, past); !errors.Is(err, maildir.ErrNotFound) {
 		t.Error(err)
 	}
-	good := maildir.Restoration{Dir: "new", Data: encoded(t, message("x"))}
-	bad, torn := maildir.Restoration{Dir: "bad", Data: encoded(t, message("x"))}, maildir.Restoration{Dir: "new", Data: []byte("{")}
-	carol.Restore(ctx, []*maildir.Restoration{&bad, &torn, &good})
+	good := keep.Restoration{Dir: "new", Data: encoded(t, message("x"))}
+	bad, torn := keep.Restoration{Dir: "bad", Data: encoded(t, message("x"))}, keep.Restoration{Dir: "new", Data: []byte("{")}
+	keep.RestoreMessages(ctx, carol, []*keep.Restoration{&bad, &torn, &good})
 	if bad.Err == nil || torn.Err == nil || good.Err != nil || !good.IsRestored {
 		t.Error(bad.Err, torn.Err, good.Err)
 	}

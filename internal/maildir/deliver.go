@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -133,8 +131,9 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			t := known[b.Path()]
 			if t == nil {
 				t = &target{box: b}
-				t.err = t.open()
-				defer t.close()
+				if t.inbox, t.err = b.OpenInbox(); t.err == nil {
+					defer t.inbox.Close()
+				}
 				known[b.Path()], targets = t, append(targets, t)
 			}
 			o.at = t
@@ -149,11 +148,11 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			}
 		}
 	}
-	inParallel(all, (*Outcome).write)
+	InParallel(all, (*Outcome).write)
 	for _, t := range targets {
 		t.publish(ctx)
 	}
-	inParallel(targets, (*target).sync)
+	InParallel(targets, (*target).sync)
 	var again, made []*Post
 	for _, p := range posts {
 		if p.Derived != nil && isTaken(p.Outcomes[0].Err) {
@@ -165,7 +164,7 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			made = append(made, p)
 		}
 	}
-	inParallel(made, func(p *Post) { p.finish(ctx) })
+	InParallel(made, func(p *Post) { p.finish(ctx) })
 	if len(again) > 0 {
 		Deliver(ctx, again...)
 	}
@@ -179,45 +178,9 @@ func isTaken(err error) bool {
 // target is a mailbox that a call delivers to.
 type target struct {
 	box      *Box
-	inbox    *durable.Root
+	inbox    *Inbox
 	err      error      // why nothing can be written there; then there are no outcomes
 	outcomes []*Outcome // one for each post
-}
-
-// open opens the inbox, with the directory in which messages are written, and checks that the mailbox's owner will be
-// able to read them.
-func (t *target) open() error {
-	b := t.box
-	err := b.makeOutbox()
-	if err == nil {
-		t.inbox, err = b.store.root.Sub(b.In("inbox"))
-	}
-	if durable.IsAbsent(err) {
-		err = cmp.Or(b.CheckPresent(), b.noAgent())
-	}
-	if err == nil && t.inbox.IsDir("tmp") != nil {
-		err = b.Mkdir(b.In("inbox/tmp"))
-	}
-	if err == nil && !t.inbox.OwnerCanRead("tmp") {
-		err = ErrUnreadable
-	}
-	return err
-}
-
-func (t *target) close() {
-	if t.inbox != nil {
-		t.inbox.Close()
-	}
-}
-
-// checkPresent returns nil if the open inbox is the mailbox's still, and not one that was retired meanwhile.
-func (t *target) checkPresent() error {
-	open, err := t.inbox.Lstat(".")
-	now, nowErr := t.box.store.root.Lstat(t.box.In("inbox"))
-	if durable.IsAbsent(nowErr) || err == nil && nowErr == nil && !os.SameFile(open, now) {
-		return t.box.noAgent() // even if one of that name is back by now
-	}
-	return cmp.Or(err, nowErr)
 }
 
 // write writes and syncs the message in the mailbox's tmp.
@@ -240,11 +203,11 @@ func (t *target) publish(ctx context.Context) {
 	if len(t.outcomes) == 0 {
 		return
 	}
-	b, mode := t.box, lockfile.Shared
+	mode := lockfile.Shared
 	if slices.ContainsFunc(t.outcomes, func(o *Outcome) bool { return o.post.isOld() }) {
 		mode = lockfile.Exclusive
 	}
-	unlock, err := b.store.Lock(ctx, b.LockName("inbox"), mode, t.checkPresent)
+	unlock, err := t.inbox.Lock(ctx, mode)
 	if err == nil {
 		defer unlock()
 	}
@@ -270,7 +233,7 @@ func (o *Outcome) moveToNew() (isThere bool, err error) {
 			return isThere, err
 		}
 	}
-	err = o.at.inbox.Move(o.temp, "new/"+fileOf(o.post.Message.ID))
+	err = o.at.inbox.Move(o.temp, "new/"+FileName(o.post.Message.ID))
 	switch {
 	case errors.Is(err, fs.ErrExist): // put there by a program that takes no lock
 		return o.isDelivered()
@@ -380,19 +343,4 @@ func (b *Box) NoteSent(m *wire.Message) (isNew bool, err error) {
 		err = b.store.root.Replace(at.File(m.ID), data, false)
 	}
 	return err == nil, err
-}
-
-// inParallel calls f for all, 16 at a time: their syncs then share the disk's flushes.
-func inParallel[T any](all []T, f func(T)) {
-	if len(all) == 1 {
-		f(all[0]) // a goroutine would cost a single delivery a visible thread switch
-		return
-	}
-	for some := range slices.Chunk(all, 16) {
-		var wg sync.WaitGroup
-		for _, x := range some {
-			wg.Go(func() { f(x) })
-		}
-		wg.Wait()
-	}
 }

@@ -49,17 +49,17 @@ func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, erro
 
 // OpenAnywhere is Get without the lease.
 func (b *Box) OpenAnywhere(id wire.ID) (it *Item, err error) {
-	err = b.find(id, func(d Folder) error {
+	err = b.Find(id, func(d Folder) error {
 		it, err = b.Open(d, id)
 		return err
 	})
 	return it, err
 }
 
-// find calls f with the folders where a message may be, until f returns something other than ErrNotFound.
-func (b *Box) find(id wire.ID, f func(Folder) error) error {
+// Find calls f with the folders where a message may be, until f returns something other than ErrNotFound.
+func (b *Box) Find(id wire.ID, f func(Folder) error) error {
 	for range 2 { // the message may be put back into a folder that was searched
-		for _, d := range b.foldersOf(id) {
+		for _, d := range b.FoldersOf(id) {
 			if err := f(d); !errors.Is(err, ErrNotFound) {
 				return err
 			}
@@ -86,7 +86,7 @@ func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 // FirstSign returns the earliest time, by the clock here, that a message's file or the directory of its day bears; zero
 // if the mailbox neither got nor sent it. The clock that made the id may have been ahead.
 func (b *Box) FirstSign(id wire.ID) (at time.Time) {
-	for _, d := range append(b.foldersOf(id), b.sent(id)) {
+	for _, d := range append(b.FoldersOf(id), b.sent(id)) {
 		file, err := b.store.root.Lstat(d.File(id))
 		if err != nil {
 			continue
@@ -117,7 +117,7 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 		}
 		return found, err
 	}
-	all := everywhere
+	all := Everywhere
 	all.Sent, all.Newest = true, true
 	err = b.EachFolder(all, func(d Folder, ids []wire.ID) bool {
 		found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
@@ -149,8 +149,8 @@ type Range struct {
 	Listed []wire.ID // the unread messages, as listed just now; nil: they are listed
 }
 
-// everywhere is the whole mailbox without the index of sent messages.
-var everywhere = Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
+// Everywhere is the whole mailbox without the index of sent messages.
+var Everywhere = Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
 
 // EachFolder calls f with each folder of a range and its messages, in the order in which messages move, until f returns
 // false. Errors are returned at the end, so that an unreadable folder does not hide others.
@@ -230,7 +230,7 @@ func (b *Box) openEach(d Folder, ids []wire.ID, claimed claimfile.Table, ahead i
 		if len(ids) > 1 { // a path below the team costs system calls for each element
 			if sub, err := dir.Sub(d.Dir); err == nil {
 				defer sub.Close()
-				dir, name = sub, fileOf
+				dir, name = sub, FileName
 			}
 		}
 		items, errs := make([]*Item, ahead), make([]error, ahead)

@@ -54,8 +54,8 @@ func (b *Box) Done(id wire.ID) Folder { return b.AllDone().Day(id.Day()) }
 
 func (b *Box) sent(id wire.ID) Folder { return b.AllSent().Day(id.Day()) }
 
-// foldersOf returns the folders in which a message may be, in the order in which it moves.
-func (b *Box) foldersOf(id wire.ID) []Folder {
+// FoldersOf returns the folders in which a message may be, in the order in which it moves.
+func (b *Box) FoldersOf(id wire.ID) []Folder {
 	return []Folder{b.Unread(), b.Owed(), b.Done(id), b.withdrawn(), b.Archive().Day(id.Day())}
 }
 
@@ -64,17 +64,18 @@ func (b *Box) isInInbox(d Folder, id wire.ID) bool {
 	return d == b.Unread() || d == b.Owed() || d == b.Done(id)
 }
 
-func fileOf(id wire.ID) string { return string(id) + ".json" }
+// FileName is the name of a message's file.
+func FileName(id wire.ID) string { return string(id) + ".json" }
 
 // File returns the path of a message's file, below the team's directory.
-func (d Folder) File(id wire.ID) string { return d.Dir + "/" + fileOf(id) }
+func (d Folder) File(id wire.ID) string { return d.Dir + "/" + FileName(id) }
 
 // Has reports whether a folder has a message's file.
 func (b *Box) Has(d Folder, id wire.ID) (bool, error) { return b.store.root.Exists(d.File(id)) }
 
 // Locate finds the folder of the message with this full id, without listing a directory.
 func (b *Box) Locate(id wire.ID) (d Folder, ok bool, err error) {
-	for _, d := range append(b.foldersOf(id), b.Unread()) { // once more: it may become unread again meanwhile
+	for _, d := range append(b.FoldersOf(id), b.Unread()) { // once more: it may become unread again meanwhile
 		if there, err := b.Has(d, id); there || err != nil {
 			return d, there, err
 		}
@@ -134,16 +135,16 @@ func (b *Box) openIn(dir *durable.Root, name string, d Folder, id wire.ID, keep 
 	case durable.IsAbsent(err), err == nil && keep != nil && !keep(id, data):
 		return nil, notFound(id)
 	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
-		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
+		return nil, &BadError{Name: FileName(id), Reason: err.Error()}
 	case err != nil: // one unreadable file must not hide the others
-		return nil, &BadError{Name: fileOf(id), Reason: err.Error(), Unreadable: err}
+		return nil, &BadError{Name: FileName(id), Reason: err.Error(), Unreadable: err}
 	}
 	m, err := wire.Decode(data)
 	if err == nil && m.ID != id {
 		err = fmt.Errorf("the message inside has the id %s", m.ID)
 	}
 	if err != nil {
-		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
+		return nil, &BadError{Name: FileName(id), Reason: err.Error()}
 	}
 	return &Item{Message: m, State: d.State, Dir: b.store.root.Join(d.Dir), root: b.store.root, file: d.File(id), Size: int64(len(data))}, nil
 }
@@ -151,7 +152,7 @@ func (b *Box) openIn(dir *durable.Root, name string, d Folder, id wire.ID, keep 
 // Move renames a message from one folder to the next, or to bad as a duplicate if another folder has one with its id. It
 // returns ErrNotFound for a duplicate, or if the message has moved on. The caller holds the reader lock.
 func (b *Box) Move(id wire.ID, from, to Folder) error {
-	for _, d := range b.foldersOf(id) {
+	for _, d := range b.FoldersOf(id) {
 		if isThere, _ := b.Has(d, id); isThere && d != from {
 			to = d
 		}
@@ -161,7 +162,7 @@ func (b *Box) Move(id wire.ID, from, to Folder) error {
 	}
 	err := b.store.root.Move(from.File(id), to.File(id))
 	if errors.Is(err, fs.ErrExist) {
-		err = cmp.Or(b.MoveToBad(from.File(id), fileOf(id), "a duplicate of the message in "+to.Dir), fs.ErrNotExist)
+		err = cmp.Or(b.MoveToBad(from.File(id), FileName(id), "a duplicate of the message in "+to.Dir), fs.ErrNotExist)
 	}
 	if durable.IsAbsent(err) {
 		return notFound(id)

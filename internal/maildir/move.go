@@ -60,7 +60,7 @@ type chooseFolder func(t *Tx, from Folder) (to Folder, events []wire.Event, err 
 func (b *Box) moveTo(ctx context.Context, id wire.ID, choose chooseFolder) error {
 	var logged []wire.Event
 	err := b.Update(ctx, func(t *Tx) error {
-		for range b.foldersOf(id) { // each may have a duplicate, which goes to bad
+		for range b.FoldersOf(id) { // each may have a duplicate, which goes to bad
 			from, isThere, err := b.Locate(id)
 			if err == nil && !isThere {
 				err = notFound(id)

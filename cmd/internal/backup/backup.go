@@ -149,7 +149,7 @@ func (w *writer) writeMailboxes(t *teamdir.Team, others ...string) {
 
 func (w *writer) writeMessages(box *maildir.Box) {
 	drop.Ingest(w.ctx, box)
-	ids, err := box.List(w.ctx)
+	ids, err := keep.All(w.ctx, box)
 	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
 		w.fail(err) // a retry may succeed
 		return
@@ -165,7 +165,7 @@ func (w *writer) writeMessages(box *maildir.Box) {
 		if w.saved[key] || w.err != nil {
 			continue
 		}
-		where, data, err := box.ReadRaw(id)
+		where, data, err := keep.ReadRaw(box, id)
 		if errors.Is(err, maildir.ErrNotFound) || errors.Is(err, durable.ErrNotRegular) {
 			w.total.Skipped++
 		} else if !w.reportMissing("the mailbox of "+string(box.Agent()), err) {

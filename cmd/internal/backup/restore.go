@@ -77,10 +77,10 @@ type restorer struct {
 
 	unsynced map[string]func() error // directories that have new files
 
-	batch     []*maildir.Restoration // messages that were read and are not restored yet
-	box       *maildir.Box           // whose they are
-	entries   []string               // their names in the backup
-	batchSize int                    // their bytes
+	batch     []*keep.Restoration // messages that were read and are not restored yet
+	box       *maildir.Box        // whose they are
+	entries   []string            // their names in the backup
+	batchSize int                 // their bytes
 
 	sent     []*sentCopy // that were read and are not restored yet
 	sentSize int         // their bytes
@@ -360,7 +360,7 @@ func (r *restorer) restoreMessage(t *teamdir.Team, box *maildir.Box, entry, dir,
 		err = r.restoreBatch()
 	}
 	r.box, r.batchSize = box, r.batchSize+len(data)
-	r.batch, r.entries = append(r.batch, &maildir.Restoration{Dir: dir, Data: data}), append(r.entries, entry)
+	r.batch, r.entries = append(r.batch, &keep.Restoration{Dir: dir, Data: data}), append(r.entries, entry)
 	if err == nil && (len(r.batch) >= maxBatch || r.batchSize >= maxBatchSize) {
 		err = r.restoreBatch()
 	}
@@ -372,7 +372,7 @@ func (r *restorer) restoreBatch() (err error) {
 	if len(r.batch) == 0 {
 		return nil
 	}
-	r.box.Restore(r.ctx, r.batch)
+	keep.RestoreMessages(r.ctx, r.box, r.batch)
 	for i, m := range r.batch {
 		failed := asRefusal(m.Err)
 		why, isRefused := errors.AsType[refusal](failed)

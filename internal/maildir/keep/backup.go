@@ -1,4 +1,4 @@
-package maildir
+package keep
 
 import (
 	"cmp"
@@ -10,16 +10,17 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
-// List lists every message of the mailbox under the reader lock, so that none is missed.
-func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
+// All lists every message of the mailbox under the reader lock, so that none is missed.
+func All(ctx context.Context, b *maildir.Box) (all []wire.ID, err error) {
 	list := func() (err error) {
-		all, err = b.IDs(everywhere)
+		all, err = b.IDs(maildir.Everywhere)
 		return err
 	}
-	if err = b.Locked(ctx, "reader", list); IsUnwritable(err) {
+	if err = b.Locked(ctx, "reader", list); maildir.IsUnwritable(err) {
 		err = list()
 	}
 	return all, err
@@ -27,12 +28,12 @@ func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
 
 // ReadRaw reads a message's file wherever it is by now. where is its path below the agent's directory; for an archived
 // message the path before it was archived, as in inbox/done/2026-01-02/<id>.json.
-func (b *Box) ReadRaw(id wire.ID) (where string, data []byte, err error) {
-	err = b.find(id, func(d Folder) (err error) {
-		if data, err = b.store.root.ReadFile(d.File(id), wire.MaxFile); durable.IsAbsent(err) {
-			return notFound(id)
+func ReadRaw(b *maildir.Box, id wire.ID) (where string, data []byte, err error) {
+	err = b.Find(id, func(d maildir.Folder) (err error) {
+		if data, err = b.Store().Dir().ReadFile(d.File(id), wire.MaxFile); durable.IsAbsent(err) {
+			return maildir.ErrNotFound
 		}
-		if d.State == Done {
+		if d.State == maildir.Done {
 			d = b.Done(id)
 		}
 		where = strings.TrimPrefix(d.File(id), b.In()+"/")
@@ -53,24 +54,29 @@ type Restoration struct {
 	temp string // the file that becomes the message, in the inbox
 }
 
-// Restore restores messages durably, as Deliver delivers: their files are written and synced side by side, and each
+// RestoreMessages restores messages durably, as maildir.Deliver delivers: their files are written and synced side by side, and each
 // directory once.
-func (b *Box) Restore(ctx context.Context, all []*Restoration) {
-	t := &target{box: b}
-	openErr := t.open()
-	defer t.close()
-	inParallel(all, func(r *Restoration) {
-		if r.Err = cmp.Or(openErr, ctx.Err()); r.Err == nil { // a batch may take longer than somebody waits after Ctrl-C
-			r.Err = r.write(t.inbox)
+func RestoreMessages(ctx context.Context, b *maildir.Box, all []*Restoration) {
+	inbox, err := b.OpenInbox()
+	if err != nil {
+		for _, r := range all {
+			r.Err = err
+		}
+		return
+	}
+	defer inbox.Close()
+	maildir.InParallel(all, func(r *Restoration) {
+		if r.Err = ctx.Err(); r.Err == nil { // a batch may take longer than somebody waits after Ctrl-C
+			r.Err = r.write(inbox)
 		}
 	})
 	moved := map[string][]*Restoration{} // by directory
-	unlock, lockErr := b.store.Lock(ctx, b.LockName("inbox"), lockfile.Exclusive, t.checkPresent)
+	unlock, lockErr := inbox.Lock(ctx, lockfile.Exclusive)
 	if lockErr == nil {
-		present := b.findPresent(all)
+		present := findPresent(b, all)
 		for _, r := range all {
 			if r.Err == nil && r.temp != "" && !present[r.id] {
-				r.Err = b.moveRestored(t.inbox, r, moved[r.dir] == nil)
+				r.Err = moveRestored(b, inbox, r, moved[r.dir] == nil)
 				present[r.id] = true
 			}
 			if r.IsRestored {
@@ -80,7 +86,7 @@ func (b *Box) Restore(ctx context.Context, all []*Restoration) {
 		unlock()
 	}
 	for dir, those := range moved {
-		err := t.inbox.Sync(dir)
+		err := inbox.Sync(dir)
 		for _, r := range those {
 			r.Err = err
 		}
@@ -88,13 +94,13 @@ func (b *Box) Restore(ctx context.Context, all []*Restoration) {
 	for _, r := range all {
 		r.Err = cmp.Or(r.Err, lockErr)
 		if r.temp != "" && !r.IsRestored {
-			t.inbox.Remove(r.temp)
+			inbox.Remove(r.temp)
 		}
 	}
 }
 
 // write finds out where the message belongs, and writes it to tmp unless it is there.
-func (r *Restoration) write(inbox *durable.Root) error {
+func (r *Restoration) write(inbox *maildir.Inbox) error {
 	m, err := wire.Decode(r.Data)
 	if err != nil {
 		return err
@@ -104,7 +110,7 @@ func (r *Restoration) write(inbox *durable.Root) error {
 	} else if !slices.Contains([]string{"new", "cur", "withdrawn"}, r.Dir) {
 		return fmt.Errorf("a message cannot be restored into %q", r.Dir)
 	}
-	isThere, err := inbox.Exists(r.dir + "/" + fileOf(r.id))
+	isThere, err := inbox.Exists(r.dir + "/" + maildir.FileName(r.id))
 	if err != nil || isThere {
 		return err
 	}
@@ -114,24 +120,24 @@ func (r *Restoration) write(inbox *durable.Root) error {
 
 // findPresent returns which of the messages the mailbox has, wherever. The inbox lock is held. It opens each directory
 // once, since a path below the team costs system calls for each element.
-func (b *Box) findPresent(all []*Restoration) map[wire.ID]bool {
+func findPresent(b *maildir.Box, all []*Restoration) map[wire.ID]bool {
 	present, at := map[wire.ID]bool{}, map[string][]*Restoration{}
 	for _, r := range all {
 		if r.Err == nil && r.temp != "" {
-			for _, p := range b.foldersOf(r.id) {
+			for _, p := range b.FoldersOf(r.id) {
 				at[p.Dir] = append(at[p.Dir], r)
 			}
 		}
 	}
 	for dir, those := range at {
-		sub, err := b.store.root.Sub(dir)
+		sub, err := b.Store().Dir().Sub(dir)
 		if durable.IsAbsent(err) || errors.Is(err, durable.ErrNotDirectory) {
 			continue
 		}
 		for _, r := range those {
 			isThere, failed := false, err
 			if err == nil {
-				isThere, failed = sub.Exists(fileOf(r.id))
+				isThere, failed = sub.Exists(maildir.FileName(r.id))
 			}
 			present[r.id] = present[r.id] || isThere
 			r.Err = cmp.Or(r.Err, failed)
@@ -144,12 +150,12 @@ func (b *Box) findPresent(all []*Restoration) map[wire.ID]bool {
 }
 
 // moveRestored moves a message to its place. The inbox lock is held.
-func (b *Box) moveRestored(inbox *durable.Root, r *Restoration, isFirst bool) (err error) {
+func moveRestored(b *maildir.Box, inbox *maildir.Inbox, r *Restoration, isFirst bool) (err error) {
 	if isFirst {
 		err = b.Mkdir(b.In("inbox", r.dir))
 	}
 	if err == nil {
-		err = inbox.Move(r.temp, r.dir+"/"+fileOf(r.id))
+		err = inbox.Move(r.temp, r.dir+"/"+maildir.FileName(r.id))
 	}
 	r.IsRestored = err == nil
 	return err
