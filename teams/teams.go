@@ -157,7 +157,7 @@ func (t *Team) Mailbox(name wire.Name) (*mailbox.Mailbox, error) {
 }
 
 // OpenFile opens the content of a file that came with a message to a member of the team.
-func (t *Team) OpenFile(a wire.Attachment) (*os.File, error) { return filestore.Open(t.in.Store, a) }
+func (t *Team) OpenFile(a wire.Attachment) (*os.File, error) { return filestore.Open(t.in.Dir(), a) }
 
 // Member says how a member is.
 type Member struct {

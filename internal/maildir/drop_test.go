@@ -277,7 +277,7 @@ func says(t testing.TB, s *maildir.Store, m *wire.Message, content, text []byte)
 		return true
 	}
 	for _, a := range m.Attachments {
-		if f, err := filestore.Open(s, a); err == nil {
+		if f, err := filestore.Open(s.Dir(), a); err == nil {
 			got, _ := io.ReadAll(f)
 			f.Close()
 			if bytes.Equal(got, content) {

@@ -286,16 +286,16 @@ func TestAttachKnown(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
 	s := bob.Store()
-	a, err := filestore.Add(s, "x", strings.NewReader("content"))
+	a, err := filestore.Add(s.Dir(), "x", strings.NewReader("content"))
 	must(t, err)
 	stored := s.Dir().Join(filestore.Path(a))
 	must(t, os.Remove(stored))
 	write(t, s.Dir().Join(filestore.Dir+"/."+a.SHA256+".tmp"), "a part of an earlier try")
-	if err := filestore.AddKnown(s, a, strings.NewReader("other")); !errors.Is(err, filestore.ErrOtherContent) || len(attachments(t, bob)) > 0 {
+	if err := filestore.AddKnown(s.Dir(), a, strings.NewReader("other")); !errors.Is(err, filestore.ErrOtherContent) || len(attachments(t, bob)) > 0 {
 		t.Errorf("other content: %v, files %q", err, attachments(t, bob))
 	}
 	write(t, s.Dir().Join(filestore.Dir+"/."+a.SHA256+".tmp"), "a part of an earlier try")
-	must(t, filestore.AddKnown(s, a, strings.NewReader("content")))
+	must(t, filestore.AddKnown(s.Dir(), a, strings.NewReader("content")))
 	if got, err := os.ReadFile(stored); err != nil || string(got) != "content" || len(attachments(t, bob)) != 1 {
 		t.Errorf("%q, %v, files %q", got, err, attachments(t, bob))
 	}

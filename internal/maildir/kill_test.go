@@ -124,7 +124,7 @@ func sealed(id wire.ID, body string, ack bool) *wire.Message {
 func isWhole(s *maildir.Store, m *wire.Message) bool {
 	content := []byte(m.Body)
 	if len(m.Attachments) == 1 {
-		f, err := filestore.Open(s, m.Attachments[0])
+		f, err := filestore.Open(s.Dir(), m.Attachments[0])
 		if err != nil {
 			return false
 		}

@@ -38,11 +38,11 @@
 // # Rooms
 //
 // Here are the store, a mailbox and its folders, and how a message is delivered, found, listed and moved. The packages below
-// have the rest, as functions on a box. Each may use those above it in this list, and this package only the first:
+// have the rest, as functions on a box. Each may use those above it in this list, and this package the first two:
 //
 //	claimfile   run/claims.json: who handles which unread message
-//	maildir
 //	filestore   the content of attachments
+//	maildir
 //	once        idempotency keys
 //	drop        files that were dropped into a mailbox become messages
 //	inbox       look at an inbox and read it: dropped files come first

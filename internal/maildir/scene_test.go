@@ -286,7 +286,7 @@ func dropScene(name, content string, messages, events, bad int) scene {
 			for _, m := range c.texts {
 				got := []byte(m.Body)
 				if len(m.Attachments) > 0 {
-					f, err := filestore.Open(r.s, m.Attachments[0])
+					f, err := filestore.Open(r.s.Dir(), m.Attachments[0])
 					r.must(err)
 					got, _ = io.ReadAll(f)
 					f.Close()
@@ -399,11 +399,11 @@ var scenes = map[string]scene{
 	"drop binary":    dropScene("b.bin", "\x00\xff\x00", 1, 0, 0),
 	"drop torn JSON": dropScene("t.json", `{"body":"the`, 0, 0, 1),
 	"attach": {
-		act: func(r *run) error { _, err := filestore.Add(r.s, "x", strings.NewReader("content")); return err },
+		act: func(r *run) error { _, err := filestore.Add(r.s.Dir(), "x", strings.NewReader("content")); return err },
 		after: func(r *run) {
-			a, err := filestore.Add(r.s, "x", strings.NewReader("content"))
+			a, err := filestore.Add(r.s.Dir(), "x", strings.NewReader("content"))
 			r.must(err)
-			f, err := filestore.Open(r.s, a)
+			f, err := filestore.Open(r.s.Dir(), a)
 			r.must(err)
 			f.Close()
 		},

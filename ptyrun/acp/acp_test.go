@@ -271,7 +271,7 @@ func TestAttachments(t *testing.T) {
 	store := maildir.NewStore(dir, "main")
 	var attached []wire.Attachment
 	for name, content := range map[string]string{"note.txt": "two lines", "image.png": "\x89PNG\r\n\x1a\n0000", "data.bin": "\x00\x01"} {
-		a, err := filestore.Add(store, name, strings.NewReader(content))
+		a, err := filestore.Add(store.Dir(), name, strings.NewReader(content))
 		if err != nil {
 			t.Fatal(err)
 		}

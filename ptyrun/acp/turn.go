@@ -15,7 +15,6 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
@@ -113,7 +112,7 @@ func (a *Agent) read(attached wire.Attachment) ([]byte, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	file, err := filestore.Open(maildir.NewStore(dir, ""), attached)
+	file, err := filestore.Open(dir, attached)
 	if err != nil {
 		return nil, err
 	}

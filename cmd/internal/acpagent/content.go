@@ -63,7 +63,7 @@ func (a *agent) attach(m *wire.Message, name, mediaType, content string) error {
 	if err != nil {
 		return failure.Usage("%s is not base64: %w", name, err)
 	}
-	file, err := filestore.Add(a.member.Store(), name, bytes.NewReader(data))
+	file, err := filestore.Add(a.member.Store().Dir(), name, bytes.NewReader(data))
 	file.MediaType = cmp.Or(mediaType, file.MediaType)
 	m.Attachments = append(m.Attachments, file)
 	return err

@@ -70,7 +70,7 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 	sent := 0
 	_, _, err := Write(ctx, r, onWrite(func(p []byte) (int, error) {
 		if sent++; sent < 60 {
-			a, err := filestore.Add(team.Store, "a.txt", strings.NewReader(time.Now().String()))
+			a, err := filestore.Add(team.Dir(), "a.txt", strings.NewReader(time.Now().String()))
 			must(t, err)
 			postMail(t, team, "alice", "bob", "one more", a)
 		}
@@ -85,7 +85,7 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 	}
 	_, err = inbox.Walk(ctx, again.Box("bob"), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
 		for _, a := range it.Attachments {
-			f, err := filestore.Open(again.Store, a)
+			f, err := filestore.Open(again.Dir(), a)
 			must(t, err)
 			f.Close()
 		}

@@ -79,7 +79,7 @@ func restoreUntil(t *testing.T, path string, data []byte, n int) (isOver bool) {
 func TestRestoreKilled(t *testing.T) {
 	ctx := context.Background()
 	r, team := newTeam(t, "alice", "bob", "gone")
-	attached, err := filestore.Add(team.Store, "a.txt", strings.NewReader("content"))
+	attached, err := filestore.Add(team.Dir(), "a.txt", strings.NewReader("content"))
 	must(t, err)
 	must(t, team.Box("gone").MarkRead(ctx, postMail(t, team, "alice", "gone", "to one who is retired")))
 	if _, err := team.Retire(ctx, "gone"); err != nil {

@@ -242,9 +242,9 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	content := make([]byte, 3<<20)
 	rand.Read(content)
-	file, err := filestore.Add(laptop.Team.Store, "noise", bytes.NewReader(content))
+	file, err := filestore.Add(laptop.Team.Dir(), "noise", bytes.NewReader(content))
 	must(t, err)
-	empty, err := filestore.Add(laptop.Team.Store, "nothing", strings.NewReader(""))
+	empty, err := filestore.Add(laptop.Team.Dir(), "nothing", strings.NewReader(""))
 	must(t, err)
 	body := strings.Repeat("x", wire.MaxBody)
 	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Body, m.Attachments = body, []wire.Attachment{file, empty} })
@@ -255,7 +255,7 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 		t.Fatalf("bob got %d messages; said:\n%s", len(got), build.log())
 	}
 	for _, a := range got[0].Attachments {
-		f, err := filestore.Open(build.Team.Store, a)
+		f, err := filestore.Open(build.Team.Dir(), a)
 		must(t, err)
 		f.Close()
 	}
@@ -275,7 +275,7 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 func TestObjectOfThatName(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
-	file, err := filestore.Add(laptop.Team.Store, "noise", strings.NewReader("noise"))
+	file, err := filestore.Add(laptop.Team.Dir(), "noise", strings.NewReader("noise"))
 	must(t, err)
 	attach := func(m *wire.Message) { m.Attachments = []wire.Attachment{file} }
 	must(t, laptop.Once(t.Context())) // makes the bucket
@@ -307,7 +307,7 @@ func TestObjectOfThatName(t *testing.T) {
 func TestSlowAttachment(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
-	file, err := filestore.Add(laptop.Team.Store, "noise", strings.NewReader("noise"))
+	file, err := filestore.Add(laptop.Team.Dir(), "noise", strings.NewReader("noise"))
 	must(t, err)
 	must(t, build.Once(t.Context())) // makes the consumer
 	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })

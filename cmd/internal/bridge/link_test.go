@@ -100,9 +100,9 @@ func TestLink(t *testing.T) {
 	must(t, laptop.Once(t.Context()))
 	content := make([]byte, 3<<20)
 	rand.Read(content)
-	file, err := filestore.Add(laptop.Team.Store, "noise", bytes.NewReader(content))
+	file, err := filestore.Add(laptop.Team.Dir(), "noise", bytes.NewReader(content))
 	must(t, err)
-	empty, err := filestore.Add(laptop.Team.Store, "nothing", strings.NewReader(""))
+	empty, err := filestore.Add(laptop.Team.Dir(), "nothing", strings.NewReader(""))
 	must(t, err)
 	body := strings.Repeat("x", wire.MaxBody)
 	id := laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Body, m.Attachments = body, []wire.Attachment{file, empty} })
@@ -114,7 +114,7 @@ func TestLink(t *testing.T) {
 		t.Fatalf("bob got %d messages; laptop said:\n%s\nbuild said:\n%s", len(got), laptop.log(), build.log())
 	}
 	for _, a := range got[0].Attachments {
-		f, err := filestore.Open(build.Team.Store, a)
+		f, err := filestore.Open(build.Team.Dir(), a)
 		must(t, err)
 		f.Close()
 	}
@@ -154,7 +154,7 @@ func TestLinkRunning(t *testing.T) {
 func TestLinkCutAnywhere(t *testing.T) {
 	t.Parallel()
 	w, laptop, build := twoLinked(t)
-	file, err := filestore.Add(laptop.Team.Store, "notes", strings.NewReader(strings.Repeat("notes", 100)))
+	file, err := filestore.Add(laptop.Team.Dir(), "notes", strings.NewReader(strings.Repeat("notes", 100)))
 	must(t, err)
 	must(t, laptop.Once(t.Context()))
 	sent := 0

@@ -212,11 +212,11 @@ func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	lock := &b.fetching[a.SHA256[0]%16]
 	lock.Lock()
 	defer lock.Unlock()
-	f, err := filestore.Open(b.Team.Store, a)
+	f, err := filestore.Open(b.Team.Dir(), a)
 	if err == nil {
 		return f.Close()
 	}
-	return b.fetchObject(ctx, a.SHA256, a.Size, func(r io.Reader) error { return filestore.AddKnown(b.Team.Store, a, r) })
+	return b.fetchObject(ctx, a.SHA256, a.Size, func(r io.Reader) error { return filestore.AddKnown(b.Team.Dir(), a, r) })
 }
 
 // finish delivers mail and records stages. It acknowledges each envelope that is done or was moved aside as bad, and

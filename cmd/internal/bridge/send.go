@@ -121,7 +121,7 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 	content, err := m.MarshalJSON()
 	for _, a := range m.Attachments {
 		if err == nil {
-			err = b.way.offer(ctx, a.SHA256, func() (io.ReadCloser, error) { return filestore.Open(b.Team.Store, a) })
+			err = b.way.offer(ctx, a.SHA256, func() (io.ReadCloser, error) { return filestore.Open(b.Team.Dir(), a) })
 		}
 	}
 	if err != nil {

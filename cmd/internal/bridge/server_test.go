@@ -285,7 +285,7 @@ func TestDeadLetter(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	must(t, build.connect(t.Context()))
 	t.Cleanup(func() { build.server.conn.Close() })
-	file, err := filestore.Add(laptop.Team.Store, "notes", strings.NewReader("notes"))
+	file, err := filestore.Add(laptop.Team.Dir(), "notes", strings.NewReader("notes"))
 	must(t, err)
 	data := laptop.sign(&Envelope{ToHost: "build"}, `{"id":"%s","from":"alice@main.laptop","to":["bob@main.build"],"body":"hi","attachments":[{"name":"notes","sha256":"`+file.SHA256+`","size":5}]}`)
 	if m := build.arrives(data, 9); m.nacked != 1 || m.acked != 0 || build.reasons() != "" {
@@ -415,7 +415,7 @@ func TestOneThatCannotGo(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	build.send("bob", "alice@main.laptop", nil)
 	must(t, onceEach(build))
-	file, err := filestore.Add(laptop.Team.Store, "notes", strings.NewReader("notes"))
+	file, err := filestore.Add(laptop.Team.Dir(), "notes", strings.NewReader("notes"))
 	must(t, err)
 	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
 	must(t, os.Remove(laptop.Team.Dir().Join(filestore.Dir+"/"+file.SHA256)))

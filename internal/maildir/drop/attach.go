@@ -7,17 +7,17 @@ import (
 	"io"
 	"os"
 
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/wire"
 )
 
 // attachDropped makes an attachment of a dropped file. If it is certain that no process is writing the file, the file
 // itself gets a second name in .files, and nothing is copied. Otherwise it is copied, to the same temp file each time.
-func attachDropped(ctx context.Context, s *maildir.Store, name string, d *openDrop) (a wire.Attachment, err error) {
+func attachDropped(ctx context.Context, dir *durable.Root, name string, d *openDrop) (a wire.Attachment, err error) {
 	temp := filestore.Dir + "/." + string(d.id) + ".tmp"
-	wasTried, err := s.Dir().Exists(temp) // and its sync may have failed: see Adopt
-	if err = cmp.Or(err, s.Dir().MkdirAll(filestore.Dir), s.Dir().Remove(temp)); err != nil {
+	wasTried, err := dir.Exists(temp) // and its sync may have failed: see Adopt
+	if err = cmp.Or(err, dir.MkdirAll(filestore.Dir), dir.Remove(temp)); err != nil {
 		return a, err
 	}
 	if d.certain && !wasTried {
@@ -28,16 +28,16 @@ func attachDropped(ctx context.Context, s *maildir.Store, name string, d *openDr
 		if err != nil {
 			return a, err
 		}
-		if stored, err := s.Dir().Lstat(filestore.Path(a)); err == nil && os.SameFile(stored, d.info) { // before a kill
-			return a, errors.Join(s.Dir().Sync(filestore.Dir), s.Dir().Sync("."))
+		if stored, err := dir.Lstat(filestore.Path(a)); err == nil && os.SameFile(stored, d.info) { // before a kill
+			return a, errors.Join(dir.Sync(filestore.Dir), dir.Sync("."))
 		}
-		err = s.Dir().Adopt(d.File, d.path, temp)
+		err = dir.Adopt(d.File, d.path, temp)
 		if err == nil {
-			err = filestore.MoveIn(s, temp, a)
+			err = filestore.MoveIn(dir, temp, a)
 		}
 		if !errors.Is(err, errors.ErrUnsupported) {
 			return a, err
 		}
 	}
-	return filestore.AddAs(s, name, temp, d.content(ctx))
+	return filestore.AddAs(dir, name, temp, d.content(ctx))
 }

@@ -46,7 +46,7 @@ func parseDropped(ctx context.Context, b *maildir.Box, d *openDrop) (*wire.Messa
 	if len(data) <= wire.MaxBody && utf8.Valid(data) && maildir.Check(m) == nil {
 		return m, nil, nil
 	}
-	a, err := attachDropped(ctx, b.Store(), m.Subject, d)
+	a, err := attachDropped(ctx, b.Store().Dir(), m.Subject, d)
 	m.Body, m.Attachments = fmt.Sprintf("(the file is attached, %d bytes)", a.Size), []wire.Attachment{a}
 	return m, nil, err
 }

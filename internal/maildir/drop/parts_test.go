@@ -116,7 +116,7 @@ func TestDropInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := &endsAfter{Context: t.Context(), n: 3}
-	if _, err := attachDropped(ended, bob.Store(), "big", &openDrop{File: f, info: info, certain: true}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := attachDropped(ended, bob.Store().Dir(), "big", &openDrop{File: f, info: info, certain: true}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
 	f.Close()

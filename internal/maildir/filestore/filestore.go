@@ -1,4 +1,4 @@
-// Package filestore keeps the content of attachments, in files of a team named by their hash.
+// Package filestore keeps the content of attachments in a team's directory, in files named by their hash.
 package filestore
 
 import (
@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -28,8 +27,8 @@ var (
 )
 
 // Add stores content durably in .files and describes it.
-func Add(s *maildir.Store, name string, content io.Reader) (wire.Attachment, error) {
-	return AddAs(s, name, Dir+"/."+string(wire.NewID())+".tmp", content)
+func Add(dir *durable.Root, name string, content io.Reader) (wire.Attachment, error) {
+	return AddAs(dir, name, Dir+"/."+string(wire.NewID())+".tmp", content)
 }
 
 // ErrOtherContent says that content is not what its hash says.
@@ -37,42 +36,42 @@ var ErrOtherContent = errors.New("its content differs from its hash")
 
 // AddKnown stores content of which the hash is known, unless it has another. Only one caller at a time may store the
 // same: a killed one's temp file is replaced.
-func AddKnown(s *maildir.Store, a wire.Attachment, content io.Reader) error {
+func AddKnown(dir *durable.Root, a wire.Attachment, content io.Reader) error {
 	temp := Dir + "/." + a.SHA256 + ".tmp"
-	if err := cmp.Or(s.Dir().MkdirAll(Dir), s.Dir().Remove(temp)); err != nil {
+	if err := cmp.Or(dir.MkdirAll(Dir), dir.Remove(temp)); err != nil {
 		return err
 	}
-	got, err := Describe(a.Name, content, func(r io.Reader) error { return s.Dir().CreateFrom(temp, r) })
+	got, err := Describe(a.Name, content, func(r io.Reader) error { return dir.CreateFrom(temp, r) })
 	if err == nil && got.SHA256 != a.SHA256 {
-		s.Dir().Remove(temp)
+		dir.Remove(temp)
 		err = ErrOtherContent
 	}
 	if err != nil {
 		return err
 	}
-	return MoveIn(s, temp, a)
+	return MoveIn(dir, temp, a)
 }
 
 // AddAs is Add with the name of the temp file.
-func AddAs(s *maildir.Store, name, temp string, content io.Reader) (wire.Attachment, error) {
-	if err := s.Dir().MkdirAll(Dir); err != nil {
+func AddAs(dir *durable.Root, name, temp string, content io.Reader) (wire.Attachment, error) {
+	if err := dir.MkdirAll(Dir); err != nil {
 		return wire.Attachment{}, err
 	}
-	a, err := Describe(name, content, func(r io.Reader) error { return s.Dir().CreateFrom(temp, r) })
+	a, err := Describe(name, content, func(r io.Reader) error { return dir.CreateFrom(temp, r) })
 	if err != nil {
 		return a, err
 	}
-	return a, MoveIn(s, temp, a)
+	return a, MoveIn(dir, temp, a)
 }
 
 // MoveIn gives a temp file with the content of an attachment its name.
-func MoveIn(s *maildir.Store, temp string, a wire.Attachment) error {
-	defer s.Dir().Remove(temp) // a rename of one of two names of the same file to the other does nothing
+func MoveIn(dir *durable.Root, temp string, a wire.Attachment) error {
+	defer dir.Remove(temp) // a rename of one of two names of the same file to the other does nothing
 	// No lock is needed: a file of this name is replaced by the same content.
-	if err := s.Dir().MoveOver(temp, Path(a)); err != nil {
+	if err := dir.MoveOver(temp, Path(a)); err != nil {
 		return err
 	}
-	return errors.Join(s.Dir().Sync(Dir), s.Dir().Sync("."))
+	return errors.Join(dir.Sync(Dir), dir.Sync("."))
 }
 
 // Path returns the path of an attachment's content below the team's directory.
@@ -111,11 +110,11 @@ func isText(head []byte) bool {
 }
 
 // Open opens the content of an attachment after it has checked size and hash.
-func Open(s *maildir.Store, a wire.Attachment) (*os.File, error) {
+func Open(dir *durable.Root, a wire.Attachment) (*os.File, error) {
 	if !wire.IsSHA256(a.SHA256) {
 		return nil, fmt.Errorf("attachment %q has no hash", a.Name)
 	}
-	f, err := s.Dir().Open(Dir + "/" + a.SHA256)
+	f, err := dir.Open(Dir + "/" + a.SHA256)
 	if durable.IsAbsent(err) {
 		err = ErrNoContent
 	}

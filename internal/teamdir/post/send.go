@@ -229,7 +229,7 @@ func (o *Outgoing) attach(post *maildir.Post) error {
 			if _, err := f.Content.Seek(0, io.SeekStart); err != nil {
 				return err
 			}
-			a, err := filestore.Add(store, f.Name, f.Content)
+			a, err := filestore.Add(store.Dir(), f.Name, f.Content)
 			if err != nil {
 				return err
 			}

@@ -33,7 +33,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("%+v", sent)
 		}
 		for _, to := range sent.To {
-			f, err := filestore.Open(to.Box.Store(), answer.Message.Attachments[0])
+			f, err := filestore.Open(to.Box.Store().Dir(), answer.Message.Attachments[0])
 			teamtest.Must(t, err)
 			f.Close()
 		}

@@ -110,7 +110,7 @@ func saveAttachments(p *command.Printer, m message, store *maildir.Store, name s
 // in all below it (CLAUDE.md, conftest.py), and go test runs what is in any directory without a "_". No list of such
 // names is whole, so none of them is kept.
 func saveAs(dir *os.Root, own string, store *maildir.Store, a wire.Attachment) (string, error) {
-	from, err := filestore.Open(store, a)
+	from, err := filestore.Open(store.Dir(), a)
 	if err != nil {
 		return "", err
 	}
