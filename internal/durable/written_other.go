@@ -5,5 +5,6 @@ package durable
 import "os"
 
 func readLease(*os.File) (leased, busy bool) { return false, false }
+
 // HasReadLease is for systems with leases.
-func HasReadLease(*os.File) bool             { return false }
+func HasReadLease(*os.File) bool { return false }

@@ -194,7 +194,7 @@ func TestListCopyPut(t *testing.T) {
 		must(t, moveTo(bob, m.ID, map[maildir.State]string{maildir.Owed: "cur", maildir.Done: "done", maildir.Withdrawn: "withdrawn"}[state]))
 		want[m.ID] = state
 	}
-	list, err := keep.All(ctx, bob)
+	list, err := keep.ListAll(ctx, bob)
 	if err != nil || len(list) != len(want) {
 		t.Fatal(list, err)
 	}

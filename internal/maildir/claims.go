@@ -43,20 +43,16 @@ func (t *Tx) save() error {
 		isUnread, err := t.Has(t.Unread(), id)
 		return c == claimfile.Entry{} || err == nil && !isUnread && c == t.stored[id]
 	})
-	err := t.write()
-	if err == nil {
-		t.stored = maps.Clone(t.Claims)
-	}
-	return err
-}
-
-func (t *Tx) write() error {
 	if len(t.Claims) > 0 {
 		if err := t.Mkdir(t.In("run")); err != nil {
 			return err
 		}
 	}
-	return claimfile.Write(t.store.root, t.claimsFile(), t.Claims)
+	err := claimfile.Write(t.store.root, t.claimsFile(), t.Claims)
+	if err == nil {
+		t.stored = maps.Clone(t.Claims)
+	}
+	return err
 }
 
 func (b *Box) claimsFile() string { return b.In("run/claims.json") }

@@ -355,7 +355,11 @@ func TestDropOfNoFiles(t *testing.T) {
 	if got := read(t, bob); len(got) != 2 {
 		t.Error(got)
 	}
-	if bad, err := drop.BadFiles(bob); err != nil || len(bad) != 5+4+len(want) {
+	bad, err := drop.BadFiles(bob)
+	for end := time.Now().Add(time.Minute); err == nil && len(bad) < 5+4+len(want) && time.Now().Before(end); bad, err = drop.BadFiles(bob) {
+		read(t, bob) // on a busy machine one look does not move all
+	}
+	if err != nil || len(bad) != 5+4+len(want) {
 		t.Error(len(bad), bad, err)
 	}
 	h, err := keep.Examine(bob, false)

@@ -38,7 +38,7 @@
 // # Rooms
 //
 // Here are the store, a mailbox and its folders, and how a message is delivered, found, listed and moved. The packages below
-// have the rest, as functions on a box. Each may use those above it in this list, and this package the first two:
+// have the rest, as functions on a box. Each may use those above it in this list:
 //
 //	claimfile   run/claims.json: who handles which unread message
 //	filestore   the content of attachments
@@ -47,7 +47,7 @@
 //	drop        files that were dropped into a mailbox become messages
 //	inbox       look at an inbox and read it: dropped files come first
 //	claim       who gets unread messages: a runner, a session's hook, a member with a lease, a bridge
-//	keep        gc, retired mailboxes, what doctor checks
+//	keep        gc, retired mailboxes, what a backup takes and brings, what doctor checks
 package maildir
 
 import (

@@ -42,12 +42,12 @@ func TestRetryBadKilled(t *testing.T) {
 				return nil
 			})
 			must(t, err)
-			drop.RetryBad(ctx, dying.Box("bob"), name)
+			drop.Retry(ctx, dying.Box("bob"), name)
 			isOver = left >= 0
 			dying.Close()
 			if bad, err := drop.BadNames(bob); err != nil || len(bad) > 0 {
 				must(t, err)
-				_, err := drop.RetryBad(ctx, bob, name)
+				_, err := drop.Retry(ctx, bob, name)
 				must(t, err)
 			}
 			settleDrops(t, bob)
@@ -83,14 +83,14 @@ func TestRetryBadTwice(t *testing.T) {
 	names, err := drop.BadNames(bob)
 	must(t, err)
 	for _, name := range names {
-		if _, err := drop.RetryBad(ctx, bob, name); !is[*drop.DeliveredError](err) {
+		if _, err := drop.Retry(ctx, bob, name); !is[*drop.DeliveredError](err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if after, err := drop.BadNames(bob); err != nil || len(after) != 4 || len(read(t, bob)) != 1 {
 		t.Error(after, err)
 	}
-	if _, err := drop.RetryBad(ctx, bob, "none"); !errors.Is(err, maildir.ErrNotFound) {
+	if _, err := drop.Retry(ctx, bob, "none"); !errors.Is(err, maildir.ErrNotFound) {
 		t.Error(err)
 	}
 }

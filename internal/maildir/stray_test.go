@@ -48,7 +48,7 @@ func TestFileNamedLikeADay(t *testing.T) {
 		if _, err := bob.Get(past); !errors.Is(err, maildir.ErrNotFound) {
 			t.Error(err)
 		}
-		if list, err := keep.All(ctx, bob); err != nil || len(list) != 2 {
+		if list, err := keep.ListAll(ctx, bob); err != nil || len(list) != 2 {
 			t.Error("list: ", list, err)
 		}
 		if sent, err := bob.Sent(m.ID); err != nil || sent.Body != "x" {
@@ -80,7 +80,7 @@ func TestFileInPlaceOfADirectory(t *testing.T) {
 		o := post(bob, withID(past, message("x")), true)
 		b, readErr := inbox.Read(ctx, bob, inbox.ReadOptions{}, receiveAll)
 		_, gcErr := keep.GC(ctx, bob, keep.GCOptions{Before: time.Now()})
-		_, listErr := keep.All(ctx, bob)
+		_, listErr := keep.ListAll(ctx, bob)
 		_, walkErr := inbox.Walk(ctx, bob, maildir.Range{Unread: true, Done: true}, func(*maildir.Item) bool { return true })
 		plain := map[string]error{"gc": gcErr, "list": listErr, "walk": walkErr}
 		if part == "inbox/done" { // messages are delivered and shown, but cannot be marked

@@ -149,7 +149,7 @@ func (w *writer) writeMailboxes(t *teamdir.Team, others ...string) {
 
 func (w *writer) writeMessages(box *maildir.Box) {
 	drop.Ingest(w.ctx, box)
-	ids, err := keep.All(w.ctx, box)
+	ids, err := keep.ListAll(w.ctx, box)
 	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
 		w.fail(err) // a retry may succeed
 		return

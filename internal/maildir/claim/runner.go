@@ -50,7 +50,7 @@ func (r *Runner) StillHeld() bool { return r.lock.Current() }
 // Release releases the lock. It may be called twice.
 func (r *Runner) Release() error { return r.lock.Unlock() }
 
-// update is Box.update, after it has ended the claims of other runners: they are dead, since this one holds the lock.
+// update is Box.Update, after it has ended the claims of other runners: they are dead, since this one holds the lock.
 func (r *Runner) update(ctx context.Context, change func(*maildir.Tx) error) error {
 	if !r.StillHeld() {
 		return fmt.Errorf("%s is not run by this process", r.box.Address())

@@ -22,7 +22,6 @@ import (
 
 // Ingested is the result of Ingest.
 type Ingested struct {
-	Bad     int // files moved to bad
 	Waiting int // files that are not ingested yet: look again in a second
 	Left    int // files that are left where they are: BadFiles says why
 
@@ -152,7 +151,7 @@ func (d File) isLarge() bool { return d.size > wire.MaxFile && d.size <= MaxSize
 
 // Listing is what inbox and inbox/new have.
 type Listing struct {
-	// drops are the files whose ingestion was interrupted, and then those that were dropped, oldest first. Large files
+	// Drops are the files whose ingestion was interrupted, and then those that were dropped, oldest first. Large files
 	// come last, the smallest first.
 	Drops  []File
 	left   []BadFile // what stays where it is, because it is no file, empty or unfinished for long
@@ -257,7 +256,7 @@ func ingest(ctx context.Context, b *maildir.Box, file string, result *Ingested) 
 	if err != nil {
 		return err
 	}
-	return finishIngest(ctx, b, file, certain, result)
+	return finishIngest(ctx, b, file, certain)
 }
 
 var errBeingWritten = errors.New("somebody may still be writing it")
@@ -265,7 +264,7 @@ var errBeingWritten = errors.New("somebody may still be writing it")
 // finishIngest publishes a file under the id in its name, and then removes the original, or keeps it in the archive if
 // a process may still be writing it (not certain). After a kill another process may repeat any step. An error says why
 // the file waits.
-func finishIngest(ctx context.Context, b *maildir.Box, file string, certain bool, result *Ingested) error {
+func finishIngest(ctx context.Context, b *maildir.Box, file string, certain bool) error {
 	root := b.Store().Dir()
 	id, name, _ := parseIngestFile(file)
 	f, err := root.Open(file)
@@ -285,9 +284,7 @@ func finishIngest(ctx context.Context, b *maildir.Box, file string, certain bool
 	bad, isBad := errors.AsType[*maildir.BadError](err)
 	switch {
 	case isBad:
-		if err = b.MoveToBad(file, name, bad.Reason); err == nil {
-			result.Bad++
-		}
+		err = b.MoveToBad(file, name, bad.Reason)
 	case err != nil: // as on a full disk
 	case certain:
 		root.Remove(file)

@@ -27,10 +27,10 @@ func (e *DeliveredError) Error() string {
 // changedReason begins the reason of a dropped file that changed while it was ingested as the message whose id follows.
 const changedReason = "changed while it was ingested as "
 
-// RetryBad has a file in bad tried again. A whole message gets back into new under its id, and anything else is ingested as
+// Retry has a file in bad tried again. A whole message gets back into new under its id, and anything else is ingested as
 // if it had been dropped again. If the mailbox has the message, the error is a *DeliveredError; if the file is still none, a
 // *BadError. id is "" if it became an event.
-func RetryBad(ctx context.Context, b *maildir.Box, name string) (id wire.ID, err error) {
+func Retry(ctx context.Context, b *maildir.Box, name string) (id wire.ID, err error) {
 	file := b.In("inbox/bad", name)
 	if info, err := b.Store().Dir().Lstat(file); err == nil && !info.Mode().IsRegular() {
 		return "", &maildir.BadError{Name: name, Reason: "it is no file, and so never mail"}

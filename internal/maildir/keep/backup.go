@@ -14,8 +14,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// All lists every message of the mailbox under the reader lock, so that none is missed.
-func All(ctx context.Context, b *maildir.Box) (all []wire.ID, err error) {
+// ListAll lists every message of the mailbox under the reader lock, so that none is missed.
+func ListAll(ctx context.Context, b *maildir.Box) (all []wire.ID, err error) {
 	list := func() (err error) {
 		all, err = b.IDs(maildir.Everywhere)
 		return err

@@ -1,4 +1,5 @@
-// Package keep archives what is done, retires mailboxes and brings them back, and examines them for doctor.
+// Package keep archives what is done, retires mailboxes and brings them back, gives a backup all messages and restores
+// its, and examines mailboxes for doctor.
 package keep
 
 import (

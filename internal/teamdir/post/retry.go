@@ -117,7 +117,7 @@ func Untyped(t *teamdir.Team, b *maildir.Box) (all []SetAside, err error) {
 func Retry(ctx context.Context, t *teamdir.Team, s SetAside, by wire.Name) (id wire.ID, err error) {
 	switch s.Kind {
 	case AsideFile:
-		return drop.RetryBad(ctx, t.Box(s.Agent), s.Name)
+		return drop.Retry(ctx, t.Box(s.Agent), s.Name)
 	case AsideLater:
 		return s.later.ID, RetryLater(ctx, t, s.later)
 	case AsideEnvelopes:
