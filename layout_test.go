@@ -40,7 +40,8 @@ var layers = strings.Fields(
 		"internal/teamdir/programs internal/teamdir/presence internal/teamdir/push internal/teamdir/search internal/teamdir/post " +
 		"internal/teamdir/reply internal/teamdir/input internal/teamdir/notices internal/teamdir/edits teams " +
 		// What runs an agent.
-		"ptyrun/acp ptyrun ptyrun/sessions " +
+		"ptyrun/internal/loop ptyrun/internal/run ptyrun/internal/questions ptyrun/internal/inbox ptyrun/internal/terminal ptyrun/internal/viewers ptyrun/internal/ownserver " +
+		"ptyrun/acp ptyrun/internal/speaker ptyrun ptyrun/sessions " +
 		// What all programs use; what some of them do.
 		"cmd/internal/output cmd/internal/failure cmd/internal/hook cmd/internal/aswire cmd/internal/app " +
 		"cmd/internal/room cmd/internal/question cmd/internal/agentconfig cmd/internal/backup cmd/internal/doctor cmd/internal/runspec " +

@@ -13,8 +13,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A besideWay is a way beside the prompt of bob's program.
-type besideWay struct {
+// A pretendedInbox is a way beside the prompt of bob's program.
+type pretendedInbox struct {
 	r *rig
 
 	mu     sync.Mutex
@@ -25,7 +25,7 @@ type besideWay struct {
 	isBack bool // TakeBack was called
 }
 
-func (i *besideWay) Look(context.Context) string {
+func (i *pretendedInbox) Look(context.Context) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.shut {
@@ -34,7 +34,7 @@ func (i *besideWay) Look(context.Context) string {
 	return "inbox socket"
 }
 
-func (i *besideWay) Give(ctx context.Context, ids []wire.ID) error {
+func (i *pretendedInbox) Give(ctx context.Context, ids []wire.ID) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.given = append(i.given, slices.Clone(ids))
@@ -48,20 +48,20 @@ func (i *besideWay) Give(ctx context.Context, ids []wire.ID) error {
 	return c.Typed(ctx)
 }
 
-func (i *besideWay) TakeBack(_ context.Context, ids []wire.ID) []wire.ID {
+func (i *pretendedInbox) TakeBack(_ context.Context, ids []wire.ID) []wire.ID {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.isBack = true
 	return ids
 }
 
-func (i *besideWay) gives() int {
+func (i *pretendedInbox) gives() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return len(i.given)
 }
 
-func runBeside(t *testing.T, i *besideWay) (*rig, *besideWay) {
+func runBeside(t *testing.T, i *pretendedInbox) (*rig, *pretendedInbox) {
 	r := newRig(t).fake(testagent.Options{})
 	i.r, r.opt.Beside = r, i
 	return r.run().idle(), i
@@ -70,7 +70,7 @@ func runBeside(t *testing.T, i *besideWay) (*rig, *besideWay) {
 // Mail that goes beside the prompt needs no prompt: what a person has half written stays.
 func TestMailBesideThePrompt(t *testing.T) {
 	t.Parallel()
-	r, in := runBeside(t, &besideWay{})
+	r, in := runBeside(t, &pretendedInbox{})
 	c := r.client()
 	_, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("half a ")})
 	must(t, err)
@@ -95,7 +95,7 @@ func TestMailBesideThePrompt(t *testing.T) {
 // What did not go that way is typed, and for a while all mail; what perhaps has arrived is typed once, as a repeat.
 func TestMailBesideInVain(t *testing.T) {
 	t.Parallel()
-	for how, in := range map[string]*besideWay{"fails": {fails: errors.New("full")}, "drops": {drops: true}, "shut": {shut: true}} {
+	for how, in := range map[string]*pretendedInbox{"fails": {fails: errors.New("full")}, "drops": {drops: true}, "shut": {shut: true}} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			r, in := runBeside(t, in)

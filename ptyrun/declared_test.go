@@ -21,7 +21,7 @@ import (
 func declaring(t *testing.T, profile string) *rig {
 	r := newRig(t).fake(testagent.Options{Profile: profile, Declares: true})
 	timing := quick
-	timing.idle = time.Hour
+	timing.Idle = time.Hour
 	r.opt.timing = &timing
 	return r
 }
@@ -98,7 +98,7 @@ func TestDeclaredBlocked(t *testing.T) {
 func TestDeclaredDialog(t *testing.T) {
 	t.Parallel()
 	r := declaring(t, "claude")
-	r.opt.timing.idle = quick.idle // an answer waits for a part of it, and its screen may say first that it is idle
+	r.opt.timing.Idle = quick.Idle // an answer waits for a part of it, and its screen may say first that it is idle
 	r.run().wait("the prompt", func() bool {
 		status, err := r.status()
 		return err == nil && slices.ContainsFunc(status.Claims, func(c control.Claim) bool { return c.Source == string(reducer.FromDeclared) })
@@ -140,7 +140,7 @@ func TestDeclaredDialog(t *testing.T) {
 func TestDeclaredAgainstHooks(t *testing.T) {
 	t.Parallel()
 	r := declaring(t, "claude")
-	r.opt.timing.stale = 4 * time.Second
+	r.opt.timing.Stale = 4 * time.Second
 	r.run().wait("the prompt", r.said("idle declared"))
 	begun := wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}
 	for _, e := range []wire.Event{{Source: "hook", Session: "s", Kind: "session_start"}, begun} {
@@ -166,7 +166,7 @@ func TestDeclaredAgainstHooks(t *testing.T) {
 		switch {
 		case e.Source == "hook":
 			heard = e.At
-		case !heard.IsZero() && e.Text("new") == "idle" && e.At.Sub(heard) < r.opt.timing.stale:
+		case !heard.IsZero() && e.Text("new") == "idle" && e.At.Sub(heard) < r.opt.timing.Stale:
 			t.Errorf("idle %s after the hook", e.At.Sub(heard))
 		}
 	}

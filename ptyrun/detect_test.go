@@ -15,9 +15,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/ptyrun/screen"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -49,7 +46,7 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 		must(t, os.WriteFile(step(n), nil, 0o600))
 	}
 	w := quick
-	w.idle = 2 * time.Second
+	w.Idle = 2 * time.Second
 	r.opt.timing = &w
 	var clock sync.Mutex // held: the runner is stopped
 	r.opt.now = func() time.Time {
@@ -76,9 +73,9 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 			t.Fatal("the program does not go on")
 		}
 	}
-	time.Sleep(w.idle)
+	time.Sleep(w.Idle)
 	clock.Unlock()
-	time.Sleep(4 * w.settle) // long enough to report work again
+	time.Sleep(4 * w.Settle) // long enough to report work again
 	last := time.Now()
 	goOn("5")
 	want := []string{`state_change new="idle"`, `state_change new="thinking"`, `state_change new="idle"`}
@@ -120,29 +117,6 @@ title ✳; await 1; title ⠂; while :; do sleep 0.01; done`, step).run().idle()
 	}
 }
 
-// A turn of ours without an answer counts as over only after a longer time, and after the longest if no work was seen.
-func TestUnansweredIsHeldLonger(t *testing.T) {
-	t.Parallel()
-	const hold = time.Second
-	claude, _ := driver.Named("claude")
-	for _, c := range []struct {
-		worked bool
-		screen string
-		want   time.Duration
-	}{
-		{false, "❯ do it", 21 * hold}, {false, "❯ do it\r\n● Done.", 3 * hold},
-		{true, "❯ do it", 3 * hold}, {true, "❯ do it\r\n● Done.", hold},
-	} {
-		r := &runner{Options: Options{timing: &timing{idle: hold, unanswered: 3 * hold, unstarted: 21 * hold}}}
-		p := &terminal{r: r, emulator: screen.New(80, 24, screen.Scrollback), driver: claude, turn: turn{text: "do it", isOurs: true, hasWorked: c.worked}}
-		p.emulator.Write([]byte(c.screen))
-		p.reading.Activity = reducer.Idle
-		if got := p.hold(); got != c.want {
-			t.Errorf("worked %v, %q: %s, not %s", c.worked, c.screen, got, c.want)
-		}
-	}
-}
-
 // A turn whose end no hook reports, like that of a prompt refused by another hook, ends at a prompt that stays idle.
 func TestLostEnd(t *testing.T) {
 	t.Parallel()
@@ -163,7 +137,7 @@ func TestLostEndOfOurs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	w := quick
-	w.stale = 100 * time.Millisecond
+	w.Stale = 100 * time.Millisecond
 	r.opt.timing = &w
 	got := filepath.Join(r.opt.Dir, "got")
 	r.program("claude", "bash", "-c", box+`while paste; do head -c 1 >/dev/null; echo x >>`+got+`
@@ -189,7 +163,7 @@ func TestProgressThatStandsStill(t *testing.T) {
 			must(t, err)
 			r := newRig(t).program("claude", "sh", "-c", `cat "$0"; printf "$1"; exec sleep 1000`, screen, sequence)
 			timing := quick
-			timing.stale = time.Second
+			timing.Stale = time.Second
 			r.opt.timing = &timing
 			r.run()
 			r.wait("idle after work", func() bool {

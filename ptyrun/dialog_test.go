@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
@@ -54,7 +55,7 @@ func TestDialogIsDenied(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).fake(testagent.Options{Profile: profile})
 			gates := quick
-			gates.idle = time.Second
+			gates.Idle = time.Second
 			r.opt.timing = &gates
 			r.run().idle()
 			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
@@ -65,7 +66,7 @@ func TestDialogIsDenied(t *testing.T) {
 			denied := time.Now()
 			r.wait("the end", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "turn_completed") })
 			// A person asked for the turn, so the runner does not wait for an answer that may not show yet.
-			if took := time.Since(denied); took > 20*gates.idle {
+			if took := time.Since(denied); took > 20*gates.Idle {
 				t.Errorf("the end was told %s after the answer", took)
 			}
 		})
@@ -87,7 +88,7 @@ func TestMenuIsNotAnswered(t *testing.T) {
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
 	for _, req := range []ask.Answer{{}, {Option: "2"}, {Deny: true}} {
 		req.By = "alice"
-		if _, err := r.client().Answer(t.Context(), req); err == nil || !strings.Contains(err.Error(), "only a person at its terminal") || !saysToTry(err, tryAttach) {
+		if _, err := r.client().Answer(t.Context(), req); err == nil || !strings.Contains(err.Error(), "only a person at its terminal") || !saysToTry(err, run.TryAttach) {
 			t.Errorf("%+v: %v", req, err)
 		}
 	}
@@ -101,7 +102,7 @@ func TestMenuIsNotAnswered(t *testing.T) {
 func TestReturnWaitsForTheText(t *testing.T) {
 	t.Parallel()
 	r, patient := newRig(t), quick
-	patient.render = time.Minute
+	patient.Render = time.Minute
 	r.opt.timing = &patient
 	keys := filepath.Join(r.opt.Dir, "keys")
 	r.program("claude", "sh", "-c", `stty raw -echo
@@ -127,7 +128,7 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
 	gates := quick
-	gates.personQuiet = 3 * time.Second // longer than a busy machine pauses between two keys
+	gates.PersonQuiet = 3 * time.Second // longer than a busy machine pauses between two keys
 	r.opt.timing = &gates
 	r.think("THINK 10m")
 	c := r.client()
@@ -140,7 +141,7 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 		if typed = time.Now(); i == 2 {
 			id = r.send("stop that", urgent)
 		}
-		time.Sleep(gates.personQuiet / 30)
+		time.Sleep(gates.PersonQuiet / 30)
 	}
 	r.wait("the urgent one to be read", r.read(id))
 	es, _ := testagent.ReadLog(r.log)
@@ -155,7 +156,7 @@ func TestTrustIsNotAnswered(t *testing.T) {
 		t.Run(o.Profile, func(t *testing.T) {
 			t.Parallel()
 			r, gates := newRig(t).fake(o), quick
-			gates.firstIdle = 5 * time.Second // the dialog may be late
+			gates.FirstIdle = 5 * time.Second // the dialog may be late
 			r.opt.timing = &gates
 			r.run()
 			id := r.send("hello")
@@ -178,7 +179,7 @@ func TestTrustIsNotAnswered(t *testing.T) {
 func TestPermissionBeforeReady(t *testing.T) {
 	t.Parallel()
 	r, gates := newRig(t).fake(testagent.Options{}), quick
-	gates.firstIdle = time.Hour
+	gates.FirstIdle = time.Hour
 	r.opt.timing = &gates
 	r.run().idle()
 	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [make test]"), Enter: true}); err != nil {
@@ -195,7 +196,7 @@ func TestPermissionBeforeReady(t *testing.T) {
 func TestAnswerTooEarly(t *testing.T) {
 	t.Parallel()
 	r, late := newRig(t).fake(testagent.Options{}), quick
-	late.settle, late.personQuiet = time.Second, time.Minute // the answer waits for as long as a person types
+	late.Settle, late.PersonQuiet = time.Second, time.Minute // the answer waits for as long as a person types
 	r.opt.timing = &late
 	r.run().idle()
 	r.send("CONFIRM [touch a.txt]")
@@ -212,7 +213,7 @@ func TestAnswerTooEarly(t *testing.T) {
 func TestAnswerAfterTyping(t *testing.T) {
 	t.Parallel()
 	r, slow := newRig(t).fake(testagent.Options{}), quick
-	slow.idle = time.Second
+	slow.Idle = time.Second
 	r.opt.timing = &slow
 	r.run().idle()
 	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [touch a.txt]"), Enter: true}); err != nil {
@@ -295,7 +296,7 @@ func TestShellAsks(t *testing.T) {
 	if q := r.questions()[0]; q.Dialog != "question" || q.Prompt != "Deploy? [y/N]" || !q.IsTyped() {
 		t.Errorf("asked %+v", q)
 	}
-	if _, err := c.Answer(t.Context(), ask.Answer{By: "alice"}); err == nil || !saysToTry(err, tryPrompt) {
+	if _, err := c.Answer(t.Context(), ask.Answer{By: "alice"}); err == nil || !saysToTry(err, run.TryPrompt) {
 		t.Errorf("approved: %v", err)
 	}
 	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("y"), Enter: true}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/agentteammail/atm/ptyrun/internal/terminal"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -44,19 +45,19 @@ type Followed struct {
 }
 
 // Do calls a function between two of the calls that come one at a time. It returns false if the run is over.
-func (f Followed) Do(do func()) bool { return f.r.call(do) }
+func (f Followed) Do(do func()) bool { return f.r.Call(do) }
 
 // Retry calls try beside the others until it succeeds, and when the run is over once more.
-func (f Followed) Retry(what string, try func() error) { f.r.wg.Go(func() { f.r.retry(what, try) }) }
+func (f Followed) Retry(what string, try func() error) { f.r.Go(func() { f.r.Retry(what, try) }) }
 
 // Stop stops the agent when its turn is over, or after patience.
 func (f Followed) Stop(why string, patience time.Duration) {
 	r := f.r
-	r.wg.Go(func() {
-		r.poll(patience, func() bool { return r.state.Session().Word() != reducer.WordBusy && r.isLogged() })
-		r.post(func() {
+	r.Go(func() {
+		r.Poll(patience, func() bool { return r.State.Session().Word() != reducer.WordBusy && r.IsLogged() })
+		r.Post(func() {
 			if r.stopping == nil {
-				r.notifyViewers(why)
+				r.Notify(why)
 			}
 			r.stop(why)
 		})
@@ -66,25 +67,25 @@ func (f Followed) Stop(why string, patience time.Duration) {
 // Reread asks again whether a message is withheld, and acts on it.
 func (f Followed) Reread(id wire.ID) {
 	r := f.r
-	r.wg.Go(func() {
+	r.Go(func() {
 		if it, err := r.Box.Get(id); err == nil {
-			r.post(func() { r.messageArrived(it, r.now()) })
+			r.Post(func() { r.inbox.Arrived(it, r.Now()) })
 		}
 	})
 }
 
 // Append appends an event to the agent's log.
-func (f Followed) Append(e wire.Event) { f.r.append(e) }
+func (f Followed) Append(e wire.Event) { f.r.Append(e) }
 
 // IsEngaged reports whether the agent starts, works or is about to, or a person has typed in its terminal within some
 // time.
 func (f Followed) IsEngaged(within time.Duration) bool {
 	r := f.r
-	switch r.state.Word() {
+	switch r.State.Word() {
 	case reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting:
 		return true
 	}
-	return r.mail.giving != nil || len(r.mail.queue) > 0 || r.now().Before(r.lastKey.Add(within))
+	return r.inbox.IsGiving() || r.Now().Before(r.LastKey.Add(within))
 }
 
 const recogniseTime = 2 * time.Second // for the screen to show which program it is
@@ -96,30 +97,30 @@ func (f Followed) Program() (isPlain, hasLines, ok bool) {
 	if r.prog == nil {
 		return false, false, false
 	}
-	is := r.prog.state()
-	isCertain := !r.isAuto || is.isReady || r.now().Sub(r.prog.started) >= recogniseTime
-	return is.isPlain && isCertain, is.isPlain || is.hasLines, true
+	is := r.prog.State()
+	isCertain := !r.isAuto || is.IsReady || r.Now().Sub(r.prog.started) >= recogniseTime
+	return is.IsPlain && isCertain, is.IsPlain || is.HasLines, true
 }
 
 // NewAnswer returns the answer that the terminal of the program shows; "": none that is not known yet.
 func (f Followed) NewAnswer() string {
 	r := f.r
-	t := r.onTerminal()
+	t := terminal.Of(r.Run)
 	if t == nil {
 		return ""
 	}
-	answer := t.answer()
-	if answer == r.lastAnswer {
+	answer := t.Response()
+	if answer == r.LastAnswer {
 		return ""
 	}
-	r.lastAnswer = answer
+	r.LastAnswer = answer
 	return answer
 }
 
 // ForgetLines forgets the lines that the program has shown and that HandleLines did not get.
 func (f Followed) ForgetLines() {
-	if t := f.r.onTerminal(); t != nil {
-		t.forgetLines()
+	if t := terminal.Of(f.r.Run); t != nil {
+		t.ForgetLines()
 	}
 }
 

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/queue"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
@@ -116,7 +114,7 @@ func TestPasteThatEndsIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	gates := quick
-	gates.render = 300 * time.Millisecond
+	gates.Render = 300 * time.Millisecond
 	r.opt.timing, r.opt.Restart = &gates, OnCrash
 	got := filepath.Join(r.opt.Dir, "got")
 	r.program("plain", "bash", "--norc", "-c", `printf '\033[?2004h$ '; stty -echo -icanon
@@ -148,7 +146,7 @@ while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; do
 func TestTypedReturnIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	gates := quick
-	gates.beforeReturn = 3 * time.Second
+	gates.BeforeReturn = 3 * time.Second
 	r := newRig(t).fake(testagent.Options{TrustLate: 1500 * time.Millisecond})
 	r.opt.timing = &gates
 	r.run().idle()
@@ -164,51 +162,6 @@ func TestTypedReturnIsNoAnswer(t *testing.T) {
 	}
 	if got := r.fakes(testagent.Answered); len(got) > 0 {
 		t.Errorf("answered %q", got)
-	}
-}
-
-// Mail for which the queue had no room reaches it when there is room.
-func TestMoreMailThanIsHeld(t *testing.T) {
-	t.Parallel()
-	rg := newRig(t)
-	var ids []wire.ID
-	var posts []*maildir.Post
-	for range queue.Max + 3 {
-		m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: []wire.Address{rg.bob.Address()}, Body: "x", SentAt: time.Now().UTC()}
-		ids = append(ids, m.ID)
-		posts = append(posts, &maildir.Post{Message: m, Sender: rg.store.Box("alice"), To: []*maildir.Box{rg.bob}})
-	}
-	maildir.Deliver(t.Context(), posts...)
-	r := &runner{Options: rg.opt, Box: rg.bob, ctx: t.Context(), calls: make(chan func()), follower: noFollower{}}
-	r.setDefaults()
-
-	now := time.Now()
-	for _, id := range ids {
-		it, err := rg.bob.Get(id)
-		must(t, err)
-		r.messageArrived(it, now)
-	}
-	if !r.hasMoreMail || r.queue.HasRoom() {
-		t.Fatal("there is room")
-	}
-	for _, id := range ids[:100] {
-		must(t, rg.bob.MarkRead(t.Context(), id))
-		r.queue.Remove(id)
-	}
-	r.readMoreMail()
-	for r.isReadingMail {
-		(<-r.calls)()
-	}
-	for i := range 97 { // the messages that had no room were typed
-		if !r.queue.HasRoom() {
-			t.Fatalf("after %d", i)
-		}
-		it := &maildir.Item{Message: &wire.Message{ID: wire.NewID()}, State: maildir.Unread}
-		it.ID = it.Message.ID
-		r.messageArrived(it, now)
-	}
-	if r.queue.HasRoom() {
-		t.Error("they were not told of")
 	}
 }
 
@@ -235,7 +188,7 @@ func TestNothingIsTypedUnsaid(t *testing.T) {
 func TestTakenIsReadWithItsEvent(t *testing.T) {
 	t.Parallel()
 	gates := quick
-	gates.beforeReturn = 2 * time.Second
+	gates.BeforeReturn = 2 * time.Second
 	r := newRig(t).fake(testagent.Options{})
 	r.opt.timing = &gates
 	r.store.LockTimeout = 50 * time.Millisecond
@@ -312,7 +265,7 @@ func TestOneThatEndsIt(t *testing.T) {
 func TestPointerHoldsNoClaim(t *testing.T) {
 	t.Parallel()
 	r, gates := newRig(t).fake(testagent.Options{}), quick
-	gates.render = time.Hour
+	gates.Render = time.Hour
 	r.opt.timing = &gates
 	r.run().idle()
 	s, err := r.status()
@@ -375,7 +328,7 @@ func TestEndDuringClaim(t *testing.T) {
 func TestNoReturnIntoAnUnknownDialog(t *testing.T) {
 	t.Parallel()
 	quicker := quick
-	quicker.render = 400 * time.Millisecond
+	quicker.Render = 400 * time.Millisecond
 	for d, script := range map[string]string{
 		"claude": box + `paste; printf '\033[2J\033[HDelete everything?\r\n❯ Yes\r\n  No'; `,
 		"codex": `stty raw -echo; printf '\033]0;dir\007\033[?2004h› '

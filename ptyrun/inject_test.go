@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -230,24 +228,6 @@ func TestShellIsTold(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Whatever a text contains, it cannot end a paste, press a key or send a sequence; nor can the next one together with it.
-func FuzzKeysOf(f *testing.F) {
-	for _, s := range []string{pasteOff, "\x1b", "[201~", "\x9b201~", "\u009b201~", "\r\n", "a\rb", "\x00\x7f\x03", "\xff\xc2", "\u2028\u0085", "\x1b\x1b[201~[201~"} {
-		f.Add(s, s)
-	}
-	f.Fuzz(func(t *testing.T, a, b string) {
-		sent := keysOf(Clean(a), true, false) + keysOf(Clean(b), true, false)
-		texts := strings.ReplaceAll(strings.ReplaceAll(sent, pasteOn, ""), pasteOff, "")
-		isKey := func(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }
-		if strings.Count(sent, pasteOn) != 2 || strings.Count(sent, pasteOff) != 2 || strings.ContainsFunc(texts, isKey) || !utf8.ValidString(sent) {
-			t.Errorf("%q and %q are sent as %q", a, b, sent)
-		}
-		if line := keysOf(Clean(a), false, false); strings.ContainsAny(line, "\r\n") {
-			t.Errorf("%q is sent as %q", a, line)
-		}
-	})
 }
 
 // A letter does not end in the middle of a word: an agent completes @name when it gets the return key.

@@ -1,16 +1,16 @@
 package ptyrun
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
 
-	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/internal/loop"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
+	"github.com/agentteammail/atm/ptyrun/internal/terminal"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/wire"
 )
 
 const (
@@ -32,7 +32,7 @@ type interruption struct {
 	prog     *program
 	turn     string
 	activity reducer.Activity
-	undone   <-chan error // nil: the turn's messages stay read; see undoTurn
+	undone   <-chan error // nil: the turn's messages stay read; see Inbox.UndoTurn
 }
 
 func (r *runner) Interrupt(context.Context) (control.Outcome, error) {
@@ -46,7 +46,7 @@ func (r *runner) interruptTurn(by interrupter) (out control.Outcome, err error) 
 	if by == byMail && !r.awaitPerson() {
 		return out, nil
 	}
-	cut, err := inLoop(r, func() (*interruption, error) { return r.beginInterruption(by) })
+	cut, err := loop.In(r.Loop, func() (*interruption, error) { return r.beginInterruption(by) })
 	if err != nil {
 		return out, err
 	}
@@ -60,37 +60,26 @@ func (r *runner) interruptTurn(by interrupter) (out control.Outcome, err error) 
 		}
 	}
 	r.pressInterrupt(cut.prog, by)
-	isOver := r.poll(turnEndTimeout, func() bool {
-		return r.prog == nil || !r.state.Session().Activity.IsWork() && r.question == nil || r.state.Session().Turn.ID != cut.turn
+	isOver := r.Poll(turnEndTimeout, func() bool {
+		return r.prog == nil || !r.State.Session().Activity.IsWork() && r.Question == nil || r.State.Session().Turn.ID != cut.turn
 	})
-	if !isOver && r.ctx.Err() == nil { // else the key has ended the program, and with it this runner
+	if !isOver && r.Context().Err() == nil { // else the key has ended the program, and with it this runner
 		return out, errors.New("it was told to stop but goes on")
 	}
-	r.awaitLogged(turnEndTimeout)
+	r.AwaitLogged(turnEndTimeout)
 	return out, nil
-}
-
-// awaitLogged waits until what has been reported up to now is in the log, for whoever looks there next.
-func (r *runner) awaitLogged(within time.Duration) {
-	logged := make(chan struct{})
-	r.events.do(func() { close(logged) })
-	select {
-	case <-logged:
-	case <-r.ctx.Done():
-	case <-time.After(within):
-	}
 }
 
 // awaitTurn waits until a turn shows that it has begun, because before that the interrupt key does nothing. The caller
 // may know of the turn from the log.
 func (r *runner) awaitTurn() {
-	r.poll(turnBeginTimeout, func() bool {
+	r.Poll(turnBeginTimeout, func() bool {
 		if r.prog == nil {
 			return true
 		}
-		s := r.prog.state()
-		isBusy := s.isOurs || r.state.Session().Word() == reducer.WordBusy
-		return s.activity != reducer.Idle || !isBusy
+		s := r.prog.State()
+		isBusy := s.IsOurs || r.State.Session().Word() == reducer.WordBusy
+		return s.Activity != reducer.Idle || !isBusy
 	})
 }
 
@@ -98,16 +87,16 @@ func (r *runner) awaitTurn() {
 // false if the turn ended first.
 func (r *runner) awaitPerson() (isFree bool) {
 	hasWaited := false
-	r.poll(personTimeout, func() bool {
+	r.Poll(personTimeout, func() bool {
 		if r.prog == nil {
 			isFree = true
 			return true
 		}
-		r.prog.refresh()
-		s := r.prog.state()
-		hasDraft := s.hasDraft && !r.lastKey.IsZero()
-		isFree = !hasDraft && r.now().Sub(r.lastKey) >= r.timing.personQuiet
-		isOver := hasWaited && !isFree && !s.activity.IsWork()
+		r.prog.Refresh()
+		s := r.prog.State()
+		hasDraft := s.HasDraft && !r.LastKey.IsZero()
+		isFree = !hasDraft && r.Now().Sub(r.LastKey) >= r.Timing.PersonQuiet
+		isOver := hasWaited && !isFree && !s.Activity.IsWork()
 		hasWaited = true
 		return isFree || isOver
 	})
@@ -116,23 +105,23 @@ func (r *runner) awaitPerson() (isFree bool) {
 
 // beginInterruption checks that the key may be pressed. Nil: there is nothing to interrupt.
 func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
-	p, g := r.prog, r.mail.giving
+	p, g := r.prog, r.inbox.Given()
 	if p == nil {
-		return nil, errNotRunning
+		return nil, run.ErrNotRunning
 	}
-	p.refresh()
-	activity := p.state().activity
+	p.Refresh()
+	activity := p.State().Activity
 	switch {
-	case by == byPerson && hasEndedTurn(activity) && !(g != nil && g.way == way(p) && g.state == delivery.Sent), by == byMail && r.gate(r.now()) == control.GateUnknown:
+	case by == byPerson && run.HasEndedTurn(activity) && !r.inbox.IsSent(), by == byMail && r.inbox.Gate(r.Now()) == control.GateUnknown:
 		return nil, nil
 	case r.keyWouldAnswer(by):
-		return nil, refused("the key would answer its question: no key was pressed", control.Try{Op: "answer", Deny: true})
-	case g.isBeingTyped():
-		return nil, errBeingTyped
+		return nil, run.Refused("the key would answer its question: no key was pressed", control.Try{Op: "answer", Deny: true})
+	case g != nil && g.IsBeingTyped():
+		return nil, run.ErrBeingTyped
 	}
-	cut := &interruption{prog: p, turn: r.state.Session().Turn.ID, activity: activity}
-	if t := r.onTerminal(); t != nil && t.beginInterrupt() && by == byMail {
-		cut.undone = r.undoTurn()
+	cut := &interruption{prog: p, turn: r.State.Session().Turn.ID, activity: activity}
+	if t := terminal.Of(r.Run); t != nil && t.BeginInterrupt() && by == byMail {
+		cut.undone = r.inbox.UndoTurn()
 	}
 	return cut, nil
 }
@@ -140,8 +129,8 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 // keyWouldAnswer reports whether an interrupt would answer what the agent asks. (One by urgent mail must not even cancel
 // it.)
 func (r *runner) keyWouldAnswer(by interrupter) bool {
-	s := r.prog.state()
-	return (r.question != nil || s.isAsking) && !(s.cancels && by == byPerson)
+	s := r.prog.State()
+	return (r.Question != nil || s.IsAsking) && !(s.Cancels && by == byPerson)
 }
 
 // pressInterrupt ends a turn, unless the program asks something by then.
@@ -150,39 +139,17 @@ func (r *runner) pressInterrupt(p *program, by interrupter) {
 		if step > 0 {
 			time.Sleep(driver.InterruptPause)
 		}
-		isCalled := r.call(func() {
+		isCalled := r.Call(func() {
 			isMore = false
 			if r.prog != p {
 				return
 			}
-			if p.refresh(); !r.keyWouldAnswer(by) {
-				isMore = p.interrupt(step)
+			if p.Refresh(); !r.keyWouldAnswer(by) {
+				isMore = p.Interrupt(step)
 			}
 		})
 		if !isCalled {
 			return
 		}
 	}
-}
-
-// undoTurn makes the messages that began the turn unread: they are typed again after the urgent mail that interrupts
-// it. The channel gets the error, or nil, when that is done.
-func (r *runner) undoTurn() <-chan error {
-	g, done := cmp.Or(r.mail.last, &giving{}), make(chan error, 1)
-	if p := g.prompt; p != nil {
-		p.isUndone = true
-		r.mail.prompts = append(r.mail.prompts, p)
-	}
-	r.mail.last = nil    // undone once
-	r.claims.do(func() { // after the job that marks them as read
-		var failed error
-		for _, id := range g.ids {
-			if !g.isPointer {
-				failed = errors.Join(failed, r.Box.MarkUndone(context.Background(), id))
-			}
-		}
-		r.appendForAll(wire.Event{Kind: wire.EventUnread}, g.ids)
-		done <- failed
-	})
-	return done
 }

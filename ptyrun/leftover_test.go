@@ -11,9 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/ptyrun/record"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/ptyrun/internal/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -83,7 +81,7 @@ func TestInterruptIsLogged(t *testing.T) {
 	select {
 	case <-done:
 		t.Fatal("it was over before its end was logged")
-	case <-time.After(2 * quick.idle):
+	case <-time.After(2 * quick.Idle):
 	}
 	lock.Unlock()
 	must(t, <-done)
@@ -105,7 +103,7 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 		t.Fatal(o, err)
 	}
 	id := r.send("hello")
-	time.Sleep(quick.personQuiet + 5*quick.idle) // long enough to type it
+	time.Sleep(quick.PersonQuiet + 5*quick.Idle) // long enough to type it
 	if s := strings.Join(r.screen(), "\n"); !r.unread(id) || !strings.Contains(s, "but not so long") {
 		t.Errorf("a person's draft was touched:\n%s", s)
 	}
@@ -188,7 +186,7 @@ func TestUndoLastTyping(t *testing.T) {
 			}
 			must(t, r.bob.Log().Append(t.Context(), e))
 		}
-		must(t, errors.Join(undoLastTyping(t.Context(), r.bob), undoLastTyping(t.Context(), r.bob)))
+		must(t, errors.Join(inbox.UndoLastTyping(t.Context(), r.bob), inbox.UndoLastTyping(t.Context(), r.bob)))
 		var undone []string
 		for _, name := range []string{"a", "b"} {
 			if r.unread(ids[name]) {
@@ -198,34 +196,5 @@ func TestUndoLastTyping(t *testing.T) {
 		if got := strings.Join(undone, " "); got != c.undone {
 			t.Errorf("%s: undone %q, want %q", c.log, got, c.undone)
 		}
-	}
-}
-
-// The keys that clear a draft are not pressed when a dialog has come up whose output waits for the loop, nor when the
-// draft has changed.
-func TestClearedDraftIsReadAgain(t *testing.T) {
-	const rule = "\x1b[2J\x1b[H────────────────────────────────────────\r\n"
-	claude, _ := driver.Named("claude")
-	for output, want := range map[string]bool{
-		"": true,
-		rule + " Do you want to proceed?\r\n ❯ 1. Yes\r\n   2. No\r\n\r\n Esc to cancel": false,
-		"!": false,
-	} {
-		r := &runner{Options: Options{now: time.Now, timing: &quick}, follower: noFollower{}}
-		p := &terminal{r: r, emulator: screen.New(40, 10, screen.Scrollback), driver: claude, output: newFeed[[]byte](1), input: make(chan write, 8)}
-		p.emulator.Write([]byte(rule + "❯ rebase\r\n" + strings.TrimPrefix(rule, "\x1b[2J\x1b[H") + "\x1b[2;9H"))
-		p.readScreen(r.now())
-		if p.reading.Draft != "rebase" {
-			t.Fatalf("the draft is %q", p.reading.Draft)
-		}
-		var err error
-		if r.recording, err = record.Create(record.Options{Path: t.TempDir() + "/screen.cast", Cols: 40, Rows: 10}); err != nil {
-			t.Fatal(err)
-		}
-		p.output.send([]byte(output))
-		if got := p.eraseDraft(); got != want || (len(p.input) > 0) != want {
-			t.Errorf("after %q: erased %v with %d writes; it shows %+v", output, got, len(p.input), p.reading)
-		}
-		r.recording.Close()
 	}
 }

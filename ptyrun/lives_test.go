@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -54,7 +55,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		o.Env = append(os.Environ(), "ATM_RUN="+o.Run, "TERM=xterm-256color")
 		if i%5 == 3 {
 			o.Restart = OnCrash
-			o.timing = &timing{backoff: time.Millisecond, settle: time.Second, leftovers: quick.leftovers}
+			o.timing = &run.Timing{Backoff: time.Millisecond, Settle: time.Second, Leftovers: quick.Leftovers}
 		}
 		if i%3 == 0 {
 			o.Follow = (&fakeFollower{}).follow
@@ -82,7 +83,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		if i%5 == 2 {
 			time.AfterFunc(20*time.Millisecond, cancel)
 		}
-		exit, err := run(ctx, o)
+		exit, err := runOnce(ctx, o)
 		if err != nil {
 			t.Fatalf("run %d: %+v, %v", i, exit, err)
 		}

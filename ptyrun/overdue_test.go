@@ -46,8 +46,6 @@ func TestLeasedIsNotTyped(t *testing.T) {
 	}
 }
 
-func init() { remindEvery = checkEvery / 2 }
-
 // Overdue answers are checked again and again, and the agent counts as idle only while the gate is open.
 func TestOverdueIsLookedFor(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/process"
 )
 
@@ -104,10 +105,10 @@ func TestNoOwnServer(t *testing.T) {
 		"it does not listen after":           {"exec sleep 1000", time.Second},
 	} {
 		t.Run(want, func(t *testing.T) {
-			within := serverWithin
-			serverWithin = c.within
-			t.Cleanup(func() { serverWithin = within })
-			r := newRig(t).codex(c.serve).run().idle()
+			r, timing := newRig(t).codex(c.serve), quick
+			timing.Serving = c.within
+			r.opt.timing = &timing
+			r.run().idle()
 			r.wait("a message to be read", r.read(r.send("hello")))
 			if args := r.lines("args"); len(args) != 1 || args[0] != "--no-daemon" {
 				t.Errorf("it was started with %q", args)
@@ -128,7 +129,7 @@ func TestNoOwnServer(t *testing.T) {
 func TestServerLoop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).codex("").run().idle()
-	for n := range loopAfter {
+	for n := range run.LoopAfter {
 		r.wait("the connection", func() bool { return len(r.fakes(testagent.Connected)) > n })
 		r.killServer()
 	}
@@ -141,7 +142,7 @@ func TestServerLoop(t *testing.T) {
 		}
 		return false
 	})
-	if n := len(r.lines("servers")); n != loopAfter {
+	if n := len(r.lines("servers")); n != run.LoopAfter {
 		t.Errorf("%d servers were started", n)
 	}
 }
@@ -150,9 +151,9 @@ func TestServerLoop(t *testing.T) {
 func TestServerOfKilledRunner(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	dir, err := os.MkdirTemp("", serverPrefix)
+	dir, err := os.MkdirTemp("", "atm-server-")
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, serverSocket), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "sock"), nil, 0o600))
 	store := r.bob.Store().Dir()
 	must(t, store.Mkdir("bob/run"))
 	must(t, store.Replace("bob/run/"+runinfo.File, fmt.Appendf(nil, `{"run":"x","server_dir":%q}`, dir), false))

@@ -4,27 +4,38 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/ptyrun/acp"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/internal/inbox"
+	"github.com/agentteammail/atm/ptyrun/internal/ownserver"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
+	"github.com/agentteammail/atm/ptyrun/internal/speaker"
+	"github.com/agentteammail/atm/ptyrun/internal/terminal"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
+// hasTerminal reports whether the agent's program runs on a terminal: what people see and type, and what only a screen shows,
+// is its own.
+func (r *runner) hasTerminal() bool { return r.ACP == nil }
+
 // program is one start of the agent's program.
 type program struct {
-	agent
+	run.Agent
 	started time.Time
 	resumed resumption
-	prompts []*prompt // the first prompt, if it was not to be given because a conversation goes on
+	prompts []*inbox.Prompt // the first prompt, if it was not to be given because a conversation goes on
 }
 
 // startProgram starts the program with a command line that resume has returned. Its own server runs already, unless it is
 // nil.
-func (r *runner) startProgram(command []string, resumed resumption, server *ownServer) error {
-	now := r.now()
-	var a agent
+func (r *runner) startProgram(command []string, resumed resumption, server *ownserver.Server) error {
+	now := r.Now()
+	var a run.Agent
 	var err error
 	if r.hasTerminal() {
 		a, err = r.startTerminal(command, server)
@@ -34,27 +45,73 @@ func (r *runner) startProgram(command []string, resumed resumption, server *ownS
 	if err != nil {
 		return err
 	}
-	p := &program{agent: a, started: now, resumed: resumed}
+	p := &program{Agent: a, started: now, resumed: resumed}
 	if r.pid == 0 && resumed.id != "" { // an earlier run has sent the first prompt
-		p.prompts, r.mail.prompts = r.mail.prompts, nil
+		p.prompts = r.inbox.TakePrompts()
 	}
 	r.notResumed, r.lastDriver = "", ""
-	r.prog, r.pid = p, p.PID()
-	if t := r.onTerminal(); t != nil && r.finalScreen != nil {
-		// The previous program left modes behind, perhaps the alternate screen.
-		fresh := t.repaint(0)
-		r.recording.Output(fresh)
-		for v := range r.viewers {
-			if v.Send(fresh); v.IsBehind() {
-				v.Repaint(fresh)
-			}
-		}
+	r.prog, r.Agent, r.pid = p, a, p.PID()
+	if server != nil {
+		r.servers.Join(terminal.Of(r.Run), server)
 	}
-	r.changeClaim(func() error { return r.Hold.EndSessions(context.Background()) }) // of earlier programs
-	spawned := wire.Event{Kind: wire.Spawned}.With("pid", p.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run)
-	r.append(spawned, "resumed", resumed.id, "not_resumed", resumed.fresh)
+	r.viewers.Started()
+	r.inbox.ChangeClaim(func() error { return r.Hold.EndSessions(context.Background()) }) // of earlier programs
+	spawned := wire.Event{Kind: wire.Spawned}.With("pid", p.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.ID)
+	r.Append(spawned, "resumed", resumed.id, "not_resumed", resumed.fresh)
 	r.writeRunInfo()
 	return nil
+}
+
+// startTerminal starts a program on a PTY. Its own server runs already, unless it is nil.
+func (r *runner) startTerminal(argv []string, server *ownserver.Server) (*terminal.Terminal, error) {
+	if argv = driver.Unshared(argv, r.isScript); server != nil {
+		argv = server.Program
+	}
+	t, err := terminal.Start(r.Run, terminal.Options{
+		Command: process.Command{Argv: withArguments(argv, r.Arguments), Dir: r.Dir, Env: r.Env, Cols: r.viewers.Size.Cols, Rows: r.viewers.Size.Rows},
+		Driver:  r.Driver, IsAuto: r.isAuto, RecordInput: r.RecordInput,
+		Questions: r.asks, Follower: r.follower, Output: r.viewers.Output, Recognised: r.writeRunInfo, UsesPrompt: r.inbox.UsesPrompt,
+		Withheld: r.inbox.Withheld,
+	})
+	if err != nil && server != nil {
+		server.Kill()
+	}
+	return t, err
+}
+
+// startSpeaker starts an agent that speaks the Agent Client Protocol, and loads a conversation, unless that is "".
+func (r *runner) startSpeaker(command []string, conversation string) (*speaker.Speaker, error) {
+	return speaker.Start(r.Run, speaker.Options{
+		ACP: acp.Options{
+			Command: command, Dir: r.Dir, Env: r.Env, Run: r.ID, Load: conversation,
+			Version: r.Version, Session: r.ACP.Session, Root: r.ACP.Root, Rules: r.ACP.Rules, Team: r.Box.Store().Dir().Path(),
+			Edited: func(path string) {
+				if r.Edited != nil {
+					r.notify("noting what was edited", func() error { return r.Edited(context.Background(), path) })
+				}
+			},
+		},
+		Questions: r.asks, Viewers: r.viewers,
+		Began: func(session string) {
+			if id := r.prog.resumed.id; id != "" && id != session {
+				r.notLoaded()
+			}
+		},
+	})
+}
+
+// withArguments adds arguments at the end of a command line, but before what a "--" makes no flags.
+func withArguments(argv, more []string) []string {
+	end := slices.Index(argv, "--")
+	if end < 0 {
+		end = len(argv)
+	}
+	return slices.Insert(slices.Clone(argv), end, more...)
+}
+
+// runsWithoutServer says that the program is started without a server of its own.
+func (r *runner) runsWithoutServer(why error) {
+	r.ReportError("it runs without a server of its own: " + why.Error())
 }
 
 // isScript reports whether the command of a run is a script.
@@ -80,67 +137,53 @@ func isScript(o Options) bool {
 func (r *runner) programEnded() {
 	p := r.prog
 	r.setExit(p)
-	if t := r.onTerminal(); t != nil {
-		t.ended()
-		r.finalText = t.leave()
-		for v := range r.viewers {
-			r.sendStatus(v, t.declared(), t.declared().AtPrompt())
+	if t := terminal.Of(r.Run); t != nil {
+		if e, why := t.HasLast(); e != "" {
+			r.inbox.Happened(e, why)
 		}
+		t.Ended()
 	}
-	r.finalScreen = r.drawn(screen.Scrollback)
-	r.prog = nil
-	r.abandonGiving("the program has ended")
-	r.closeQuestion("")
-	r.rewriting, r.removing = screen.OutputFilter{}, screen.OutputFilter{}
-	r.recording.Exit(r.exit.Code)
+	r.viewers.Ended()
+	r.prog, r.Agent = nil, nil
+	r.inbox.Abandon("the program has ended")
+	r.asks.Close("")
+	r.Recording.Exit(r.exit.Code)
 	r.isEnding = true
 	isStopped := r.stopping != nil // which ends all processes
-	r.wg.Go(func() {
+	r.Go(func() {
 		if !isStopped {
-			_, err := p.Stop(context.Background(), r.timing.leftovers)
+			_, err := p.Stop(context.Background(), r.Timing.Leftovers)
 			r.logSurvivors(err)
 		}
 		r.awaitLastEvents()
-		r.post(func() { r.processesEnded(p) })
+		r.Post(func() { r.processesEnded(p) })
 	})
 }
 
 // awaitLastEvents waits until the follower has seen the last events, before the run is over.
 func (r *runner) awaitLastEvents() {
 	began := time.Now()
-	r.poll(r.timing.logged, func() bool { return r.isLogged() || time.Since(began) > r.logPatience() })
+	r.Poll(r.Timing.Logged, func() bool { return r.IsLogged() || time.Since(began) > r.LogPatience() })
 }
-
-// logPatience is how long to wait for the last events of a program to be logged: on a busy disk that takes a while, in a
-// log that fails it may take for ever.
-func (r *runner) logPatience() time.Duration {
-	if r.logFails.Load() {
-		return min(time.Second, r.timing.logged)
-	}
-	return r.timing.logged
-}
-
-// isLogged reports whether what this run has done is in the log, and has come back from there.
-func (r *runner) isLogged() bool { return len(r.unlogged) == 0 }
 
 // processesEnded goes on when a program and all that it started is gone.
 func (r *runner) processesEnded(p *program) {
-	now := r.now()
+	now := r.Now()
 	r.isEnding = false
 	r.exit.Stopped = r.stopping != nil
 	if r.stopping != nil {
 		r.exit.Ended = r.stopping.ended
 	}
-	open := r.state.Session().Turn
+	open := r.State.Session().Turn
 	r.appendExited(p.PID())
 	r.appendTurnCutOff(open)
 	switch {
 	case r.stopping != nil && r.stopping.isRestart:
-		r.stopping, r.restarts.next = nil, now
+		r.stopping, r.IsStopping, r.restarts.Next = nil, false, now
 	case r.stopping != nil:
 		r.isOver = true
 	case r.resumeFailed(p):
-		r.restarts.next = now
+		r.restarts.Next = now
 	default:
 		r.planRestart(now, now.Sub(p.started))
 	}
@@ -153,7 +196,7 @@ func (r *runner) setExit(p *program) {
 		exit = p.Exit()
 	default:
 	}
-	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Stopped: r.stopping != nil, Tail: r.tail(10)}
+	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Stopped: r.stopping != nil, Tail: r.viewers.Tail(10)}
 }
 
 func (r *runner) logSurvivors(err error) {
@@ -167,20 +210,20 @@ func (r *runner) appendExited(pid int) {
 	if r.stopping != nil {
 		why = r.stopping.reason
 	}
-	r.append(wire.Event{Kind: wire.Exited}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
+	r.Append(wire.Event{Kind: wire.Exited}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
 }
 
 // appendTurnCutOff reports the end of a turn that the program's exit cut off, for readers of turn events, unless
 // somebody else reports the turns. It agrees with what the reducer makes of exited, and comes after that; there is no
 // turn_idle, since the program is not idle.
 func (r *runner) appendTurnCutOff(open reducer.Turn) {
-	if !open.IsOpen() || open.Transport != source || open.Thread != r.Run {
+	if !open.IsOpen() || open.Transport != run.Source || open.Thread != r.ID {
 		return
 	}
 	status := reducer.Failed
 	if r.stopping != nil || r.exit.Code == 0 {
 		status = reducer.Interrupted
 	}
-	e := wire.Event{Kind: wire.TurnCompleted, TurnID: open.ID}.With("transport", source).With("thread_id", r.Run)
-	r.append(e.With("status", status))
+	e := wire.Event{Kind: wire.TurnCompleted, TurnID: open.ID}.With("transport", run.Source).With("thread_id", r.ID)
+	r.Append(e.With("status", status))
 }

@@ -33,37 +33,38 @@
 // Whatever blocks on a terminal, lock, disk or client runs in a goroutine of its own that posts to the loop. An event is
 // folded when it is appended, so that the loop never waits for the log to know what it has done itself.
 //
-// One turn: the queue names a message to deliver (stepQueue, stepMail). When the gate opens, the message is claimed and given
-// by the best way (giveNext, way), and the table of package delivery says what follows from what happens to it then
-// (happened). A terminal types the text, submits it and sees it go, and then reports the start of the turn (accepted); its
-// screen is read as it is drawn, and what has been stable is reported; a dialog becomes a question until it is gone; endTurn
-// reports the end of the turn with the response that the driver cuts out of the screen. A speaker tells all of this itself.
+// One turn: the queue names a message to deliver. When the gate opens, the message is claimed and given by the best way, and the
+// table of package delivery says what follows from what happens to it then (all in internal/inbox). A terminal types the text,
+// submits it and sees it go, and then reports the start of the turn; its screen is read as it is drawn, and what has been
+// stable is reported; a dialog becomes a question until it is gone; at the end of the turn it reports that with the response
+// that the driver cuts out of the screen (internal/terminal). A speaker tells all of this itself.
 //
-// Where to look:
+// Where to look. Here is what holds a run together:
 //
-//	mailbox                  the mailbox of the agent, and its runner lock
-//	start                    the handle; how a run begins and ends
-//	loop, worker             the runner's state and its loop; how other goroutines work with it
-//	events                   what it appends to the log
-//	agent                    what the loop knows of an agent
-//	program, restart         one start of the program; the next start, and the end
-//	ownserver                the server that it would else share with other agents
-//	resume                   the conversation that a program continues
-//	mail, gate, root         which text is next; whether it may be given now
-//	letter, giving           as what text; how it is given, and what becomes of the message
-//	beside                   mail that does not go through the prompt
-//	interrupt, dialog        how a turn is cut short; what the agent asks, and who answers
-//	terminal, detect, turn   an agent on a PTY: its output and keys; what the screen shows; the turns that are made of that
-//	typing, draft            how a text is typed; what of ours is left in the draft
-//	speaker, transcript      an agent that speaks ACP; what people see of it
-//	follower, lines          who follows the run, and gets the lines of the terminal; package sessions does
-//	server, attach           requests through the socket; people's terminals
+//	mailbox              the mailbox of the agent, and its runner lock
+//	start                the handle; how a run begins and ends
+//	runner               the runner's state and its loop
+//	program, restart     one start of the program; the next start, and the end
+//	resume               the conversation that a program continues
+//	interrupt            how a turn is cut short
+//	follower             who follows the run; package sessions does
+//	server               requests through the socket
+//
+// Its parts are packages, of which each has its own state and knows only those above it:
+//
+//	internal/loop        how other goroutines work with the loop
+//	internal/run         what all share: the loop, the log and what it says, what an agent and a text are
+//	internal/questions   what the agent asks, and who answers
+//	internal/inbox       its mail and prompts: which is next, whether it may be given, and what becomes of it
+//	internal/terminal    an agent on a PTY: what the screen shows, typing
+//	internal/viewers     people's terminals, and the transcript of an agent without one
+//	internal/ownserver   the server that a program would else share with other agents
+//	internal/speaker     an agent that speaks the Agent Client Protocol
 package ptyrun
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"time"
@@ -71,7 +72,11 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/internal/inbox"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
+	"github.com/agentteammail/atm/ptyrun/internal/speaker"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -80,7 +85,7 @@ import (
 // Execute types the bare body into a plain program, line by line, and is Body for an agent.
 type Inject string
 
-const Body, Pointer, Execute, Off Inject = "body", "pointer", "run", "off"
+const Body, Pointer, Execute, Off = Inject(inbox.Body), Inject(inbox.Pointer), Inject(inbox.Execute), Inject(inbox.Off)
 
 // Restart says when a program that exited is started again. OnCrash means an exit code other than 0, or a signal.
 type Restart string
@@ -133,7 +138,21 @@ type Options struct {
 	Log *slog.Logger // nil: silence
 
 	now    func() time.Time // time.Now but in tests
-	timing *timing          // standardTiming but in tests
+	timing *run.Timing      // run.StandardTiming but in tests
+}
+
+// Beside gives a program mail by another way than its prompt: an inbox of its own, its server, a plugin. Then a person's
+// draft and keys are no reason to wait. The program, or what it has for this, tells which messages it has: they are read
+// then. The runner types what nobody has told of in time.
+//
+// Its methods are called beside the loop, one at a time.
+type Beside interface {
+	// Look names the way that is open now; "": none is.
+	Look(ctx context.Context) (by string)
+	// Give gives messages, or has the program take them. After an error it has none of them.
+	Give(ctx context.Context, ids []wire.ID) error
+	// TakeBack returns those of the messages that may be given again: they are not read, and nobody else is giving them.
+	TakeBack(ctx context.Context, ids []wire.ID) []wire.ID
 }
 
 // Server is the server of a program that has one for itself.
@@ -141,6 +160,16 @@ type Server struct {
 	Socket  string // its path
 	Program int    // the process that shows its conversation
 }
+
+// ACP is about an agent that speaks the Agent Client Protocol.
+type ACP struct {
+	Session map[string]any // parameters of a new session: metadata, workspace, model_preferences
+	Root    string         // the directory that holds the teams: no file in it is written for the agent
+	Rules   policy.Rules   // for what the agent does through its client without having asked
+}
+
+// ACPName is the name that such an agent has instead of a driver's.
+const ACPName = speaker.Name
 
 // Exit is how the last program exited.
 type Exit struct {
@@ -153,19 +182,19 @@ type Exit struct {
 }
 
 // ErrTakenOver means that the runner lock was removed or belongs to another runner.
-var ErrTakenOver = errors.New("its runner lock was removed, or another runner has it")
+var ErrTakenOver = inbox.ErrTakenOver
 
 // ErrRunning means that another process runs the agent.
 var ErrRunning = maildir.ErrRunning
 
 // ErrRootGone means that the directory with the agent's mail was removed.
-var ErrRootGone = errors.New("its root is gone")
+var ErrRootGone = inbox.ErrRootGone
 
 func (o *Options) setDefaults() {
 	if o.Driver == nil {
 		o.Driver = driver.ForCommand(o.Command)
 	}
-	o.Inject, o.timing = cmp.Or(o.Inject, Body), cmp.Or(o.timing, &standardTiming)
+	o.Inject, o.timing = cmp.Or(o.Inject, Body), cmp.Or(o.timing, &run.StandardTiming)
 	o.Cols, o.Rows, o.Run = cmp.Or(o.Cols, 120), cmp.Or(o.Rows, 30), cmp.Or(o.Run, string(wire.NewID()))
 	o.Env = withMark(o.Env, o.Run)
 	if o.Dir == "" {

@@ -6,41 +6,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/ptyrun/internal/ownserver"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
-type restarts struct {
-	next  time.Time     // zero: none is planned
-	count int           // of all restarts
-	pause time.Duration // before the last one
-	exits []time.Time   // within loopWithin
-
-	isStarting bool // the next one starts as soon as its server listens
-}
-
-const (
-	maxPause   = 8 * time.Second
-	loopWithin = time.Minute
-	loopAfter  = 5 // exits within that
-	stopGrace  = 2 * time.Second
-)
-
-// plan plans the next start. isLoop: the program exited too often, whether it crashed or not.
-func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bool) {
-	s.exits = append(s.exits, now)
-	for now.Sub(s.exits[0]) > loopWithin {
-		s.exits = s.exits[1:]
-	}
-	if ran > loopWithin {
-		s.pause = 0
-	}
-	s.pause = min(max(2*s.pause, firstPause), maxPause)
-	s.count++
-	s.next = now.Add(s.pause)
-	return len(s.exits) >= loopAfter
-}
+const stopGrace = 2 * time.Second
 
 // planRestart plans a restart after a pause, if the options ask for one and the program does not exit too often.
 func (r *runner) planRestart(now time.Time, ran time.Duration) {
@@ -49,41 +22,41 @@ func (r *runner) planRestart(now time.Time, ran time.Duration) {
 		return
 	}
 	s := &r.restarts
-	if s.plan(now, ran, r.timing.backoff) {
+	if s.Plan(now, ran, r.Timing.Backoff) {
 		r.exit.Loop, r.isOver = true, true
-		detail := fmt.Sprintf("it exited %d times within a minute", loopAfter)
+		detail := fmt.Sprintf("it exited %d times within a minute", run.LoopAfter)
 		if text := strings.TrimSpace(strings.Join(r.exit.Tail, "\n")); text != "" {
 			detail += ": " + text[strings.LastIndexByte(text, '\n')+1:]
 		}
-		r.appendStateChange(reducer.Exited, reducer.Error, detail, "")
+		r.AppendChange(reducer.Exited, reducer.Error, detail, "")
 		return
 	}
-	r.append(wire.Event{Kind: wire.Restarting}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
-	r.notifyViewers(fmt.Sprintf("%s exited with %d; it restarts in %s", r.Box.Agent(), r.exit.Code, s.pause))
+	r.Append(wire.Event{Kind: wire.Restarting}.With("attempt", s.Count).With("pause_ms", s.Pause.Milliseconds()))
+	r.Notify(fmt.Sprintf("%s exited with %d; it restarts in %s", r.Box.Agent(), r.exit.Code, s.Pause))
 }
 
 func (r *runner) stepRestart(now time.Time) {
-	if r.restarts.next.IsZero() || r.mustWait(r.restarts.next, now) {
+	if r.restarts.Next.IsZero() || r.MustWait(r.restarts.Next, now) {
 		return
 	}
 	// What the next program's hooks report must come behind the end of the one before it: else that would end its session.
-	if !r.isLogged() && r.mustWait(r.restarts.next.Add(r.logPatience()), now) {
+	if !r.IsLogged() && r.MustWait(r.restarts.Next.Add(r.LogPatience()), now) {
 		return
 	}
-	r.restarts.next, r.restarts.isStarting = time.Time{}, true
+	r.restarts.Next, r.isStarting = time.Time{}, true
 	command, resumed := r.resume()
-	r.withServer(command, func(server *ownServer, noServer error) {
-		r.restarts.isStarting = false
+	r.servers.With(command, func(server *ownserver.Server, noServer error) {
+		r.isStarting = false
 		if noServer != nil {
 			r.runsWithoutServer(noServer)
 		}
 		if err := r.startProgram(command, resumed, server); err != nil {
 			r.Log.Error("restarting", "err", err)
 			r.exit.Code, r.isOver = 127, true
-			r.appendStateChange(reducer.Starting, reducer.Error, err.Error(), "")
+			r.AppendChange(reducer.Starting, reducer.Error, err.Error(), "")
 		}
 	})
-	r.wakeAt(now)
+	r.WakeAt(now)
 }
 
 // stopping is a stop that is under way.
@@ -100,21 +73,21 @@ func (r *runner) stop(why string) {
 		r.stopping.isRestart = false // a stop during a restart is a stop
 		return
 	}
-	r.abandonGiving("it is being stopped")
+	r.inbox.Abandon("it is being stopped")
 	s := &stopping{reason: why, done: make(chan struct{})}
-	r.stopping = s
+	r.stopping, r.IsStopping = s, true
 	if r.isEnding { // processesEnded sees it
 		close(s.done)
 		return
 	}
 	if r.prog == nil { // between two programs
-		r.restarts.next, r.exit.Stopped, r.isOver = time.Time{}, true, true
+		r.restarts.Next, r.exit.Stopped, r.isOver = time.Time{}, true, true
 		r.appendExited(r.pid)
 		close(s.done)
 		return
 	}
 	c := r.prog
-	r.wg.Go(func() {
+	r.Go(func() {
 		others, err := c.Stop(context.Background(), stopGrace)
 		r.logSurvivors(err)
 		s.ended = process.Names(others)

@@ -16,11 +16,11 @@ type resumption struct {
 
 // resume returns the command line of the next program, and which conversation it continues.
 func (r *runner) resume() (argv []string, how resumption) {
-	run := r.state.Run
+	run := r.State.Run
 	if run == nil || run.Conversation == "" {
 		return r.Command, how
 	}
-	limit := r.state.Limit
+	limit := r.State.Limit
 	isCutOff := r.GoesOn && !r.Anew && limit != nil && limit.CutOff
 	isWanted := r.Resume || isCutOff || !r.hasTerminal() && r.pid != 0 // a restarted agent loads its session
 	switch {
@@ -69,11 +69,11 @@ func (r *runner) checkNewest() error {
 // resumeFailed reports whether a program has ended before it was ready because of the conversation that it was to
 // continue, which it perhaps no longer has. The next one begins a new conversation, with the first prompt.
 func (r *runner) resumeFailed(p *program) bool {
-	if p.resumed.id == "" || p.state().isReady || r.exit.Code == 0 || r.exit.Signal != "" {
+	if p.resumed.id == "" || p.State().IsReady || r.exit.Code == 0 || r.exit.Signal != "" {
 		return false
 	}
 	r.notResumed = fmt.Sprintf("it exited with %d when it was to continue %s", r.exit.Code, p.resumed.id)
-	r.mail.prompts = append(p.prompts, r.mail.prompts...)
+	r.inbox.PutPrompts(p.prompts)
 	return true
 }
 
@@ -82,5 +82,5 @@ func (r *runner) resumeFailed(p *program) bool {
 func (r *runner) notLoaded() {
 	p := r.prog
 	p.resumed = resumption{fresh: "it did not load " + p.resumed.id}
-	r.mail.prompts = append(p.prompts, r.mail.prompts...)
+	r.inbox.PutPrompts(p.prompts)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
@@ -41,12 +42,12 @@ func TestMain(m *testing.M) {
 }
 
 // quick is the timing for a program that draws at once.
-var quick = timing{
-	firstIdle: 150 * time.Millisecond, idle: 100 * time.Millisecond, personQuiet: 400 * time.Millisecond,
-	render: 2 * time.Second, quiet: 40 * time.Millisecond,
-	accept: 3 * time.Second, retryReturn: 300 * time.Millisecond,
-	unanswered: 300 * time.Millisecond, unstarted: 2 * time.Second, settle: 60 * time.Millisecond, stale: 500 * time.Millisecond, backoff: 30 * time.Millisecond,
-	leftovers: 250 * time.Millisecond, logged: 15 * time.Second,
+var quick = run.Timing{
+	FirstIdle: 150 * time.Millisecond, Idle: 100 * time.Millisecond, PersonQuiet: 400 * time.Millisecond,
+	Render: 2 * time.Second, Quiet: 40 * time.Millisecond,
+	Accept: 3 * time.Second, RetryReturn: 300 * time.Millisecond,
+	Unanswered: 300 * time.Millisecond, Unstarted: 2 * time.Second, Settle: 60 * time.Millisecond, Stale: 500 * time.Millisecond, Backoff: 30 * time.Millisecond,
+	Leftovers: 250 * time.Millisecond, Logged: 15 * time.Second, Serving: 10 * time.Second, Remind: 1500 * time.Millisecond,
 }
 
 // rig is a team: alice writes, bob is run, carol leads.
@@ -130,7 +131,7 @@ func (r *rig) run() *rig {
 	r.opt.Mail = &Mail{box: r.bob, hold: hold, state: r.state}
 	go func() {
 		defer close(r.done)
-		r.exit, r.err = run(ctx, r.opt)
+		r.exit, r.err = runOnce(ctx, r.opt)
 	}()
 	r.t.Cleanup(func() {
 		cancel()
@@ -148,8 +149,8 @@ func (r *rig) run() *rig {
 	return r
 }
 
-// run runs an agent until it has ended.
-func run(ctx context.Context, o Options) (exit Exit, err error) {
+// runOnce runs an agent until it has ended.
+func runOnce(ctx context.Context, o Options) (exit Exit, err error) {
 	h, err := Start(ctx, o)
 	if err == nil {
 		exit, err = h.Wait()

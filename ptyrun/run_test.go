@@ -60,7 +60,7 @@ func TestExit(t *testing.T) {
 func TestServedWhileProcessesEnd(t *testing.T) {
 	t.Parallel()
 	r, slow := newRig(t), quick
-	slow.leftovers = time.Minute
+	slow.Leftovers = time.Minute
 	r.opt.timing = &slow
 	end := filepath.Join(r.opt.Dir, "end")
 	r.program("plain", "bash", "-c", `trap "" TERM HUP; until [ -e `+end+` ]; do sleep 0.02; done & echo started; read; exit 3`).run()
@@ -106,7 +106,7 @@ func TestStopAfterRestart(t *testing.T) {
 func TestStopDuringRestart(t *testing.T) {
 	h := startFake(t, testagent.Options{Profile: "claude", Trap: "TERM"}, nil)
 	await(t, h, "state_change")
-	h.r.call(func() { // both before its program is killed, which takes two seconds
+	h.r.Call(func() { // both before its program is killed, which takes two seconds
 		if out, err := h.r.restart(control.RestartRequest{}); err != nil || out.Done != "restarting" {
 			t.Errorf("%+v, %v", out, err)
 		}
@@ -257,7 +257,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) { // alone, since it is a flood
 			r := newRig(t)
 			w := quick
-			w.backoff = time.Second
+			w.Backoff = time.Second
 			r.opt.timing, r.opt.Restart = &w, OnCrash
 			second, begin := filepath.Join(r.opt.Dir, "second"), filepath.Join(r.opt.Dir, "begin")
 			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+
@@ -270,7 +270,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			r.wait("the end of the first", r.has("restarting"))
 			if early {
 				close(slow.slow)
-				time.Sleep(w.backoff / 2) // long enough to read everything
+				time.Sleep(w.Backoff / 2) // long enough to read everything
 			}
 			r.wait("the second", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "the second") })
 			if !early {
@@ -286,7 +286,7 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).program("plain", "sh", "-c", "exit 3")
 	w := quick
-	w.backoff = time.Minute
+	w.Backoff = time.Minute
 	r.opt.timing, r.opt.Restart = &w, OnCrash
 	r.run()
 	r.wait("the pause", r.has("restarting"))
@@ -309,7 +309,7 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 func TestRestartComesAfterTheEndInTheLog(t *testing.T) {
 	t.Parallel()
 	r, w := newRig(t).program("plain", "sh", "-c", `cat bob/events/* | grep -c '"kind":"exited"' >>starts; exec sleep 1000`), quick
-	w.logged = time.Hour
+	w.Logged = time.Hour
 	r.opt.timing, r.opt.Restart = &w, OnCrash
 	r.run()
 	starts := func() string {
@@ -326,28 +326,11 @@ func TestRestartComesAfterTheEndInTheLog(t *testing.T) {
 	must(t, err)
 	must(t, child.Kill())
 	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && starts() == "0\n"; { // it would start now
-		time.Sleep(readDelay)
+		time.Sleep(20 * time.Millisecond)
 	}
 	must(t, lock.Unlock())
 	r.wait("the next start", func() bool { return strings.Count(starts(), "\n") == 2 })
 	if starts() != "0\n1\n" {
 		t.Errorf("ends in the log before each start: %q", starts())
-	}
-}
-
-// The pauses grow up to a limit, however often the program crashes.
-func TestPauseBeforeRestart(t *testing.T) {
-	s, first := restarts{}, 500*time.Millisecond
-	now := time.Now()
-	want := first
-	for n := range 200 {
-		now = now.Add(30 * time.Second)
-		if s.plan(now, 30*time.Second, first) || s.pause != want || !s.next.Equal(now.Add(want)) {
-			t.Fatalf("crash %d: %s, not %s", n, s.pause, want)
-		}
-		want = min(2*want, maxPause)
-	}
-	if s.plan(now.Add(time.Hour), time.Hour, first); s.pause != first {
-		t.Errorf("after an hour: %s", s.pause)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/internal/inbox"
+	"github.com/agentteammail/atm/ptyrun/internal/ownserver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -120,8 +122,8 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 			return
 		}
 		end()
-		r.events.wait()
-		r.notes.wait()
+		r.WaitLogged()
+		r.notes.Wait()
 		for _, shut := range slices.Backward(opened) {
 			shut()
 		}
@@ -147,30 +149,30 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		return h, err
 	}
 	opened = append(opened, r.closeRecording)
-	if err := undoLastTyping(ctx, r.Box); err != nil {
+	if err := inbox.UndoLastTyping(ctx, r.Box); err != nil {
 		r.Log.Error("clearing the text that a killed runner left half typed", "err", err)
 	}
-	inbox := watcher.Open(ctx, []watcher.Mailbox{r.Box}, watcher.Options{
+	found := watcher.Open(ctx, []watcher.Mailbox{r.Box}, watcher.Options{
 		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{r.Box.Address(): m.state.Seq},
 	})
-	opened = append(opened, inbox.Close)
+	opened = append(opened, found.Close)
 	r.lastDriver = last.Driver
-	removeServerDir(last.ServerDir)
-	r.makeServerDir()
-	opened = append(opened, func() error { removeServerDir(r.serverDir); return nil })
+	ownserver.Remove(last.ServerDir)
+	r.servers = r.ownServers()
+	opened = append(opened, r.servers.Close)
 	if err = r.runInfo().Write(r.dir); err != nil { // before the program starts: its processes are found if this runner is killed
 		return h, err
 	}
 	command, resumed := r.resume()
-	own, noServer := r.startServer(ctx, command)
+	own, noServer := r.servers.Start(ctx, command)
 	if noServer != nil {
 		r.runsWithoutServer(noServer)
 	}
 	if err = r.startProgram(command, resumed, own); err != nil {
-		r.appendStateChange(reducer.Starting, reducer.Error, err.Error(), "")
+		r.AppendChange(reducer.Starting, reducer.Error, err.Error(), "")
 		return h, err
 	}
-	r.startHelpers(server, inbox)
+	r.startHelpers(server, found)
 	stopping, stop := context.WithCancel(ctx)
 	h.stop = stop
 	go func() {
@@ -178,7 +180,7 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		defer stop()
 		r.loop(stopping.Done())
 		end()
-		h.err = r.shut(errors.Join(r.failed, inbox.Close(), server.Close()))
+		h.err = r.shut(errors.Join(r.failed, found.Close(), server.Close()))
 		h.exit = r.exit
 	}()
 	return h, nil
@@ -203,12 +205,12 @@ func (h *Handle) endLastRun() (runinfo.Info, error) {
 // shut waits for all that works for the runner, whose loop has ended with an error or nil, and releases what it holds.
 func (r *runner) shut(err error) error {
 	r.closeRecording()
-	r.claims.wait()
-	r.notifier.wait()
-	r.notes.wait()
-	r.wg.Wait()
-	r.events.wait()
-	removeServerDir(r.serverDir)
+	r.inbox.WaitClaims()
+	r.notifier.Wait()
+	r.notes.Wait()
+	r.Loop.Wait()
+	r.WaitLogged()
+	r.servers.Close()
 	r.detachFollower(err)
 	return errors.Join(err, r.dir.Close())
 }
@@ -229,43 +231,8 @@ func (h *Handle) Close() error {
 
 // Prompt gives the agent a text as if its person had typed it, as soon as it waits for one, and returns when it has
 // accepted the text, or why it did not. Texts are given in order, before mail.
-func (h *Handle) Prompt(ctx context.Context, text string) error { return h.give(ctx, text, false) }
-
-func (h *Handle) give(ctx context.Context, text string, isFirst bool) error {
-	p, m := &prompt{text: text, done: make(chan error, 1)}, &h.r.mail
-	if !h.r.call(func() {
-		at := len(m.prompts)
-		if isFirst {
-			at = 0
-		}
-		m.prompts = slices.Insert(m.prompts, at, p)
-	}) {
-		return errOver
-	}
-	return h.r.awaitGiven(ctx, p)
-}
-
-// awaitGiven returns when the agent has accepted a prompt, or why it did not. When ctx ends one that it did not begin to
-// take is not given.
-func (r *runner) awaitGiven(ctx context.Context, p *prompt) error {
-	err := errOver
-	select {
-	case err := <-p.done:
-		return err
-	case <-r.ctx.Done():
-	case <-ctx.Done():
-		r.call(func() {
-			p.isOver = true
-			r.mail.prompts = slices.DeleteFunc(r.mail.prompts, func(other *prompt) bool { return other == p })
-		})
-		err = context.Cause(ctx)
-	}
-	select {
-	case err := <-p.done: // it was given before
-		return err
-	default:
-		return err
-	}
+func (h *Handle) Prompt(ctx context.Context, text string) error {
+	return h.r.inbox.Give(ctx, text, false)
 }
 
 // Steer is Prompt for a text that waits neither for the end of a turn nor behind other texts: the turn is interrupted.
@@ -273,7 +240,7 @@ func (h *Handle) Steer(ctx context.Context, text string) error {
 	if err := h.Interrupt(ctx); err != nil {
 		return err
 	}
-	return h.give(ctx, text, true)
+	return h.r.inbox.Give(ctx, text, true)
 }
 
 // Interrupt ends the turn, and returns when it is over. What an agent that speaks ACP asks is cancelled with it; while

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -60,13 +59,12 @@ func await(t *testing.T, h *Handle, kind string) wire.Event {
 func settled(t *testing.T, h *Handle) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		n := 0
-		h.r.call(func() { n = len(h.r.unlogged) })
-		if n == 0 {
+		isLogged := false
+		if h.r.Call(func() { isLogged = h.r.IsLogged() }); isLogged {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%d events of its own were not known again", n)
+			t.Fatal("some events of its own were not known again")
 		}
 	}
 }
@@ -170,15 +168,15 @@ func TestReadBehindItsTurn(t *testing.T) {
 	await(t, h, "session_start")
 	settled(t, h)
 	events, claims := make(chan struct{}), make(chan struct{})
-	h.r.events.do(func() { <-events })
+	h.r.AfterLogged(func() { <-events })
 	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, Body: "SAY fine", SentAt: time.Now().UTC()}
 	p := &maildir.Post{Message: m, To: []*maildir.Box{h.r.Box}}
 	maildir.Deliver(t.Context(), p)
 	must(t, p.Outcomes[0].Err)
-	if !h.r.poll(time.Minute, func() bool { return h.r.mail.last != nil }) {
+	if !h.r.Poll(time.Minute, func() bool { return !h.r.inbox.IsGiving() && h.r.State.Session().Turn.ID != "" }) {
 		t.Fatal("it was not given")
 	}
-	go func() { h.r.claims.wait(); close(claims) }()
+	go func() { h.r.inbox.WaitClaims(); close(claims) }()
 	select {
 	case <-claims:
 		t.Error("it is read, and its turn is not in the log")
@@ -214,54 +212,10 @@ func TestStartFails(t *testing.T) {
 // An event that no log takes is left out, and those behind it get in.
 func TestEventThatIsNone(t *testing.T) {
 	h := startFake(t, testagent.Options{Profile: "claude"}, nil)
-	h.r.call(func() { h.r.append(wire.Event{Kind: "error"}.With("message", strings.Repeat("x", 9<<20))) })
+	h.r.Call(func() { h.r.Append(wire.Event{Kind: "error"}.With("message", strings.Repeat("x", 9<<20))) })
 	must(t, h.Prompt(t.Context(), "SAY fine"))
 	await(t, h, wire.TurnCompleted)
 	settled(t, h)
-}
-
-// A text that is given beside the loop when the program ends has failed.
-func TestEndWhileGiven(t *testing.T) {
-	h := startFake(t, testagent.Options{Profile: "claude"}, func(o *Options) { o.Restart = Always })
-	await(t, h, "state_change")
-	p := &prompt{done: make(chan error, 1)}
-	h.r.call(func() {
-		h.r.mail.giving = &giving{state: delivery.Put, way: h.r.prog, typing: &typing{startedAt: time.Now()}, prompt: p}
-	})
-	h.r.call(func() {
-		if p, err := os.FindProcess(h.r.prog.PID()); err == nil {
-			p.Kill()
-		}
-	})
-	if err := <-p.done; err == nil {
-		t.Error("it counts as given")
-	}
-	must(t, h.Prompt(t.Context(), "SAY fine"))
-}
-
-// Mail that an agent without a terminal may have got when it ended is given once more, marked.
-func TestEndWhileMailIsGiven(t *testing.T) {
-	h := startFake(t, testagent.Options{}, func(o *Options) {
-		o.Command, o.Driver, o.ACP, o.Restart = append(o.Command, "acp"), nil, &ACP{}, Always
-	})
-	await(t, h, "session_start")
-	g := &giving{state: delivery.Unread}
-	h.r.call(func() { h.r.mail.giving = g })
-	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, Body: "fine", SentAt: time.Now().UTC()}
-	p := &maildir.Post{Message: m, To: []*maildir.Box{h.r.Box}}
-	maildir.Deliver(t.Context(), p)
-	must(t, p.Outcomes[0].Err)
-	c, err := h.r.Hold.Claim(t.Context(), []wire.ID{m.ID})
-	must(t, err)
-	h.r.call(func() {
-		g.state, g.way, g.claim, g.ids = delivery.Put, h.r.prog, c, []wire.ID{m.ID}
-		if p, err := os.FindProcess(h.r.prog.PID()); err == nil {
-			p.Kill()
-		}
-	})
-	if e := await(t, h, wire.TurnCompleted); !strings.Contains(e.Text("response"), "may be a repeat") {
-		t.Errorf("it got %q", e.Text("response"))
-	}
 }
 
 // A text that ended the agent was given.

@@ -114,7 +114,7 @@ func (l *life) live() error {
 		Inject: Body, Restart: l.Restart, timing: &quick,
 	}
 	o.Mail.state.Seq = seq
-	exit, err := run(ctx, o)
+	exit, err := runOnce(ctx, o)
 	if err == nil {
 		say.Encode(lived{Exit: &exit})
 	}

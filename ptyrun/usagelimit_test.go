@@ -15,6 +15,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+const goOn = "Your usage limit is over: go on with what you were doing."
+
 // After a usage limit that has ended its turn, an agent whose person wants that is told to go on, once, and before its
 // mail. Until then nothing is typed, and by default nothing but mail is.
 func TestGoesOn(t *testing.T) {

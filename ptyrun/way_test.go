@@ -14,6 +14,9 @@ import (
 	"github.com/agentteammail/atm/internal/delivery/waytest"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/internal/inbox"
+	"github.com/agentteammail/atm/ptyrun/internal/loop"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -21,12 +24,12 @@ import (
 type loopWay struct {
 	*Handle
 	isHeld bool // Put does not wait for the return key
-	given  map[wire.ID]*giving
+	given  map[wire.ID]*run.Text
 }
 
 func (w *loopWay) Look(context.Context) error {
-	_, err := inLoop(w.r, func() (any, error) {
-		if gate := w.r.gate(w.r.now()); gate != control.GateOpen || w.r.mail.giving != nil {
+	_, err := loop.In(w.r.Loop, func() (any, error) {
+		if gate := w.r.inbox.Gate(w.r.Now()); gate != control.GateOpen || w.r.inbox.Given() != nil {
 			return nil, errors.New("shut: " + string(gate))
 		}
 		return nil, nil
@@ -38,48 +41,51 @@ func (w *loopWay) Put(ctx context.Context, t delivery.Text) error {
 	if err := w.Look(ctx); err != nil {
 		return err
 	}
-	r, p := w.r, &prompt{text: t.Body, done: make(chan error, 1)}
-	r.call(func() {
-		r.mail.prompts = append(r.mail.prompts, p)
-		r.stepMail(r.now())
-		w.given[t.ID] = r.mail.giving
+	r, p := w.r, (*inbox.Prompt)(nil)
+	r.Call(func() {
+		p = r.inbox.Add(t.Body, false)
+		r.inbox.Step(r.Now())
+		w.given[t.ID] = r.inbox.Given()
 	})
-	if w.isHeld && r.poll(time.Minute, func() bool { return w.given[t.ID].isBeingTyped() && w.given[t.ID].typing.isIn }) {
+	if w.isHeld && r.Poll(time.Minute, func() bool {
+		g := w.given[t.ID]
+		return g != nil && g.IsBeingTyped() && r.Agent.State().HasDraft
+	}) {
 		return nil
 	}
-	return <-p.done
+	return r.inbox.AwaitGiven(context.Background(), p)
 }
 
 func (w *loopWay) Has(_ context.Context, id wire.ID) (bool, error) {
-	return inLoop(w.r, func() (bool, error) {
+	return loop.In(w.r.Loop, func() (bool, error) {
 		g := w.given[id]
-		if g != nil && g.state == delivery.Unsure {
+		if g != nil && g.State == delivery.Unsure {
 			return false, delivery.ErrSilent
 		}
-		return g != nil && g.state == delivery.Read, nil
+		return g != nil && g.State == delivery.Read, nil
 	})
 }
 
 func (w *loopWay) TakeBack(_ context.Context, id wire.ID) (bool, error) {
-	return inLoop(w.r, func() (bool, error) {
+	return loop.In(w.r.Loop, func() (bool, error) {
 		g := w.given[id]
-		if g != w.r.mail.giving {
+		if g != w.r.inbox.Given() {
 			return false, nil
 		}
-		w.r.happened(delivery.Moot, "it was withdrawn")
-		return g.state == delivery.Back, nil
+		w.r.inbox.Abandon("it was withdrawn")
+		return g.State == delivery.Back, nil
 	})
 }
 
 func (w *loopWay) asks() (is bool) {
-	w.r.call(func() { is = w.r.question != nil })
+	w.r.Call(func() { is = w.r.Question != nil })
 	return is
 }
 
 func TestKeysAreAWay(t *testing.T) {
 	waytest.Test(t, func(t *testing.T) *waytest.Program {
 		log := filepath.Join(t.TempDir(), "fake.log")
-		w := &loopWay{startFake(t, testagent.Options{Profile: "claude", Log: log}, nil), false, map[wire.ID]*giving{}}
+		w := &loopWay{startFake(t, testagent.Options{Profile: "claude", Log: log}, nil), false, map[wire.ID]*run.Text{}}
 		texts := func(event string) []string {
 			es, err := testagent.ReadLog(log)
 			must(t, err)
@@ -93,11 +99,11 @@ func TestKeysAreAWay(t *testing.T) {
 			Asks:  func() bool { return w.asks() && len(texts(testagent.Answered)) == 0 },
 			Hold: func() (goOn func()) {
 				slow := quick
-				slow.beforeReturn = time.Hour
-				w.r.call(func() { w.isHeld, w.r.timing = true, &slow })
-				return func() { w.r.call(func() { w.isHeld, w.r.timing = false, &quick }) }
+				slow.BeforeReturn = time.Hour
+				w.r.Call(func() { w.isHeld, w.r.Timing = true, &slow })
+				return func() { w.r.Call(func() { w.isHeld, w.r.Timing = false, &quick }) }
 			},
-			Hang: func() { w.r.call(func() { syscall.Kill(w.r.prog.PID(), syscall.SIGSTOP) }) },
+			Hang: func() { w.r.Call(func() { syscall.Kill(w.r.prog.PID(), syscall.SIGSTOP) }) },
 		}
 	})
 }
@@ -105,7 +111,7 @@ func TestKeysAreAWay(t *testing.T) {
 func TestACPIsAWay(t *testing.T) {
 	waytest.Test(t, func(t *testing.T) *waytest.Program {
 		h := startFake(t, testagent.Options{}, func(o *Options) { o.Command, o.Driver, o.ACP = append(o.Command, "acp"), nil, &ACP{} })
-		w := &loopWay{h, false, map[wire.ID]*giving{}}
+		w := &loopWay{h, false, map[wire.ID]*run.Text{}}
 		return &waytest.Program{
 			Way: w,
 			Acted: func() (all []string) {

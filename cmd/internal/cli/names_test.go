@@ -27,8 +27,8 @@ func TestPackagesNameNoCommands(t *testing.T) {
 		"internal/teamdir/notices/notify.go":     3,
 		"internal/teamdir/session.go":            1,
 		"internal/teamdir/notices/subscribe.go":  2,
-		"ptyrun/letter.go":                       2,
-		"ptyrun/speaker.go":                      2, // a transcript, which the recording keeps
+		"ptyrun/internal/inbox/letter.go":        2,
+		"ptyrun/internal/speaker/speaker.go":     2, // a transcript, which the recording keeps
 		"ptyrun/sessions/input.go":               1,
 	}
 	var names []string

@@ -1,0 +1,370 @@
+// Package inbox is the mail of an agent that runs, and the prompts that it is given like mail: which text is next, whether it
+// may be given now, as what words, by which way, and what becomes of its messages then. It knows the agent as a run.Agent and
+// reads no screen; what it may not do itself is in its Options.
+//
+//	inbox     what it is told of, and what is due
+//	prompt    texts that somebody waits for
+//	giving    one text on its way, by the table of package delivery
+//	letter    the words of a text
+//	gate      why no text may be given now
+//	beside    the way that is not the agent's prompt
+//	root      whether what is in the mailbox may act, and is still there
+//	undo      what is unread again
+//	limit     going on behind a usage limit
+package inbox
+
+import (
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/delivery"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/queue"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/internal/loop"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// An Inbox is the mail of an agent that runs: which text is next, how it is given, and what becomes of it.
+type Inbox struct {
+	*run.Run
+	o    Options
+	hold *claim.Runner
+
+	claims        loop.Worker // claims messages and settles the claims
+	queue         queue.Queue // the mail that it was told of
+	hasMoreMail   bool        // there is unread mail that the queue had no room for
+	isReadingMail bool        // that mail is being read
+
+	next           []wire.ID       // to deliver, as the queue named them, in order
+	giving         *giving         // nil: nothing is being given
+	last           *giving         // what the agent got last; nil: nothing that could be undone
+	prompts        []*Prompt       // to give before any mail; the one being given among them
+	isInterrupting bool            // a turn, for urgent mail
+	needsReminder  bool            // an answer is overdue: remind the agent as soon as the gate opens
+	remindAt       time.Time       // when overdue answers are checked next
+	retryAt        time.Time       // when the next text may be given; zero: none has just failed
+	pause          time.Duration   // before that; zero: the last text was accepted
+	tries          map[wire.ID]int // how often a message was given, and nothing told whether it arrived
+	lastFailure    wire.Event      // injection_failed, until the same message has another event
+	wentOn         time.Time       // the end of the last usage limit after which the agent was told to go on
+
+	beside beside
+	root   rootState
+}
+
+// Inject is how mail gets into the agent: see ptyrun.Inject.
+type Inject string
+
+// Body, Pointer, Execute and Off are those of ptyrun.
+const Body, Pointer, Execute, Off Inject = "body", "pointer", "run", "off"
+
+// Options say how the agent gets its mail, and who is told of what.
+type Options struct {
+	Inject      Inject
+	Prompt      string // typed once, at the first idle
+	Beside      Beside // the ways beside its prompt; nil: all mail goes through that
+	HasTerminal bool
+	IsPlain     bool // its driver says so, while no program runs
+	GoesOn      bool // it is told to go on when a usage limit is over that has ended its turn
+	Follower    Follower
+
+	Interrupt func() error      // interrupts the turn for urgent mail, and returns when it is over
+	Remind    func(isIdle bool) // sends what is due about overdue answers; nil: nothing is
+	Accepted  func()            // is called when it has accepted a text
+	Given     func()            // is called when a text is not being given any more
+	Gone      func(error)       // is called when its mailbox is gone, or somebody else has it
+}
+
+// A Follower says which mail may be given, and as what: see ptyrun.Follower.
+type Follower interface {
+	WhyWithheld(m *wire.Message) string
+	Admit(ids []wire.ID) []wire.ID
+	Body(m *wire.Message) string
+}
+
+// New returns the mail of a run, whose runner lock is hold.
+func New(r *run.Run, hold *claim.Runner, o Options) *Inbox {
+	in := &Inbox{Run: r, o: o, hold: hold, tries: map[wire.ID]int{}, remindAt: r.Now().Add(checkEvery)}
+	in.beside = beside{in: in, atPrompt: map[wire.ID]bool{}}
+	if o.Prompt != "" && o.Inject != Off {
+		in.prompts = []*Prompt{{text: o.Prompt}}
+	}
+	return in
+}
+
+// ChangedBy reads the message that an entry of the watcher reports or has changed; nil: there is none. It runs beside the
+// loop.
+func (in *Inbox) ChangedBy(e watcher.Entry) *maildir.Item {
+	id := wire.ID("")
+	switch {
+	case e.Message != nil:
+		id = e.Message.ID
+	case e.Event != nil && e.Event.Kind == wire.EventUnread:
+		id = e.Event.MessageID()
+	}
+	if id == "" {
+		return nil
+	}
+	it, _ := in.Box.Get(id) // nil: it is gone
+	return it
+}
+
+// HandleEvent acts on an event from the log.
+func (in *Inbox) HandleEvent(e *wire.Event) {
+	in.takenBeside(e)
+	in.readBeside(e)
+	if e.Source == "hook" && in.beside.by == "" { // it may have opened a way
+		in.beside.lookedAt = time.Time{}
+		in.lookBeside(in.Now())
+	}
+	in.handleMailEvent(e)
+}
+
+func (in *Inbox) handleMailEvent(e *wire.Event) {
+	id := e.MessageID()
+	if id == in.lastFailure.MessageID() {
+		in.lastFailure = wire.Event{}
+	}
+	if e.Kind == wire.EventInjectionFailed && e.Field("reason") != noNotices {
+		in.lastFailure = *e
+	}
+	isBeingGiven := in.giving != nil && slices.Contains(in.giving.IDs, id)
+	if e.Kind == wire.EventUnread && e.Source == "cli" && !isBeingGiven { // somebody has it tried again, as if it were new
+		delete(in.tries, id)
+		in.queue.Remove(id)
+	}
+}
+
+// Arrived tells the queue of a message that is new or has changed, if the queue has any use for it.
+func (in *Inbox) Arrived(it *maildir.Item, now time.Time) {
+	mail := queue.Message{
+		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
+		IsRead: it.State != maildir.Unread,
+	}
+	if in.whyWithheld(it) != "" { // it may have been queued
+		in.unqueue(it.ID)
+		in.queue.Remove(it.ID)
+		in.stepQueue(now)
+		return
+	}
+	if in.o.Inject == Off || mail.IsRead && mail.DueAt.IsZero() {
+		return
+	}
+	if it.Lease != nil {
+		mail.LeasedUntil = it.Lease.Until
+	}
+	if it.Message.Kind() == wire.TypeHumanInput {
+		in.beside.atPrompt[it.ID] = true
+	}
+	in.hasMoreMail = in.hasMoreMail || !in.queue.HasRoom()
+	in.queue.Put(mail, now)
+	in.stepQueue(now)
+}
+
+// whyWithheld says why the follower withholds a message; "": it does not, or the message was read.
+func (in *Inbox) whyWithheld(it *maildir.Item) string {
+	if it.State != maildir.Unread {
+		return ""
+	}
+	return in.o.Follower.WhyWithheld(it.Message)
+}
+
+// readMoreMail gives the queue the mail that it had no room for. It reads beside the loop: there may be much.
+func (in *Inbox) readMoreMail() {
+	if !in.hasMoreMail || !in.queue.HasRoom() || in.isReadingMail {
+		return
+	}
+	in.hasMoreMail, in.isReadingMail = false, true
+	in.Go(func() {
+		ids, err := in.Box.UnreadIDs()
+		isFull := false
+		for i := 0; i < len(ids) && !isFull; i++ {
+			it, err := in.Box.Get(ids[i])
+			isOver := err == nil && !in.Call(func() {
+				in.Arrived(it, in.Now())
+				isFull = in.hasMoreMail
+			})
+			if isOver {
+				return
+			}
+		}
+		in.Post(func() { in.hasMoreMail, in.isReadingMail = in.hasMoreMail || err != nil, false })
+	})
+}
+
+// Fold folds an event into the agent's state, and goes on with what that means for its mail.
+func (in *Inbox) Fold(e *wire.Event, now time.Time) {
+	if in.State.Apply(e) {
+		in.queue.Apply(e, now)
+	}
+	in.stepQueue(now)
+}
+
+// stepQueue does what is to be done about mail now.
+func (in *Inbox) stepQueue(now time.Time) {
+	to := in.queue.Next(in.State.MailWord(), now)
+	if len(to.Remind) > 0 {
+		in.needsReminder, in.remindAt = true, in.Now()
+	}
+	if len(to.Interrupt) > 0 && !in.isInterrupting { // else for another urgent message; both are typed afterwards
+		in.isInterrupting = true
+		in.Go(func() {
+			defer in.Post(func() { in.isInterrupting = false })
+			if err := in.o.Interrupt(); err != nil { // the message waits for the turn's end
+				in.Log.Warn("interrupting for urgent mail", "ids", to.Interrupt, "err", err)
+			}
+		})
+	}
+	if len(to.Deliver) > 0 {
+		in.enqueue(to.Deliver)
+	}
+	if in.State.Session().Word() != reducer.WordIdle {
+		in.next = nil // it will be named again
+	}
+}
+
+// stepMail goes on with the text under way, or begins to give the next.
+func (in *Inbox) stepMail(now time.Time) {
+	isPromptNext := len(in.prompts) > 0 && !(in.prompts[0].isUndone && len(in.next) > 0)
+	switch {
+	case in.giving != nil:
+		in.stepGiving(now)
+	case !isPromptNext && len(in.next) == 0:
+	case !isPromptNext && in.Agent != nil && in.lookBeside(now):
+	case in.MustWait(in.retryAt, now):
+	case isPromptNext && in.Gate(now) != control.GateOpen, !isPromptNext && in.mailGate(now) != control.GateOpen:
+	case isPromptNext:
+		in.giving = &giving{Text: run.Text{State: delivery.Unread, Words: in.prompts[0].text}, prompt: in.prompts[0]}
+		in.claim(in.giving)
+	default:
+		n, by := in.nextTogether(in.next, now)
+		in.giving = &giving{Text: run.Text{State: delivery.Unread, IDs: slices.Clone(in.next[:n])}}
+		if by != run.Way(&in.beside) {
+			in.claim(in.giving)
+			return
+		}
+		in.giving.way, in.last = by, nil
+		in.unqueue(in.giving.IDs...)
+		in.Happened(delivery.Got, "")
+	}
+}
+
+// UsesPrompt reports whether a text is being given by the agent's own way, so that a draft is not a person's.
+func (in *Inbox) UsesPrompt() bool {
+	return in.giving != nil && in.giving.way != run.Way(&in.beside)
+}
+
+// nextTogether returns how many of the messages that are next go together, and by which way.
+func (in *Inbox) nextTogether(queue []wire.ID, now time.Time) (n int, by run.Way) {
+	n, by = 1, in.wayOf(queue, now)
+	for !in.isAlone(queue[0]) && n < min(len(queue), maxClaimed) && !in.isAlone(queue[n]) && in.wayOf(queue[n:], now) == by {
+		n++
+	}
+	return n, by
+}
+
+// wayOf returns the best way for the message that is next: beside the prompt, unless that was in vain before.
+func (in *Inbox) wayOf(queue []wire.ID, now time.Time) run.Way {
+	b := &in.beside
+	mayGo := in.o.HasTerminal && in.Agent != nil && in.Inject() == Body && b.isOpen(now)
+	if mayGo && (len(queue) == 0 || !b.atPrompt[queue[0]] && in.tries[queue[0]] == 0) {
+		return b
+	}
+	return in.Agent
+}
+
+// isAlone reports whether a message is typed by itself: if it made the program exit, others would be lost with it.
+func (in *Inbox) isAlone(id wire.ID) bool { return in.Inject() == Execute || in.tries[id] > 0 }
+
+// enqueue queues messages that the queue has named. requeue puts messages that were not typed back in front.
+func (in *Inbox) enqueue(ids []wire.ID) {
+	in.unqueue(ids...)
+	in.next = append(in.next, in.retriable(ids)...)
+	in.retryAt = time.Time{} // the state has changed: try at once
+}
+
+func (in *Inbox) requeue(ids []wire.ID) {
+	in.unqueue(ids...)
+	in.next = append(in.retriable(ids), in.next...)
+}
+
+func (in *Inbox) unqueue(ids ...wire.ID) {
+	in.next = slices.DeleteFunc(in.next, func(id wire.ID) bool { return slices.Contains(ids, id) })
+}
+
+// retriable returns those messages that were not tried too often.
+func (in *Inbox) retriable(ids []wire.ID) []wire.ID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return in.tries[id] >= control.MaxTries })
+}
+
+// ChangeClaim settles a claim, in order. If that fails it is retried beside later claims, so that a stuck claim blocks
+// no other mail.
+func (in *Inbox) ChangeClaim(change func() error) {
+	in.claims.Do(func() {
+		if change() != nil {
+			in.Go(func() { in.Retry("changing a claim", change) })
+		}
+	})
+}
+
+// stepReminders sends what is due about overdue answers: when the queue names one, when the gate opens after that,
+// and every minute, because the queue does not know of mail that was read before the runner started.
+func (in *Inbox) stepReminders(now time.Time) {
+	isDue := !in.MustWait(in.remindAt, now)
+	if in.o.Remind == nil || !isDue && !in.needsReminder {
+		return
+	}
+	isOpen := in.giving == nil && in.Gate(now) == control.GateOpen
+	if !isDue && !isOpen {
+		return
+	}
+	in.remindAt, in.needsReminder = now.Add(in.Timing.Remind), in.needsReminder && !isOpen
+	isIdle := isOpen && in.Inject() != Execute // which would run the reminder
+	in.o.Remind(isIdle)
+}
+
+// Given returns the text that is being given; nil: none.
+func (in *Inbox) Given() *run.Text {
+	if in.giving == nil {
+		return nil
+	}
+	return &in.giving.Text
+}
+
+// IsGiving reports whether a text is being given, or about to be.
+func (in *Inbox) IsGiving() bool { return in.giving != nil || len(in.next) > 0 }
+
+// IsSent reports whether a text was sent off by the agent's own way, so that its turn is about to begin.
+func (in *Inbox) IsSent() bool {
+	g := in.giving
+	return g != nil && g.way != nil && g.way == run.Way(in.Agent) && g.State == delivery.Sent
+}
+
+// AddStatus adds what is known of the mail.
+func (in *Inbox) AddStatus(s *control.Status) {
+	s.Untyped = in.lastFailure.Field("reason")
+	if !in.UsesPrompt() { // else the draft is not a person's
+		s.Gate = in.mailGate(in.Now())
+	}
+	if b := &in.beside; b.isOpen(in.Now()) && s.Ways.Prompt != "" {
+		s.Ways.Prompt = b.by
+	}
+}
+
+// WaitClaims waits until all that was given is noted.
+func (in *Inbox) WaitClaims() { in.claims.Wait() }
+
+// Step does what is due. Without a program a claim may have come, and no more.
+func (in *Inbox) Step(now time.Time) {
+	if in.Agent != nil {
+		in.stepQueue(now) // an answer may be due, or a lease have ended
+		in.stepLimit(now)
+	}
+	in.stepMail(now)
+	in.stepReminders(now)
+}

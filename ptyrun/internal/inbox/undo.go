@@ -1,0 +1,80 @@
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// UndoTurn makes the messages that began the turn unread: they are typed again after the urgent mail that interrupts
+// it. The channel gets the error, or nil, when that is done.
+func (in *Inbox) UndoTurn() <-chan error {
+	g, done := cmp.Or(in.last, &giving{}), make(chan error, 1)
+	if p := g.prompt; p != nil {
+		p.isUndone = true
+		in.prompts = append(in.prompts, p)
+	}
+	in.last = nil         // undone once
+	in.claims.Do(func() { // after the job that marks them as read
+		var failed error
+		for _, id := range g.IDs {
+			if !g.IsPointer {
+				failed = errors.Join(failed, in.Box.MarkUndone(context.Background(), id))
+			}
+		}
+		in.appendForAll(wire.Event{Kind: wire.EventUnread}, g.IDs)
+		done <- failed
+	})
+	return done
+}
+
+// UndoLastTyping makes unread what a killed runner typed last, unless the program has shown since then that its model got
+// it: the program may have exited before. A shell has run the text, which must not be repeated.
+func UndoLastTyping(ctx context.Context, box *maildir.Box) error {
+	if last, _ := runinfo.Read(box.Store().Dir(), box.Agent()); last.Driver == "plain" {
+		return nil
+	}
+	events, err := box.Log().Tail(provesWork)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	ended := "" // the turn that showed work before it was logged what had begun it
+	if provesWork(&events[0]) {
+		ended = events[0].TurnID
+	}
+	var errs []error
+	var again []wire.Event
+	hasNewer := map[wire.ID]bool{} // messages of which a later event tells what became of them
+	for _, e := range slices.Backward(events) {
+		id := e.MessageID()
+		isTyped := e.Kind == wire.EventInjected && e.Field("as") != "pointer"
+		if isTyped && !hasNewer[id] && (e.TurnID == "" || e.TurnID != ended) {
+			if err := box.MarkUndone(ctx, id); err != nil {
+				errs = append(errs, err)
+			} else {
+				again = append(again, wire.Event{Source: "pty", Kind: wire.EventUnread}.With("id", string(id)))
+			}
+		}
+		hasNewer[id] = true
+	}
+	return errors.Join(append(errs, box.Log().Append(ctx, again...))...)
+}
+
+// provesWork reports whether an event shows that the program was at work, and did more than think, or that it is another
+// program. What becomes of messages others do, too; and what it tells at its start hooks may tell late.
+func provesWork(e *wire.Event) bool {
+	switch e.Kind {
+	case wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed, wire.EventAnnounced, wire.EventRead, wire.EventAcked,
+		wire.EventWithdrawn, wire.EventReturned, wire.EventUnread, wire.EventStage, wire.StreamError, wire.TurnStarted, wire.SessionStart:
+		return false
+	case wire.StateChange:
+		return e.Field("new") != string(reducer.Thinking)
+	}
+	return true
+}

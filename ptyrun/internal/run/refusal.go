@@ -1,0 +1,41 @@
+package run
+
+import (
+	"errors"
+
+	"github.com/agentteammail/atm/ptyrun/control"
+)
+
+// ErrNotRunning means that the agent's program does not run now.
+var ErrNotRunning = errors.New("its program is not running")
+
+// ErrBeingTyped means that no key may come into the text that is being typed.
+var ErrBeingTyped = &control.Error{Code: Locked, Message: "a message is being typed in; try again in a moment"}
+
+// Locked is the code of an error that time alone may end.
+const Locked = "locked"
+
+// What most errors say to try.
+var (
+	TryScreen = control.Try{Op: "screen"}
+	TryAttach = control.Try{Op: "attach"}
+	TryRaw    = control.Try{Op: "type", Raw: true}
+	TryPrompt = control.Try{Op: "type", Enter: true}
+)
+
+// NotNow, OnlyAtTerminal, Refused and Usage say why something was not done, and what to try instead.
+func NotNow(why string) error {
+	return &control.Error{Code: Locked, Message: why + ": no key was pressed; try again", Try: []control.Try{TryScreen}}
+}
+
+func OnlyAtTerminal(message string) error {
+	return &control.Error{Code: "failed", Message: message, Try: []control.Try{TryAttach}}
+}
+
+func Refused(message string, try ...control.Try) error {
+	return &control.Error{Code: "refused", Message: message, Try: try}
+}
+
+func Usage(message string, try ...control.Try) error {
+	return &control.Error{Code: "usage", Message: message, Try: try}
+}

@@ -1,0 +1,40 @@
+package run
+
+import (
+	"time"
+
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
+)
+
+// Timing is how long the gates and the steps of typing take.
+type Timing struct {
+	FirstIdle    time.Duration // how long a program that just started must be idle before anything is typed
+	Idle         time.Duration // how long any program must be idle
+	PersonQuiet  time.Duration // since a person's last key
+	Render       time.Duration // for the text to appear in the draft
+	Quiet        time.Duration // without output before the return key
+	BeforeReturn time.Duration // from the last byte to the return key, beside driver.SubmitDelay
+	Accept       time.Duration // for the draft to disappear
+	RetryReturn  time.Duration // before the return key is pressed again
+	Unanswered   time.Duration // how long it must be idle behind a text of ours without an answer
+	Unstarted    time.Duration // the same, without a sign of work either
+	Settle       time.Duration // until a state on the screen is reported
+	Stale        time.Duration // after which a source is stale: reducer.StaleAfter
+	Backoff      time.Duration // the first pause before a restart
+	Leftovers    time.Duration // for what a program that exited has left running to end
+	Serving      time.Duration // until a program's own server listens; Codex takes 0.3 s
+	Remind       time.Duration // between two looks at overdue answers
+	Logged       time.Duration // for the last events of a program to be logged: see Run.LogPatience
+}
+
+// RetryLast is the longest pause before a text is given again. What was typed in vain counts as lost then.
+const RetryLast = 5 * time.Minute
+
+// StandardTiming fits real programs: it was measured with four.
+var StandardTiming = Timing{
+	FirstIdle: driver.FirstSettle, Idle: driver.Settle, PersonQuiet: 3 * time.Second, Render: 2 * time.Second,
+	Quiet: 100 * time.Millisecond, Accept: 3 * time.Second, RetryReturn: 500 * time.Millisecond,
+	Unanswered: 1500 * time.Millisecond, Unstarted: 10 * time.Second, Settle: driver.DialogSettle, Stale: reducer.StaleAfter, Backoff: 500 * time.Millisecond,
+	Leftovers: 250 * time.Millisecond, Logged: 15 * time.Second, Serving: 10 * time.Second, Remind: time.Minute,
+}

@@ -1,0 +1,431 @@
+// Package terminal is an agent on a PTY. It is read from its screen, which a driver understands, and told by typing, which
+// happens nowhere else: a text is typed only where nothing else is in the way, sent off only if it is all that the draft
+// shows, and taken back or said to be unsure if that was in vain. A turn, its end and its answer are what the screen shows.
+//
+//	terminal    its output, its keys, what viewers see
+//	detect      what the screen shows, and what of that is reported
+//	turn        the turns that are made of that
+//	gate        whether something may be typed now
+//	typing      how a text is typed, sent off and seen to be accepted; the keys of people meanwhile
+//	draft       what of ours is left in the draft
+//	request     what somebody types through the socket
+//	keys        the bytes of a text
+//	lines       the lines for who follows the run
+package terminal
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/delivery"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/internal/loop"
+	"github.com/agentteammail/atm/ptyrun/internal/questions"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
+)
+
+// A Terminal is an agent on a PTY: what it says is read from its screen by a driver, and it is told by typing.
+type Terminal struct {
+	r *run.Run
+	o Options
+	*process.Child
+	output   *loop.Feed[[]byte] // what it writes
+	input    chan write
+	emulator *screen.Screen
+	driver   *driver.Driver
+	started  time.Time
+
+	screenState
+	given      *run.Text // the last text that it was given; nil: none
+	typing     *typing   // what was typed of that
+	heldKeys   []byte    // of people, while a text is being typed
+	turn       turn
+	detail     string    // of the last activity reported
+	clearedAt  time.Time // when its draft was
+	keyVersion uint64    // the screen's at the last key of a text of ours
+	isReady    bool      // it has once been at its prompt for Timing.FirstIdle
+	leftover   *leftover // nil: none is expected
+	limit      limit     // zero: the screen shows none
+	lines      finalLines
+
+	declaredAt time.Time // when what it declares last changed
+	hasExcess  bool      // it has declared more than is kept, which was reported
+}
+
+// Options say what runs on a terminal, and who is told of what.
+type Options struct {
+	Command     process.Command
+	Driver      *driver.Driver // until the screen shows another, if IsAuto
+	IsAuto      bool
+	RecordInput bool
+
+	Questions  *questions.Questions   // what it asks goes there
+	Follower   Follower               // gets its lines, and hears what is typed
+	Output     func(written []byte)   // is called with what it has written and drawn
+	Recognised func()                 // is called when the screen has shown another driver
+	Withheld   func(*run.Text) string // says why a text may not be sent off any more
+	UsesPrompt func() bool            // a text is about to be given at the prompt, so that a draft is not a person's
+}
+
+// A Follower follows what is typed and shown.
+type Follower interface {
+	HandleTyped(text string)
+	HandleLines(lines []string, omitted uint64)
+	MaxLines() int
+}
+
+// screenState is what a program's screen has shown.
+type screenState struct {
+	reading      driver.Reading // what the driver last read from the screen
+	readingSince time.Time      // when its activity, detail or dialog last changed
+	promptSince  time.Time      // zero: no prompt to type into
+	readVersion  uint64         // the screen's version when it was read
+	outputAt     time.Time      // when the program last wrote
+	frameSince   time.Time      // when an open frame began; zero: none is open
+	nextRead     time.Time      // zero: no output since the last read
+	lastRead     time.Time
+	freeMemory   *time.Timer // runs after a flood, whose memory the runtime would keep for minutes
+}
+
+// Start starts a program on a PTY.
+func Start(r *run.Run, o Options) (*Terminal, error) {
+	c, err := process.Start(o.Command)
+	if err != nil {
+		return nil, err
+	}
+	now := r.Now()
+	p := &Terminal{
+		r: r, o: o, Child: c, output: loop.NewFeed[[]byte](maxPieces), input: make(chan write, maxWrites),
+		emulator: screen.New(o.Command.Cols, o.Command.Rows, screen.Scrollback), driver: o.Driver, started: now,
+	}
+	p.emulator.IsLight = isLight(o.Command.Env)
+	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
+	if p.driver.Unknown { // also if it never draws anything
+		p.reading.NotPromptReason = control.GateUnknown
+	}
+	p.readingSince, p.outputAt = now, now
+	p.freeMemory = time.AfterFunc(time.Hour, debug.FreeOSMemory)
+	p.freeMemory.Stop()
+	r.Go(p.readOutput)
+	r.Go(func() { writeInput(c, p.input) })
+	return p, nil
+}
+
+// Of returns the terminal of the agent that runs now; nil: there is none.
+func Of(r *run.Run) *Terminal {
+	t, _ := r.Agent.(*Terminal)
+	return t
+}
+
+// isLight reports whether an environment says, with COLORFGBG, that the person's terminal has a light background: its
+// last number is one of the colours 7 and 9 to 15.
+func isLight(env []string) (light bool) {
+	for _, pair := range env { // the last one counts
+		if value, ok := strings.CutPrefix(pair, "COLORFGBG="); ok {
+			n, err := strconv.Atoi(value[strings.LastIndex(value, ";")+1:])
+			light = err == nil && (n == 7 || n >= 9 && n <= 15)
+		}
+	}
+	return light
+}
+
+// maxPieces is how many pieces of output may be queued for the loop, which draws them all before it does anything else.
+// A piece is 4 KiB on Linux; the dearest sequences take seconds for 16 of them.
+const maxPieces = 16
+
+// readOutput reads what the program writes. While the loop has not drawn it the program blocks, as on a slow terminal.
+func (p *Terminal) readOutput() {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := p.Child.Read(buf)
+		if err != nil {
+			break
+		}
+		p.output.Send(bytes.Clone(buf[:n]))
+	}
+	p.output.End()
+}
+
+// Woken receives when the program has written something.
+func (p *Terminal) Woken() <-chan struct{} { return p.output.Woken() }
+
+// Take draws what the program has written.
+func (p *Terminal) Take() {
+	var written []byte
+	p.output.Take(func(piece []byte) { written = append(written, piece...) })
+	if len(written) > 0 {
+		p.draw(written)
+	}
+}
+
+// frameEnd ends a synchronized frame.
+var frameEnd = []byte("\x1b[?2026l")
+
+func (p *Terminal) draw(written []byte) {
+	r := p.r
+	r.Recording.Output(written) // first: a new file of it begins with what was drawn before
+	for rest := written; len(rest) > 0; {
+		n, isFrame := p.giveScrolled(rest), false
+		if i := bytes.Index(rest[:n], frameEnd); i >= 0 && r.Question != nil && r.Question.Pressed != nil {
+			n, isFrame = i+len(frameEnd), true
+		}
+		p.emulator.Write(rest[:n])
+		rest = rest[n:]
+		if isFrame {
+			p.readFrame()
+		}
+	}
+	if replies := p.emulator.Replies(); len(replies) > 0 {
+		p.sendKeys(replies)
+	}
+	p.o.Output(written)
+	p.scheduleRead(r.Now())
+}
+
+// Step draws what the program has written, and does what is due.
+func (p *Terminal) Step(now time.Time) {
+	p.Take()
+	p.giveResting(now)
+	p.stepScreen(now)
+	p.stepDraft(now)
+}
+
+// HasLast returns what has happened at last to the text that it was given: perhaps that ended the program, and must not be
+// typed again.
+func (p *Terminal) HasLast() (e delivery.Event, why string) {
+	if p.isSubmitted() && p.driver.HasAccepted(p.look(), p.typing.draft) {
+		return p.accepted(p.given)
+	}
+	return "", ""
+}
+
+// Ended is called when its process has ended, and all that it wrote was drawn.
+func (p *Terminal) Ended() {
+	p.giveLines(p.emulator.Scrolled()+uint64(lastWithText(p.emulator)+1), p.r.Now())
+	close(p.input)
+}
+
+// Declared returns what the program declares of its state, for terminals that know that.
+func (p *Terminal) Declared() screen.Status {
+	status, _ := p.emulator.Status()
+	return status
+}
+
+// State returns what the screen shows of the agent.
+func (p *Terminal) State() run.AgentState {
+	rd := &p.reading
+	s := run.AgentState{
+		Driver: p.driver.Name, Reader: p.driver, Activity: rd.Activity, Detail: rd.Detail, Ways: p.ways(), IsPlain: p.driver.Plain,
+		IsByLine: p.driver.Plain && !p.emulator.Modes().Paste, TakesText: p.takesText(),
+		IsReady: p.isReady, HasLines: !p.emulator.Modes().Alt, HasDraft: rd.Draft != "", IsAsking: p.isAsking(), IsDialog: rd.Dialog != nil, IsOurs: p.turn.isOurs,
+	}
+	if rd.Dialog != nil {
+		s.Detail = rd.Dialog.Dialog
+	}
+	return s
+}
+
+func (p *Terminal) ways() control.Ways {
+	ways := control.Ways{Prompt: "typed", Interrupt: "keys", Answer: "keys"}
+	if p.driver.Plain {
+		ways.Answer = ""
+	}
+	if p.driver.Unknown {
+		ways.Prompt = ""
+	}
+	if p.r.State.HasHooks() {
+		ways.Steer = "hooks"
+	}
+	return ways
+}
+
+// Claims returns what its state rests on, the strongest first.
+func (p *Terminal) Claims() (all []control.Claim) {
+	rd := &p.reading
+	add := func(c control.Claim) {
+		c.Counts = c.Source == string(cmp.Or(rd.Source, reducer.FromScreen))
+		all = append(all, c)
+	}
+	if d := rd.Declared; d.State != "" {
+		add(control.Claim{Source: string(reducer.FromDeclared), Says: string(d.State), By: d.App, Detail: cmp.Or(d.Message, string(d.Kind)), At: p.declaredAt})
+	}
+	if rd.Title == reducer.Confirming || rd.Title == reducer.Thinking || rd.Title == reducer.Idle {
+		add(control.Claim{Source: string(reducer.FromTitle), Says: string(rd.Title), Detail: p.emulator.Title(), At: p.readingSince})
+	}
+	if rd.Progress == reducer.Confirming || rd.Progress == reducer.Thinking || rd.Progress == reducer.Idle {
+		add(control.Claim{Source: string(reducer.FromProgress), Says: string(rd.Progress), Detail: string(p.emulator.Progress()), At: p.readingSince})
+	}
+	if rd.Source == reducer.FromScreen || rd.Source == "" || rd.Dialog != nil {
+		add(control.Claim{Source: string(reducer.FromScreen), Says: string(rd.Activity), Detail: rd.Detail, At: p.readingSince})
+	}
+	return all
+}
+
+// isSilent reports whether it has written nothing since the last key of a text of ours. It may not have read that yet.
+func (p *Terminal) isSilent() bool { return p.emulator.Version() == p.keyVersion }
+
+// Repaint draws the screen, and that many lines above it, on an empty terminal.
+func (p *Terminal) Repaint(lines int) []byte { return p.emulator.Repaint(lines) }
+
+// Tail returns the last lines as text.
+func (p *Terminal) Tail(lines int) []string { return p.emulator.Tail(lines) }
+
+// Clear takes away the progress bar.
+func (p *Terminal) Clear() []byte {
+	if bar := p.emulator.Progress(); bar != "" && bar != screen.NoProgress { // older iTerm2 takes the end of none for a notification
+		return []byte(screen.ClearProgress)
+	}
+	return nil
+}
+
+// Leave leaves the cursor below the text. A program that exits by itself in the alternate screen did not mean to: its
+// last lines are shown on the main screen.
+func (p *Terminal) Leave() []byte {
+	s := p.emulator
+	switch {
+	case s.Modes().Alt && !p.r.IsStopping:
+		return append(p.Clear(), "\x1b[m\x1b[?1049l\x1b[999;1H\r\n"+strings.Join(append(s.Tail(10), ""), "\r\n")...)
+	case !s.Modes().Alt:
+		return fmt.Appendf(p.Clear(), "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
+	}
+	return p.Clear()
+}
+
+// Show returns what the screen shows.
+func (p *Terminal) Show(req control.ScreenRequest) control.Screen {
+	s := p.emulator
+	out := control.Screen{Title: s.Title(), Lines: s.Lines(), State: string(p.reading.Activity), Detail: p.reading.Detail}
+	out.CursorX, out.CursorY = s.Cursor()
+	if req.Last > 0 {
+		out.Lines = s.Tail(req.Last)
+	}
+	if req.ANSI {
+		out.ANSI = s.ANSI(req.Last)
+	}
+	return out
+}
+
+// Resize gives the terminal another size.
+func (p *Terminal) Resize(to control.Size) {
+	p.Take()
+	before := p.emulator.Version()
+	p.emulator.Resize(to.Cols, to.Rows)
+	if p.keyVersion == before { // the new version is not output of the program
+		p.keyVersion = p.emulator.Version()
+	}
+	p.Child.Resize(to.Cols, to.Rows)
+	p.scheduleRead(p.r.Now())
+}
+
+// write is something to type. done gets the number of bytes written.
+type write struct {
+	data []byte
+	done func(n int, err error)
+}
+
+const (
+	maxWrites    = 2048 // queued for a program that does not read
+	writeTimeout = 2 * time.Second
+)
+
+// suspendKey is Ctrl-Z, also as a sequence of the kitty protocol or xterm's modifyOtherKeys.
+var suspendKey = regexp.MustCompile(`\x1a|\x1b\[122[:\d]*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;122~`)
+
+// wakeDelays are when a program is woken after Ctrl-Z: it may take a while to suspend itself, and waking a running
+// program does nothing.
+var wakeDelays = []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second}
+
+// writeInput types into the program, in order, beside the loop, because a program that does not read would block it.
+func writeInput(c *process.Child, writes <-chan write) {
+	for w := range writes {
+		n, err := c.Write(w.data, writeTimeout)
+		if suspendKey.Match(w.data) {
+			for _, after := range wakeDelays {
+				time.AfterFunc(after, c.Wake)
+			}
+		}
+		if w.done != nil {
+			w.done(n, err)
+		}
+	}
+}
+
+// sendKeys types keys. Keys that the program does not read in time are lost, as on any terminal.
+func (p *Terminal) sendKeys(keys ...[]byte) {
+	for _, k := range keys {
+		p.send(write{data: bytes.Clone(k)})
+	}
+}
+
+func (p *Terminal) send(w write) {
+	select {
+	case p.input <- w:
+	default:
+		if w.done != nil {
+			go w.done(0, os.ErrDeadlineExceeded)
+		}
+	}
+}
+
+func (p *Terminal) keys(keys []byte) { p.typeKeys(keys, nil) }
+
+// typeKeys types what the recording may show. done may be nil: see write.
+func (p *Terminal) typeKeys(keys []byte, done func(n int, err error)) {
+	if p.o.RecordInput {
+		p.r.Recording.Input(keys)
+	}
+	p.send(write{keys, done})
+}
+
+// Press presses an option, if its dialog is still on the screen.
+func (p *Terminal) Press(q *run.Question, o ask.Option) error {
+	switch {
+	case !p.frameSince.IsZero():
+		return run.NotNow("it is redrawing its screen")
+	case fingerprint(p.reading.Dialog) != q.Fingerprint:
+		return run.NotNow("its screen shows no such dialog any more")
+	}
+	// Use the keys as they are now: arrow keys count from the option that is selected.
+	if d := p.reading.Dialog; d != nil {
+		if i := slices.IndexFunc(d.Options, func(f ask.Option) bool { return f.ID == o.ID }); i >= 0 {
+			o = d.Options[i]
+		}
+	}
+	if o.Keys == "" {
+		return run.OnlyAtTerminal("the keys for this option are not known: no key was pressed")
+	}
+	p.turn.isInterrupted = p.turn.isInterrupted || o.Denies() // a denial may end the turn
+	p.sendKeys([]byte(o.Keys))
+	return nil
+}
+
+// BeginInterrupt expects the text that began the turn in the draft.
+func (p *Terminal) BeginInterrupt() (forgetsText bool) {
+	t := &p.turn
+	t.isInterrupted = p.reading.Activity.IsWork()
+	if !t.isInterrupted || !t.isOurs {
+		return false
+	}
+	p.leftover = &leftover{text: t.text, since: p.r.Now()}
+	return p.driver.ForgetsInterruptedPrompt && !t.hasActed && p.Response() == ""
+}
+
+// Interrupt types the next of the keys that end a turn.
+func (p *Terminal) Interrupt(step int) (isMore bool) {
+	all := p.driver.InterruptKeys()
+	p.sendKeys(all[step])
+	return step+1 < len(all)
+}

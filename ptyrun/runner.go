@@ -1,0 +1,265 @@
+package ptyrun
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/internal/inbox"
+	"github.com/agentteammail/atm/ptyrun/internal/loop"
+	"github.com/agentteammail/atm/ptyrun/internal/ownserver"
+	"github.com/agentteammail/atm/ptyrun/internal/questions"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
+	"github.com/agentteammail/atm/ptyrun/internal/terminal"
+	"github.com/agentteammail/atm/ptyrun/internal/viewers"
+	"github.com/agentteammail/atm/ptyrun/record"
+	"github.com/agentteammail/atm/watcher"
+)
+
+// runner is the state of a run. Only the loop touches it; other goroutines post.
+type runner struct {
+	Options
+	*run.Run
+	Hold     *claim.Runner
+	isAuto   bool // the screen may choose another driver
+	isScript bool // the command is a script
+
+	dir       *durable.Root // run/
+	notes     loop.Worker   // writes run.json
+	unwritten int           // how often it is still to be written
+	logged    func()        // is called when the log has more events
+	notifier  loop.Worker   // sends questions to people and withdraws them, and sends reminders
+
+	prog       *program // nil between two programs
+	isEnding   bool     // what the last program started is being ended; prog is nil
+	pid        int      // of the current or the last program
+	restarts   run.Restarts
+	isStarting bool // the next one starts as soon as its server listens
+	stopping   *stopping
+	exit       Exit
+
+	lastDriver string // that of the last program under this name; "": not known
+	notResumed string // why the next program begins a new conversation
+
+	isOver bool
+	failed error // why the run cannot go on
+
+	inbox    *inbox.Inbox
+	follower Follower // of Options.Follow
+	asks     *questions.Questions
+	viewers  *viewers.Viewers
+	servers  *ownserver.Servers
+}
+
+func newRunner(ctx context.Context, o Options, m *Mail) *runner {
+	r := &runner{
+		Options: o, Hold: m.hold, isAuto: o.Driver == nil,
+	}
+	r.setDefaults()
+	r.Run = &run.Run{Loop: loop.New(ctx, r.Options.Log, r.Options.now), ID: r.Options.Run, Box: m.box, Timing: r.timing, State: m.state}
+	r.viewers = viewers.New(r.Run, r.hasTerminal(), control.Size{Cols: r.Cols, Rows: r.Rows}, func() (int, string) { return r.exit.Code, r.exit.Signal })
+	r.Notify = r.viewers.Notify
+	r.asks = &questions.Questions{
+		Run: r.Run, IsScreen: r.hasTerminal(), Notify: r.notify, TellLead: r.NotifyLead, Withdraw: r.WithdrawNotice,
+		Opened: func() { r.inbox.Abandon("a dialog came up") }, MayNotAct: func() { r.inbox.AskMayAct() },
+	}
+	r.isScript = isScript(r.Options)
+	if r.follower = (noFollower{}); o.Follow != nil {
+		r.follower = o.Follow(Followed{r.Box.Path(), r.Options.Log, r})
+	}
+	mail := inbox.Options{
+		Inject: inbox.Inject(r.Inject), Prompt: r.Prompt, Beside: r.Beside, HasTerminal: r.hasTerminal(), IsPlain: r.Driver.Plain, GoesOn: r.GoesOn,
+		Follower: r.follower, Given: r.releaseKeys, Gone: r.lost,
+		Interrupt: func() error { _, err := r.interruptTurn(byMail); return err },
+		Accepted:  r.writeRunInfo, // it has the driver of the program that got the mail
+	}
+	if r.Remind != nil {
+		mail.Remind = func(isIdle bool) {
+			r.notify("sending reminders of overdue answers", func() error { return r.Remind(context.Background(), isIdle) })
+		}
+	}
+	r.inbox = inbox.New(r.Run, r.Hold, mail)
+	r.Fold = r.inbox.Fold
+	return r
+}
+
+// ownServers has the servers of the run's programs. What has no terminal has none for itself.
+func (r *runner) ownServers() *ownserver.Servers {
+	if !r.hasTerminal() {
+		return &ownserver.Servers{}
+	}
+	o := ownserver.Options{Command: r.Command, IsScript: r.isScript, Dir: r.Dir, Env: r.Env}
+	if r.Serves != nil {
+		o.Serves = func(ctx context.Context, socket string, pid int) { r.Serves(ctx, Server{Socket: socket, Program: pid}) }
+	}
+	return ownserver.New(r.Run, o)
+}
+
+// openDir opens the run directory, and makes it if it is missing.
+func (r *runner) openDir() error {
+	team, name := r.Box.Store().Dir(), string(r.Box.Agent())+"/run"
+	err := team.Mkdir(name)
+	if err == nil {
+		r.dir, err = team.Sub(name)
+	}
+	return err
+}
+
+func (r *runner) startRecording() (err error) {
+	r.Recording, err = record.Create(record.Options{
+		Path: filepath.Join(r.dir.Path(), "screen.cast"), Cols: r.Cols, Rows: r.Rows,
+		Command: strings.Join(r.Command, " "), Title: string(r.Box.Agent()), Repaint: func() []byte { return r.viewers.Drawn(0) },
+		Failed: func(err error) { r.Post(func() { r.ReportError("the recording has stopped: " + err.Error()) }) },
+	})
+	return err
+}
+
+func (r *runner) closeRecording() error {
+	err := r.Recording.Close()
+	if err != nil {
+		r.Log.Error("ending the recording", "err", err)
+	}
+	return err
+}
+
+// startHelpers starts the goroutines that bring clients, mail and events to the loop, and the follower.
+func (r *runner) startHelpers(server *control.Server, found *watcher.Watcher) {
+	r.Go(func() { server.Serve(r.Context(), r) })
+	r.Go(func() {
+		for {
+			e, err := found.Next(r.Context())
+			if err != nil {
+				return
+			}
+			if changed := r.inbox.ChangedBy(e); !r.Post(func() { r.handleEntry(e, changed) }) {
+				return
+			}
+		}
+	})
+	r.Go(func() { r.follower.Run(r.Context()) })
+	r.Go(r.inbox.Watch)
+}
+
+// handleEntry acts on what the watcher has found, and the message that it is about; nil: there is none.
+func (r *runner) handleEntry(e watcher.Entry, changed *maildir.Item) {
+	switch {
+	case e.Event != nil:
+		if r.IsOwn(e.Event) {
+			r.State.Seq = max(r.State.Seq, e.Event.Seq)
+		} else {
+			r.Fold(e.Event, r.Now())
+		}
+		if r.logged != nil {
+			r.logged()
+		}
+		r.follower.HandleEvent(e.Event)
+		r.inbox.HandleEvent(e.Event)
+	case e.Err != nil:
+		r.Log.Error("watching", "err", e.Err)
+	}
+	if changed != nil {
+		r.inbox.Arrived(changed, r.Now())
+	}
+}
+
+// lost ends the run, whose mailbox is gone.
+func (r *runner) lost(why error) {
+	if r.failed == nil {
+		r.failed = why
+		r.ReportError(why.Error())
+		r.stop(why.Error())
+	}
+}
+
+func (r *runner) detachFollower(failed error) {
+	if r.Hold.StillHeld() {
+		r.follower.Detach(r.exit, failed)
+	}
+}
+
+func (r *runner) runInfo() runinfo.Info {
+	info := runinfo.Info{
+		Run: r.ID, Version: r.Version, Runner: os.Getpid(), PID: r.pid, Started: r.Now().UTC(), Cwd: r.Dir,
+		Inject: string(r.inbox.Inject()), ServerDir: r.servers.Dir(),
+	}
+	if r.prog != nil { // hints repeat a command that could be started
+		info.Command, info.Driver = r.Command, r.prog.State().Driver
+	}
+	return info
+}
+
+func (r *runner) writeRunInfo() {
+	info := r.runInfo()
+	r.unwritten++
+	r.notes.Do(func() {
+		if err := info.Write(r.dir); err != nil {
+			r.Log.Error("writing run.json", "err", err)
+		}
+		r.Post(func() { r.unwritten-- })
+	})
+}
+
+func (r *runner) loop(quit <-chan struct{}) {
+	for !r.isOver {
+		now := r.Now()
+		r.Begin(now)
+		r.step(now)
+		var woken, ended <-chan struct{}
+		if p := r.prog; p != nil {
+			woken = p.Woken()
+			isStuck := r.stopping != nil && isClosed(r.stopping.done) && !isClosed(p.Done()) // in the kernel: it cannot be killed
+			switch {
+			case isStuck:
+				woken, ended = nil, r.stopping.done
+			case woken != nil: // what it tells comes first
+			case r.stopping != nil:
+				ended = r.stopping.done
+			default:
+				ended = p.Done()
+			}
+		}
+		select {
+		case <-woken: // step takes it in
+		case <-ended:
+			r.programEnded()
+		case f := <-r.Calls():
+			f()
+		case <-r.Timer():
+		case <-quit:
+			quit = nil
+			r.stop("interrupted")
+		}
+	}
+}
+
+func (r *runner) step(now time.Time) {
+	if r.prog == nil {
+		r.stepRestart(now)
+	} else {
+		r.prog.Step(now)
+	}
+	r.inbox.Step(now)
+}
+
+// releaseKeys types the keys of people that were held while a text was typed.
+func (r *runner) releaseKeys() {
+	if t := terminal.Of(r.Run); t != nil {
+		t.ReleaseKeys()
+	}
+}
+
+// notify sends or withdraws a notice, in order.
+func (r *runner) notify(what string, tell func() error) {
+	r.notifier.Do(func() {
+		if err := tell(); err != nil {
+			r.Log.Error(what, "err", err)
+		}
+	})
+}
