@@ -124,6 +124,7 @@ func warnConfig(s *app.Scope) {
 
 // watchTeam repaints the team below what is waiting for a person, and rings for each new line of that.
 func watchTeam(s *app.Scope, p *command.Printer, timeout time.Duration) error {
+	const unread = "unread"
 	me := optionalMe(s)
 	var announced map[string]bool
 	return p.Watch(s, timeout, func(now *room.Snapshot) ([]string, error) {
@@ -136,6 +137,9 @@ func watchTeam(s *app.Scope, p *command.Printer, timeout time.Duration) error {
 			waiting = append(waiting, w.Line+"   "+p.Command("atm pending"))
 		}
 		if n := len(now.Unread); n > 0 {
+			if are[unread] = true; announced != nil && !announced[unread] { // once, until it is read
+				p.Notify("atm", letter.Many(n, "message"))
+			}
 			waiting = append(waiting, fmt.Sprintf("%d unread: %s", n, p.Command("atm read")))
 		}
 		if announced = are; len(waiting) > 0 {
