@@ -58,7 +58,7 @@ func (s *Scope) runsNoMail(a wire.Address) bool {
 	if err != nil || a.Host != "" {
 		return false
 	}
-	m, err := presence.Summary(t, a.Agent)
+	m, err := presence.Summary(context.Background(), t, a.Agent)
 	return err == nil && m.RunsNoMail()
 }
 

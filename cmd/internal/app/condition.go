@@ -365,14 +365,9 @@ const askWithin = 200 * time.Millisecond
 
 // summary returns a member as far as it is known at once.
 func (s *Scope) summary(ctx context.Context, a wire.Address) (presence.Member, error) {
-	team, err := s.Root.Team(a.Team)
-	if err != nil || a.Host != "" {
-		return presence.SummaryAt(s.Root, a)
-	}
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	config, _ := team.Config() // doctor reports its mistakes
-	return presence.SummaryWith(ctx, team, config, a.Agent)
+	return presence.SummaryAt(ctx, s.Root, a)
 }
 
 // impossible says why the condition cannot be met any more: an agent whose mailbox shows it is retired, the message was

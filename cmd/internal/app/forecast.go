@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ import (
 
 // Forecast returns the member that is a message's recipient, as far as it is known, and when it is likely to see it.
 func Forecast(r *teamdir.Root, to post.Recipient, sent *wire.Message) (m presence.Member, when string) {
-	m, _ = presence.SummaryAt(r, to.Address)
+	m, _ = presence.SummaryAt(context.Background(), r, to.Address)
 	return m, forecastFor(r, &m, to, sent)
 }
 
@@ -28,7 +29,7 @@ func lookOnce(r *teamdir.Root, known map[wire.Address]presence.Member) func(wire
 	return func(a wire.Address) presence.Member {
 		m, isKnown := known[a]
 		if !isKnown {
-			m, _ = presence.SummaryAt(r, a)
+			m, _ = presence.SummaryAt(context.Background(), r, a)
 			known[a] = m
 		}
 		return m

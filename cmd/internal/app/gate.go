@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -130,7 +131,7 @@ func unreadGate(t *teamdir.Team, name wire.Name, it *maildir.Item, d *history.De
 	if it.Lease != nil {
 		return failure.Say("%s: `atm wait --acked %s`", lease, it.ID.Short(6))
 	}
-	m, err := presence.Summary(t, name)
+	m, err := presence.Summary(context.Background(), t, name)
 	if err != nil {
 		return failure.Say("%s", lease)
 	}
@@ -148,7 +149,7 @@ func unreadGate(t *teamdir.Team, name wire.Name, it *maildir.Item, d *history.De
 
 // turnGate says what a member's open turn waits for, and a command that helps; "": unknown.
 func turnGate(t *teamdir.Team, name wire.Name) failure.Hint {
-	m, err := presence.Summary(t, name)
+	m, err := presence.Summary(context.Background(), t, name)
 	if err != nil {
 		return ""
 	}

@@ -31,7 +31,6 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 	boxes, err := t.Boxes()
 	d.addUnreadable("team.unreadable", t.Dir().Path(), "%v", err)
 	team := d.about
-	c, _ := t.Config() // checkConfig reports its mistakes
 	found := make([]examined, len(boxes))
 	teamdir.AtOnce(len(boxes), func(i int) {
 		f, b := &found[i], boxes[i]
@@ -45,7 +44,7 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 	for _, b := range boxes {
 		names = append(names, b.Agent())
 	}
-	members, memberErrs := presence.Summaries(d.ctx, t, c, names)
+	members, memberErrs := presence.Summaries(d.ctx, t, names)
 	for i, b := range boxes {
 		d.about = b.Address().String() + ": "
 		d.checkMailbox(b, found[i].health, found[i].healthErr)

@@ -1,6 +1,7 @@
 package post
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func IsTurnOver(r *teamdir.Root, m *wire.Message, a wire.Address) bool {
 			return false
 		}
 	}
-	now, _ := presence.SummaryAt(r, a)
+	now, _ := presence.SummaryAt(context.Background(), r, a)
 	return now.RunnerGone
 }
 

@@ -127,7 +127,7 @@ func (r *Rows) isFresh() bool { return time.Since(r.ReceivedAt).Abs() <= rowsMax
 // LocalRows returns the rows of this host's members. With an *UnreadableError it returns what could be read.
 func LocalRows(ctx context.Context, t *teamdir.Team, host wire.Name) (Rows, error) {
 	r := Rows{Host: host, At: time.Now().UTC(), Members: []Row{}}
-	members, err := LocalMembers(ctx, t)
+	members, err := localMembers(ctx, t)
 	for _, m := range members {
 		r.Members = append(r.Members, Row{m, m.Questions})
 		err = errors.Join(err, m.EventsErr)

@@ -116,20 +116,20 @@ func (t OrNull) MarshalJSON() ([]byte, error) {
 
 // Summary returns a member without the counts of its mailbox. A member whose events cannot be read is unknown, which is
 // no error.
-func Summary(t *teamdir.Team, name wire.Name) (Member, error) {
-	c, _ := t.Config() // doctor reports its mistakes
-	return SummaryWith(context.Background(), t, c, name)
-}
-
-// SummaryWith is Summary with a team.toml that the caller has read: parsing it for each of many members takes long.
-func SummaryWith(ctx context.Context, t *teamdir.Team, c *config.Config, name wire.Name) (Member, error) {
-	return summary(ctx, t, known{config: c}, name)
+func Summary(ctx context.Context, t *teamdir.Team, name wire.Name) (Member, error) {
+	return summary(ctx, t, knownOf(t), name)
 }
 
 // known is what a look at one member, or at many, has found out before.
 type known struct {
 	config  *config.Config
 	runners map[wire.Name]runnerAnswer // of those that ran then
+}
+
+// knownOf reads team.toml once, of which doctor reports the mistakes.
+func knownOf(t *teamdir.Team) known {
+	c, _ := t.Config()
+	return known{config: c}
 }
 
 func summary(ctx context.Context, t *teamdir.Team, k known, name wire.Name) (Member, error) {
@@ -152,7 +152,7 @@ func summary(ctx context.Context, t *teamdir.Team, k known, name wire.Name) (Mem
 }
 
 // SummaryAt returns the summary of the member at an address, for another host's member from that host's last rows.
-func SummaryAt(r *teamdir.Root, a wire.Address) (Member, error) {
+func SummaryAt(ctx context.Context, r *teamdir.Root, a wire.Address) (Member, error) {
 	t, err := r.Team(a.Team)
 	if err != nil {
 		return Member{}, err
@@ -160,12 +160,13 @@ func SummaryAt(r *teamdir.Root, a wire.Address) (Member, error) {
 	if a.Host != "" {
 		return Remote(t, a.Agent, a.Host)
 	}
-	return Summary(t, a.Agent)
+	return Summary(ctx, t, a.Agent)
 }
 
-// Summaries is SummaryWith for several members, whose runners it asks all at the same time. Each has its own error.
-func Summaries(ctx context.Context, t *teamdir.Team, c *config.Config, names []wire.Name) ([]Member, []error) {
-	k := known{c, askRunners(ctx, t, names, askWithin)}
+// Summaries is Summary for several members, whose runners it asks all at the same time. Each has its own error.
+func Summaries(ctx context.Context, t *teamdir.Team, names []wire.Name) ([]Member, []error) {
+	k := knownOf(t)
+	k.runners = askRunners(ctx, t, names, askWithin)
 	members, errs := make([]Member, len(names)), make([]error, len(names))
 	teamdir.AtOnce(len(names), func(i int) { members[i], errs[i] = summary(ctx, t, k, names[i]) })
 	return members, errs
@@ -177,7 +178,7 @@ func SummariesAt(ctx context.Context, r *teamdir.Root, addresses []wire.Address)
 	all, local := map[wire.Address]Member{}, map[wire.Name][]wire.Name{}
 	for _, a := range addresses {
 		if a.Host != "" {
-			all[a], _ = SummaryAt(r, a)
+			all[a], _ = SummaryAt(ctx, r, a)
 		} else if !slices.Contains(local[a.Team], a.Agent) {
 			local[a.Team] = append(local[a.Team], a.Agent)
 		}
@@ -187,8 +188,7 @@ func SummariesAt(ctx context.Context, r *teamdir.Root, addresses []wire.Address)
 		if err != nil {
 			continue
 		}
-		c, _ := t.Config() // doctor reports its mistakes
-		members, _ := Summaries(ctx, t, c, names)
+		members, _ := Summaries(ctx, t, names)
 		for i, name := range names {
 			all[t.Box(name).Address()] = members[i]
 		}
@@ -198,8 +198,7 @@ func SummariesAt(ctx context.Context, r *teamdir.Root, addresses []wire.Address)
 
 // SummaryOf is Summary for a state that the caller keeps up to date.
 func SummaryOf(ctx context.Context, t *teamdir.Team, name wire.Name, s *reducer.State) (Member, error) {
-	c, _ := t.Config() // doctor reports its mistakes
-	return summaryOf(ctx, t, known{config: c}, name, s)
+	return summaryOf(ctx, t, knownOf(t), name, s)
 }
 
 func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s *reducer.State) (Member, error) {
@@ -322,8 +321,7 @@ func (m *Member) addNote(text string) {
 // Status returns a member with the counts of its mailbox, and ingests dropped files. With an *UnreadableError it
 // returns what could be read.
 func Status(ctx context.Context, t *teamdir.Team, name wire.Name) (Member, error) {
-	c, _ := t.Config() // doctor reports its mistakes
-	m, err := status(ctx, t, known{config: c}, name)
+	m, err := status(ctx, t, knownOf(t), name)
 	m.Sources, m.Ways, m.WaysIn = m.sources(), m.Runner.Ways, programs.WaysNow(t, name)
 	return m, err
 }
@@ -363,7 +361,7 @@ func status(ctx context.Context, t *teamdir.Team, k known, name wire.Name) (Memb
 
 // Members returns all members, those of other hosts last. With an *UnreadableError it returns what could be read.
 func Members(ctx context.Context, t *teamdir.Team) ([]Member, error) {
-	members, err := LocalMembers(ctx, t)
+	members, err := localMembers(ctx, t)
 	all, unreadable := ReadRows(t)
 	for _, r := range all {
 		for _, m := range r.Members {
@@ -373,18 +371,18 @@ func Members(ctx context.Context, t *teamdir.Team) ([]Member, error) {
 	return members, cmp.Or(err, unreadable)
 }
 
-// LocalMembers is Members without those of other hosts.
-func LocalMembers(ctx context.Context, t *teamdir.Team) (members []Member, err error) {
+// localMembers is Members without those of other hosts.
+func localMembers(ctx context.Context, t *teamdir.Team) (members []Member, err error) {
 	boxes, err := t.Boxes()
 	if err != nil {
 		return []Member{}, err
 	}
-	c, _ := t.Config() // doctor reports its mistakes
 	var names []wire.Name
 	for _, b := range boxes {
 		names = append(names, b.Agent())
 	}
-	k := known{c, askRunners(ctx, t, names, askAllWithin)}
+	k := knownOf(t)
+	k.runners = askRunners(ctx, t, names, askAllWithin)
 	all, errs := make([]Member, len(boxes)), make([]error, len(boxes))
 	teamdir.AtOnce(len(boxes), func(i int) { all[i], errs[i] = status(ctx, t, k, names[i]) })
 	members = []Member{} // in JSON nobody is [], not null

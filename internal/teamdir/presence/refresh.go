@@ -22,7 +22,7 @@ func RefreshSession(ctx context.Context, t *teamdir.Team, s *session.Session) (*
 	}
 	agent := wire.Name(s.AgentID)
 	c, _ := t.Config() // doctor reports its mistakes
-	m, err := Summary(t, agent)
+	m, err := Summary(ctx, t, agent)
 	busy := err == nil && slices.Contains([]reducer.Word{reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting}, m.State)
 	return t.Sessions().Change(ctx, s.SessionID, func(s *session.Session) error {
 		now := time.Now()

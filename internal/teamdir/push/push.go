@@ -130,7 +130,7 @@ func pushUnread(ctx context.Context, t *teamdir.Team, name wire.Name) (h Outcome
 	if h.By = way.By; way.Way == nil {
 		return h
 	}
-	h.To, _ = presence.Summary(t, name) // the mail may begin a turn
+	h.To, _ = presence.Summary(ctx, t, name) // the mail may begin a turn
 	ctx, cancel := context.WithTimeout(ctx, senderTime)
 	defer cancel()
 	got, err := Into(ctx, t, name, p, Options{Limit: letter.MaxMessages, Way: way})

@@ -36,7 +36,7 @@ atm status --all --as-wire missiond`,
 func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	name, isTheirs := c.Args().First(), c.IsSet("as-wire")
 	if a, _ := s.Address(name); a.Host != "" && !isTheirs { // its bridge has reported it
-		m, err := presence.SummaryAt(s.Root, a)
+		m, err := presence.SummaryAt(c.Context, s.Root, a)
 		return p.PrintUnlessError(err, m, statusText(m, command.IsColoured(p.Out)))
 	}
 	if isAll := c.Bool("all") || name == "" && !isTheirs; !isAll {
@@ -60,8 +60,11 @@ func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if !isTheirs {
 		return printTeam(c.Context, s, p)
 	}
-	all, unreadable := presence.LocalMembers(c.Context, s.Team) // a member of another host has no slot here
+	all, unreadable := presence.Members(c.Context, s.Team)
 	for _, m := range all {
+		if m.Host != "" { // it has no slot here
+			continue
+		}
 		if err := printStatus(s, p, m, isTheirs); err != nil {
 			return err
 		}
