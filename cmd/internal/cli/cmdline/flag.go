@@ -101,15 +101,24 @@ func NotBoth(c *cli.Context, sets ...string) error {
 	return nil
 }
 
-// Needs is a usage error where the first flag of a set such as "timeout wait follow" is given and none of the others,
-// without which it does nothing.
-func Needs(c *cli.Context, sets ...string) error {
-	for _, set := range sets {
-		flag, others, _ := strings.Cut(set, " ")
-		isGiven := func(name string) bool { return c.IsSet(name) && c.Value(name) != false }
-		if c.IsSet(flag) && !slices.ContainsFunc(strings.Fields(others), isGiven) {
-			return failure.Usage("--%s does nothing without --%s", flag, strings.ReplaceAll(others, " ", " or --")).WithHint("add --%s, or leave --%s out", strings.Fields(others)[0], flag)
+// CheckTimeout is a usage error where --timeout is given without one of the flags with which the command waits, if it has
+// such.
+func CheckTimeout(c *cli.Context) error {
+	if !c.IsSet("timeout") {
+		return nil
+	}
+	var waiting []string
+	l := &Line{Command: c.Command, Program: c.App}
+	for _, f := range c.Command.Flags {
+		if name := f.Names()[0]; l.waits(f) {
+			if c.Bool(name) {
+				return nil
+			}
+			waiting = append(waiting, name)
 		}
 	}
-	return nil
+	if waiting == nil { // wait, ask, watch
+		return nil
+	}
+	return failure.Usage("--timeout does nothing without --%s", strings.Join(waiting, " or --")).WithHint("add --%s, or leave --timeout out", waiting[0])
 }

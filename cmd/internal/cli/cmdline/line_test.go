@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	stdcmp "cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -108,6 +109,8 @@ func TestRefusals(t *testing.T) {
 		{"--as= ls", "--as needs a value", ""},
 		{"ls --limit many", `invalid value "many" for --limit`, "--limit N: N"},
 		{"ls --limit -1", "--limit -1: must not be negative", ""},
+		{"read --timeout 5s", "--timeout does nothing without --wait", "add --wait"},
+		{"send bob hi --timeout 5s", "--timeout does nothing without --wait-reply", "leave --timeout out"},
 		{"read --wait 5", "--wait 5: the time needs a unit", "atm read --wait 5s"},
 		{"ls bob carol", `unexpected argument "carol"`, ""},
 		{"ls bob done", `unexpected argument "done"`, "one at a time: atm ls [AGENT]"},
@@ -125,7 +128,7 @@ func TestRefusals(t *testing.T) {
 		for _, c := range slices.Concat(app.Commands, app.Command("team").Subcommands) {
 			c.HideHelp, c.OnUsageError = true, app.OnUsageError
 			if c.Action == nil {
-				c.Action = CheckWords
+				c.Action = func(c *cli.Context) error { return stdcmp.Or(CheckWords(c), CheckTimeout(c)) }
 			}
 		}
 		l, err := Sort(app, strings.Fields(tt.line))

@@ -39,7 +39,7 @@ func prepare(program *cli.App, commands []*cli.Command) {
 		c.HideHelp, c.Before, c.OnUsageError = true, program.Before, program.OnUsageError
 		act := c.Action
 		c.Action = func(c *cli.Context) error {
-			if err := cmdline.CheckWords(c); err != nil && !c.Bool("help") {
+			if err := cmp.Or(cmdline.CheckWords(c), cmdline.CheckTimeout(c)); err != nil && !c.Bool("help") {
 				if len(c.Command.Subcommands) > 0 { // team bob
 					err = cmp.Or(app.MemberAsVerb(Given(c), c.Args().First()), err)
 				}

@@ -56,7 +56,7 @@ type lsOptions struct {
 }
 
 func ls(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "unread sent bad", "bad owed", "bad done"); err != nil {
+	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "unread sent bad", "bad owed", "bad done", "bad from", "bad since", "count limit"); err != nil {
 		return err
 	}
 	o := lsOptions{

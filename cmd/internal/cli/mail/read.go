@@ -59,10 +59,7 @@ type readOptions struct {
 }
 
 func read(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if err := cmdline.NotBoth(c, "peek follow", "last wait follow", "last peek", "last from", "last since", "last thread", "last urgent"); err != nil {
-		return err
-	}
-	if err := cmdline.Needs(c, "timeout wait follow"); err != nil {
+	if err := cmdline.NotBoth(c, "peek follow", "follow limit", "last wait follow", "last peek", "last from", "last since", "last thread", "last urgent"); err != nil {
 		return err
 	}
 	o := readOptions{

@@ -174,9 +174,6 @@ func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 	if o.IsAwaited && !o.at.IsZero() {
 		return failure.Usage("nothing to wait for: it is sent later").WithHint("leave --wait-%s out, and wait with the id: `atm wait --%s ID`", waitFlag(o.waits[0]), o.waits[0])
 	}
-	if err := cmdline.Needs(c, "timeout wait-reply wait-ack wait-read"); err != nil {
-		return err
-	}
 	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
 		return failure.Usage("--expires: the message would expire at once").WithHint("leave it out if it never expires")
 	}

@@ -154,7 +154,6 @@ func TestSendRefuses(t *testing.T) {
 		"--wait-reply --timeout 1m":         true,
 		"--wait-ack --wait-read":            true,
 		"--in 1h --ack":                     true,
-		"--timeout 1m":                      false,
 		"--wait-reply --in 1h":              false,
 		"--wait-read --at 2099-01-01T00:00": false,
 		"--fyi --wait-reply":                false,

@@ -56,9 +56,6 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := cmdline.NotBoth(c, "renew wait"); err != nil {
 		return err
 	}
-	if err := cmdline.Needs(c, "timeout wait"); err != nil {
-		return err
-	}
 	o := takeOptions{from: c.Args().First(), renews: c.IsSet("renew"), id: c.String("renew"), waits: c.Bool("wait"),
 		lease: cmdline.Duration(c, "lease"), timeout: cmdline.Duration(c, "timeout")}
 	if o.lease <= 0 || o.lease > claimfile.MaxLease {

@@ -88,7 +88,7 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 		}
 	}
 	w.since, err = sinceFlag(c)
-	err = cmp.Or(err, cmdline.NotBoth(c, "run no-follow"))
+	err = cmp.Or(err, cmdline.NotBoth(c, "run no-follow", "timeout no-follow"))
 	if err == nil && c.Bool("run") {
 		w.commands, err = startCommands(s)
 	}
