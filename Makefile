@@ -16,9 +16,10 @@ BUILD     = $(GO) build -ldflags '$(LDFLAGS)'
 
 # Packages that start goroutines are tested with the race detector, which needs a C compiler; without one they are tested
 # without it. It makes all of a test four to ten times slower, so the others do without, and so do tests whose goroutines
-# only start programs, which have tests of their own; race has it for all.
+# only start programs, which have tests of their own; race has it for all. The first ones run in goroutines of others.
 RACE     := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
-RACED    := $(filter-out cmd/atm $(addprefix cmd/internal/,bench crashtest machines realagents), $(shell grep -rlE '^[[:space:]]*go [a-z]|\.Go[^a-zA-Z]' \
+RACED    := ptyrun/internal/run ptyrun/internal/viewers $(addprefix internal/maildir/,claim drop inbox keep once) \
+	$(filter-out cmd/atm $(addprefix cmd/internal/,bench crashtest machines realagents), $(shell grep -rlE '^[[:space:]]*go [a-z]|\.Go[^a-zA-Z]' \
 	--include='*.go' cmd internal mailbox ptyrun reducer session teams watcher wire | xargs -n1 dirname | sort -u))
 
 # At its end a program with the race detector would sleep for a second.

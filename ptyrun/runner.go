@@ -71,12 +71,10 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 		Opened: func() { r.inbox.Abandon("a dialog came up") }, MayNotAct: func() { r.inbox.AskMayAct() },
 	}
 	r.isScript = isScript(r.Options)
-	if r.follower = (noFollower{}); o.Follow != nil {
-		r.follower = o.Follow(Followed{r.Box.Path(), r.Options.Log, r})
-	}
+	r.follower = noFollower{}
 	mail := inbox.Options{
 		Inject: inbox.Inject(r.Inject), Prompt: r.Prompt, Beside: r.Beside, HasTerminal: r.hasTerminal(), IsPlain: r.Driver.Plain, GoesOn: r.GoesOn,
-		Follower: r.follower, Given: r.releaseKeys, Gone: r.lost,
+		Follower: r.follower, Dropped: r.releaseKeys, Gone: r.lost,
 		Interrupt: func() error { _, err := r.interruptTurn(byMail); return err },
 		Accepted:  r.writeRunInfo, // it has the driver of the program that got the mail
 	}
@@ -87,6 +85,10 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 	}
 	r.inbox = inbox.New(r.Run, r.Hold, mail)
 	r.Fold = r.inbox.Fold
+	if o.Follow != nil { // which may use all of the above
+		r.follower = o.Follow(Followed{r.Box.Path(), r.Options.Log, r})
+		r.inbox.SetFollower(r.follower)
+	}
 	return r
 }
 

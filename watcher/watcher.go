@@ -58,7 +58,8 @@ type Options struct {
 	rescan, poll time.Duration // set in tests only
 }
 
-// Mailbox is what a watcher has to know of a mailbox. atm's own programs have some open; OpenTeam opens them.
+// Mailbox is what a watcher has to know of a mailbox. OpenTeam opens them; of those and of atm's own the watcher also takes
+// in what is dropped.
 type Mailbox interface {
 	Address() wire.Address
 	Path() string

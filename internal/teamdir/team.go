@@ -158,7 +158,7 @@ func AtOnce(n int, f func(i int)) {
 	workers.Wait()
 }
 
-// Retire is Store.Retire; what the member has asked for ends.
+// Retire is keep.Retire; what the member has asked for ends.
 func (t *Team) Retire(ctx context.Context, name wire.Name) (string, error) {
 	where, err := keep.Retire(ctx, t.Store, name)
 	if err == nil {

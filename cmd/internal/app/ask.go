@@ -33,7 +33,7 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 	switch {
 	case err == nil && r.Reply == nil && s.runsNoMail(to): // what its screen showed then is its mail, or what it makes of a command
 		e := failure.Failed("sent %s, but %s does not answer: it only shows its mail", short, to.Agent).
-			WithHint("with atm run --inject run it runs what you ask; or wait for a reply: `atm wait --reply %s`", short)
+			WithHint("started with --inject run it runs what you ask; or wait for a reply: `atm wait --reply %s`", short)
 		e.Exit = failure.ExitTimeout
 		e.Done = map[string]any{"id": r.ID}
 		return r, e

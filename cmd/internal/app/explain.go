@@ -141,8 +141,10 @@ func (g *Given) explain(err error) *failure.Error {
 		return failure.NotFound("%w", err).WithHint("a backup brings it back: `atm restore FILE --root %s`; a new one: `atm init alice bob`; if it shall stay gone: rm %s",
 			policy.Quote(e.Path), policy.Quote(e.Note))
 	}
-	if is(rootdir.ErrNoRoot, rootdir.ErrNotRoot)(err) && g.Root != "" {
-		return failure.NotFound("%w", err).WithHint("`atm init alice bob` makes one there; or name another: --root DIR")
+	if is(rootdir.ErrNoRoot, rootdir.ErrNotRoot)(err) {
+		if e := g.noRoot(err); e.Hint != "" {
+			return e
+		}
 	}
 	if e, ok := errors.AsType[*rootdir.UnfinishedError](err); ok {
 		return failure.Refused("%w", err).WithHint("to finish it: `%s`; to leave it half done: rm %s",
@@ -169,7 +171,7 @@ func (g *Given) explain(err error) *failure.Error {
 		}
 		hint := k.hint
 		if isID := g.isID(); isID && k.hint == listsQuestions {
-			hint += "; for a message: `atm ack ID --declined` or `atm reply ID \"…\"`"
+			hint += "; if it is a message: `atm show ID`"
 		}
 		hint = hint.Map(g.fill)
 		isForbidden := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
@@ -179,6 +181,28 @@ func (g *Given) explain(err error) *failure.Error {
 		return k.make("%w", err).WithHint("%s", hint)
 	}
 	return failure.Failed("%w", err)
+}
+
+// noRoot says what else to name in place of a root that was named and is none; no hint: none was named.
+func (g *Given) noRoot(err error) *failure.Error {
+	e, named, how := failure.NotFound("%w", err), g.Root, "--root"
+	if named == "" {
+		named, how = os.Getenv("ATM_ROOT"), "ATM_ROOT"
+	}
+	entries, _ := os.ReadDir(named)
+	_, hasRoot := os.Stat(filepath.Join(named, rootdir.Name))
+	switch {
+	case named == "":
+	case hasRoot == nil:
+		e.WithHint("the root is %s in it: %s %s", rootdir.Name, how, policy.Quote(filepath.Join(named, rootdir.Name)))
+	case how == "ATM_ROOT":
+		e.WithHint("set ATM_ROOT to a root, or unset it: then the one of the working directory counts")
+	case len(entries) == 0:
+		e.WithHint("`atm init alice bob` makes one there; or name another: --root DIR")
+	default:
+		e.WithHint("a root is the directory %s of a project: --root DIR/%[1]s", rootdir.Name)
+	}
+	return e
 }
 
 // unknownAgent names the nearest member and, in a team of up to twelve, all of them.

@@ -133,7 +133,7 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 		default:
 			switch member := out.addDelivered(s, to, m.Content, ""); {
 			case member.RunsNoMail():
-				out.warn("%s does not run its mail; with atm run --inject run it does", member.Name)
+				out.warn("%s only shows its mail: a shell runs what it gets if it is started with --inject run", member.Name)
 			case member.Runner.Gate == control.GateUnknown && to.Push.By == "":
 				out.warn("%s", failure.Hint(strings.ReplaceAll(UnknownProgram, "{name}", string(member.Name))))
 			}

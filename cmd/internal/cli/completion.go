@@ -25,7 +25,7 @@ atm completion fish > ~/.config/fish/completions/atm.fish`,
 	Action: func(c *cli.Context) error {
 		script, err := scripts.ReadFile("completion/" + strings.ToLower(c.Args().First()))
 		if err != nil {
-			return failure.Usage("no completion for %q", c.Args().First()).WithHint("`atm completion bash`, zsh, fish or powershell")
+			return failure.Usage("no completion for %q", c.Args().First()).WithHint("`atm completion bash`; also zsh, fish and powershell")
 		}
 		_, err = c.App.Writer.Write(script) // even with --json: a shell reads it
 		return err

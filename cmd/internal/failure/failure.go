@@ -129,6 +129,11 @@ func Nearest(word string, known []string) (best string, ok bool) {
 	return best, best != ""
 }
 
+// IsSlip reports whether a word is a name with a letter more, less or other, or with its letters in another order.
+func IsSlip(word, name string) bool {
+	return smetrics.WagnerFischer(word, name, 1, 1, 1) <= 1 || sortedLetters(name) == sortedLetters(word)
+}
+
 func sortedLetters(word string) string {
 	return string(slices.Sorted(slices.Values([]byte(strings.ToLower(word)))))
 }

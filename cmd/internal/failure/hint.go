@@ -3,6 +3,7 @@ package failure
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -10,10 +11,11 @@ import (
 // not printed, and no argument of Say can make one.
 type Hint string
 
-const mark, literal = "`", "\x00" // literal is a backtick that marks nothing
+const mark, literal = "`", "\u02cb" // literal, which looks the same and survives %q, is a backtick that marks nothing
 
 // Say returns a hint. An argument that is a Hint keeps its commands.
 func Say(format string, args ...any) Hint {
+	args = slices.Clone(args) // they are the caller's
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case Hint:
@@ -53,12 +55,6 @@ func (h Hint) Render(text, command func(string) string) (out string) {
 }
 
 func plain(part string) string { return strings.ReplaceAll(part, literal, mark) }
-
-// Commands returns the commands of the hint.
-func (h Hint) Commands() (all []string) {
-	h.Map(func(command string) string { all = append(all, command); return command })
-	return all
-}
 
 // String returns the hint as it is printed.
 func (h Hint) String() string {

@@ -9,7 +9,7 @@
 // that its program has for itself: it follows the thread that is newest there. What you may rely on:
 //
 //   - One process follows for a member: it holds the lock teamdir.FollowLock.
-//   - A message is claimed before it is given (maildir.Box.HandOver) and read once the server says that the agent has it,
+//   - A message is claimed before it is given (claim.HandOver) and read once the server says that the agent has it,
 //     or the thread's hook shows it. After a kill the server's queue and the thread's items tell what is in already.
 //   - While a turn runs the hooks hand over the mail, behind the running tool; only what is urgent is put into the turn.
 //   - What is withdrawn or read elsewhere is taken out of the server's queue.

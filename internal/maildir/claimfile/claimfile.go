@@ -68,18 +68,18 @@ type Entry struct {
 	At      time.Time `json:"at"`
 	Until   time.Time `json:"until,omitzero"`    // absent in a runner's claim, live while the runner lock is held
 	Times   int       `json:"times"`             // how often the message was handed out, this claim included
-	Call    string    `json:"call,omitempty"`    // in a session's claim: see Recipient
+	Call    string    `json:"call,omitempty"`    // in a session's claim: see claim.Recipient
 	Offered bool      `json:"offered,omitempty"` // in a session's claim: the message was given to the program
 }
 
-// maxHandovers is how often a message is handed to sessions in vain before only Read shows it.
+// maxHandovers is how often a message is handed to sessions in vain before only a read shows it.
 const maxHandovers = 2
 
 // IsBeingGiven reports whether it is not recorded yet that the message was given to the session. Such a claim is live for
-// seconds (answerTime): whoever gives it may have been killed.
+// seconds: whoever gives it may have been killed.
 func (c Entry) IsBeingGiven() bool { return c.Owner.Session() != "" && !c.Offered }
 
-// IsGivenUp reports whether the message was handed over in vain so often that only Read shows it.
+// IsGivenUp reports whether the message was handed over in vain so often that only a read shows it.
 func (c Entry) IsGivenUp() bool { return c.Owner.Kind != Lease && c.Times >= maxHandovers }
 
 // IsLiveLease reports whether a member has the message under a lease that has not ended.

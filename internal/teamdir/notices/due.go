@@ -27,7 +27,7 @@ type overdueItem struct {
 	by wire.Name
 }
 
-// overdue returns the messages in mailboxes whose answers are overdue. Box.Due leaves out messages that are withdrawn or
+// overdue returns the messages in mailboxes whose answers are overdue. inbox.Due leaves out messages that are withdrawn or
 // expired. With an *UnreadableError it returns the others.
 func overdue(ctx context.Context, t *teamdir.Team, boxes ...*maildir.Box) (all []overdueItem, err error) {
 	errs, now := make([]error, len(boxes)), time.Now()

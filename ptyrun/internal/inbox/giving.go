@@ -228,7 +228,7 @@ func (in *Inbox) wasAccepted(g *giving) {
 		delete(in.tries, id)
 	}
 	in.o.Accepted()
-	in.o.Given()
+	in.o.Dropped()
 }
 
 // wasNotAccepted ends the giving of a text that the program does not have, or may not have. The messages stay unread:
@@ -282,7 +282,7 @@ func (in *Inbox) wasNotAccepted(g *giving, effect delivery.Effect) {
 	if !isUnknown || in.Agent != nil && !in.Agent.State().IsPlain {
 		in.requeue(again)
 	}
-	in.o.Given()
+	in.o.Dropped()
 }
 
 func (in *Inbox) appendForAll(e wire.Event, ids []wire.ID) {

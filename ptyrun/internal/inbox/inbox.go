@@ -76,9 +76,12 @@ type Options struct {
 	Interrupt func() error      // interrupts the turn for urgent mail, and returns when it is over
 	Remind    func(isIdle bool) // sends what is due about overdue answers; nil: nothing is
 	Accepted  func()            // is called when it has accepted a text
-	Given     func()            // is called when a text is not being given any more
+	Dropped   func()            // is called when a text is not being given any more
 	Gone      func(error)       // is called when its mailbox is gone, or somebody else has it
 }
+
+// SetFollower replaces the follower, before the loop runs.
+func (in *Inbox) SetFollower(f Follower) { in.o.Follower = f }
 
 // A Follower says which mail may be given, and as what: see ptyrun.Follower.
 type Follower interface {

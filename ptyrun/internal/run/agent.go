@@ -72,7 +72,9 @@ func HasEndedTurn(a reducer.Activity) bool { return a == reducer.Idle || a == re
 type Way interface {
 	// Gate says why the way takes no text now.
 	Gate(now time.Time) control.Gate
-	// Put begins to give a text, and returns In, else Moot and why. What it learns beside the loop it reports as the error.
+	// Put begins to give a text, and returns In, else Moot and why. The loop notes In before the program gets anything of
+	// it. How that goes on is reported later, from beside the loop and never by Put itself: nil says that it was sent off, an
+	// error that it was not, or, if it is delivery.ErrUnsure, that nobody knows.
 	Put(t *Text, report func(error)) (e delivery.Event, why string)
 	// Has returns what has happened to the text since then, and why; "": nothing new.
 	Has(t *Text, now time.Time) (e delivery.Event, why string)

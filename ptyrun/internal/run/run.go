@@ -19,7 +19,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Run is a run as all know it who have a part in it. Only the loop touches it.
+// A Run is a run as all know it who have a part in it. Only the loop touches it, but for AwaitLogged, WaitLogged, and Append
+// of an event that is not folded.
 type Run struct {
 	*loop.Loop
 	ID        string       // its ATM_RUN

@@ -79,13 +79,12 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 		}
 		if isNew && s.Team.Box(s.Me.Agent()).Exists() {
 			if box, err := s.MemberOrMe(word); err == nil && box.Agent() != s.Me.Agent() {
-				return failure.Usage("%s is a member, and no file here", word).
-					WithHint("a message of a shared inbox: `atm take %s`; a new file of that name: `atm claim ./%[1]s`", word)
+				return failure.Usage("%s is a member, and no file here", word).WithHint("`atm claim` lists the claims; a file of that name is ./%s", word)
 			}
 		}
 		isFlag := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), word) })
 		if isNew && (isFlag || cmdline.LineOf(c).Program.Command(word) != nil) { // claim release a.go
-			return failure.Usage("%q is no file here", word).WithHint("a new file of that name: `atm claim ./%s`", word)
+			return failure.Usage("%q is no file here", word).WithHint("`atm claim` lists the claims; a new file of that name is ./%s", word)
 		}
 		paths = append(paths, path)
 	}

@@ -163,7 +163,7 @@ func (k *call) endedUnready(exit runspec.Report) error {
 	if tail := letter.OneLine(strings.Join(exit.Tail, " "), 500); tail != "" {
 		e.Message += ": " + tail
 	}
-	return e.WithHint("asciinema play %s shows its screen", filepath.Join(k.box.Path(), "run", "screen.cast"))
+	return e.WithHint("the recording of its screen: %s", filepath.Join(k.box.Path(), "run", "screen.cast"))
 }
 
 // awaitEnd waits until the runner ends, and exits as its program did.

@@ -14,7 +14,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 )
 
-const rawExample = `atm type NAME --raw '\e[A\r'`
+const rawExample = `atm type NAME --raw '\t'`
 
 var typeCommand = &cli.Command{
 	Name: "type", Aliases: []string{"send-keys"}, ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",

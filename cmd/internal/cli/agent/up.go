@@ -139,7 +139,7 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 	}
 	if len(named) == 0 {
 		return failure.Usage("no member has a command in team.toml").
-			WithHint("`atm init --toml` writes one to start from; `atm run bob -- claude` works without one")
+			WithHint("`atm init --toml` writes one to start from; `atm run NAME -- claude` works without one")
 	}
 	for _, n := range u.plan.StartOrder(named) {
 		if err := u.s.MayManage("start", n); err != nil {

@@ -127,8 +127,8 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 		return rest, l.suggestFlag(name)
 	case takesValue(f) && !hasValue && (len(rest) == 0 || next == "--" || l.flag(next) != nil),
 		takesValue(f) && value == "" && next == "" && slices.Contains(l.Program.Flags, f) && len(l.Program.Commands) > 0: // --team=
-		typed, _ := FlagUsage(f)
-		return rest, failure.Usage("%s needs a value", name).WithHint("`%s %s`", l.Command.HelpName, typed)
+		typed, usage := FlagUsage(f)
+		return rest, failure.Usage("%s needs a value", name).WithHint("%s: %s", typed, usage)
 	case takesValue(f) && !hasValue:
 		l.add(f, name, next)
 		return rest[1:], nil
@@ -218,6 +218,8 @@ func CheckWords(c *cli.Context) error {
 		e := failure.Usage("%s needs %s", command.HelpName, command.ArgsUsage).WithHint("%s", LineOf(c).Completed())
 		if l := LineOf(c); names[0] == "ID" && len(words)+len(l.flags) == 0 && len(l.names) == 1 { // of a session: see session ls
 			e.WithHint("%s; ids are in `atm ls --all` and `atm ls --sent`", e.Hint)
+		} else if names[0] == "NAME" && len(names) == 1 && len(words)+len(l.flags) == 0 { // an example might name a member
+			e.WithHint("`%s NAME`; `atm team` shows the names", command.HelpName)
 		}
 		return e
 	}

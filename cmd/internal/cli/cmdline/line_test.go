@@ -101,7 +101,7 @@ func TestRefusals(t *testing.T) {
 		{"send bob hi --urgent true", `--urgent takes no value: what is "true"?`, "leave it out"},
 		{"--urgent false send bob hi", `--urgent takes no value: what is "false"?`, "leave it out"},
 		{"send bob hi --urgent=maybe", `invalid boolean value "maybe" for --urgent`, ""},
-		{"send bob -m", "-m needs a value", "atm send --message TEXT"},
+		{"send bob -m", "-m needs a value", "--message TEXT"},
 		{"send bob -m --urgent", "-m needs a value", ""},
 		{"send bob -m one -m two", `the text is given twice: the second is "two"`, "leave one out"},
 		{"send bob -m one --message two", "given twice", ""},

@@ -21,16 +21,16 @@ func UnknownCommand(program *cli.App, name string) *failure.Error {
 
 // UnknownWord is the error for a word that a command does not take; called is the command as it was typed.
 func UnknownWord(c *cli.Command, called, word string) *failure.Error {
-	subs, overview := c.VisibleCommands(), Example(c)
+	subs, overview := c.VisibleCommands(), failure.Say("`%s`", c.HelpName)
 	if c.ArgsUsage != "" {
-		overview = "one at a time: " + Synopsis(c)
+		overview = failure.Hint("one at a time: " + Synopsis(c))
 	}
 	e := failure.Usage("unexpected argument %q for %s", letter.Clip(word, 40), Synopsis(c))
 	if len(subs) > 0 {
-		overview = c.HelpName + " " + listed(subs, "|")
+		overview = failure.Hint(c.HelpName + " " + listed(subs, "|"))
 		e = failure.Usage("unknown command \"%s %s\"", called, letter.Clip(word, 40))
 	}
-	return suggest(e, word, commandNames(subs), failure.Hint(overview))
+	return suggest(e, word, commandNames(subs), overview)
 }
 
 func unknownFlag(c *cli.Command, flag string) *failure.Error {
@@ -62,7 +62,7 @@ func (l *Line) suggestFlag(flag string) error {
 
 // suggest adds a hint: the nearest of the known names, which stand for what to type, else an overview of them.
 func suggest(e *failure.Error, word string, known map[string]string, overview failure.Hint) *failure.Error {
-	if near, ok := failure.Nearest(word, slices.Sorted(maps.Keys(known))); ok {
+	if near, ok := failure.Nearest(word, slices.Sorted(maps.Keys(known))); ok && (failure.IsSlip(word, near) || !acts(known[near])) {
 		meant := known[near]
 		if strings.HasPrefix(meant, "atm ") {
 			return e.WithHint("did you mean \"`%s`\"?", meant).WithCandidates(meant)
@@ -70,6 +70,12 @@ func suggest(e *failure.Error, word string, known map[string]string, overview fa
 		return e.WithHint("did you mean %s?", meant).WithCandidates(meant)
 	}
 	return e.WithHint("%s", overview)
+}
+
+// acts reports whether a command answers, ends or begins something: a guess at such a one has to be sure.
+func acts(command string) bool {
+	verb := strings.TrimPrefix(command, "atm ")
+	return slices.Contains([]string{"approve", "reject", "claim", "restart", "stop", "interrupt", "type", "team retire"}, verb)
 }
 
 func commandNames(commands []*cli.Command) map[string]string {

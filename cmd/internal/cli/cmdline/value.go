@@ -76,7 +76,7 @@ func ChoiceFuncFlag(name, usage string, find func() []string) cli.Flag {
 			return nil
 		}
 		return failure.Usage("--%s must be one of %s, not %q", name, strings.Join(words, ", "), word).
-			WithHint("`%s --%s %s`", c.Command.HelpName, name, words[0]).WithCandidates(words...).WithNearest(word, words)
+			WithHint("--%s %s", name, words[0]).WithCandidates(words...).WithNearest(word, words)
 	}}, find}
 }
 

@@ -209,7 +209,7 @@ func listBad(ctx context.Context, p *command.Printer, box *maildir.Box, o lsOpti
 		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
 		if retry == "" && f.Dir == "inbox/bad" {
 			one := post.SetAside{Kind: post.AsideFile, Name: f.Name, Agent: box.Agent()}
-			retry = letter.Escape("to try one again: "+app.RetryCommand(&one)) + "\n"
+			retry = letter.Escape("to try one again: "+p.Command(app.RetryCommand(&one))) + "\n"
 		}
 	}
 	text += retry

@@ -54,7 +54,7 @@ func listSetAside(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		lines = append(lines, fmt.Sprintf("%s: %s: %s", letter.Escape(one.Short()), about, letter.Escape(letter.Clip(letter.FirstLine(one.Reason, 160), 160))))
 	}
 	if len(lines) > 0 {
-		text = strings.Join(append(lines, "to try one again: "+letter.Escape(app.RetryCommand(&all[0]))), "\n")
+		text = strings.Join(append(lines, "to try one again: "+letter.Escape(p.Command(app.RetryCommand(&all[0])))), "\n")
 	}
 	return p.PrintAs(map[string]any{"set_aside": append([]post.SetAside{}, all...)}, text)
 }

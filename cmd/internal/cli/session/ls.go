@@ -39,7 +39,7 @@ func list(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		}
 	}
 	if over := len(all) - len(shown); over > 0 {
-		text += fmt.Sprintf("%d over: atm session ls --all", over)
+		text += fmt.Sprintf("%d over: %s", over, p.Command("atm session ls --all"))
 	}
-	return p.PrintAs(map[string]any{"sessions": shown}, cmp.Or(text, "no sessions: atm session new --agent NAME"))
+	return p.PrintAs(map[string]any{"sessions": shown}, cmp.Or(text, "no sessions: "+p.Command("atm session new --agent NAME")))
 }

@@ -170,13 +170,13 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 	v := all.Find(tool)
 	if r.Plugin && (r.Local || r.MCP || v.Plugin == nil) {
 		return r, failure.Usage("--plugin is for your own configuration of claude, codex or gemini, and has the entry for atm mcp").
-			WithHint("`%s claude --plugin`", c.Command.HelpName)
+			WithHint("leave --plugin out, or the flags beside it")
 	}
 	if r.Accept && (!v.TakesAccept || r.Local || r.MCP) {
-		return r, failure.Usage("--accept is for your own configuration of claude").WithHint("`%s claude --accept`", c.Command.HelpName)
+		return r, failure.Usage("--accept is for your own configuration of claude").WithHint("leave --accept out")
 	}
 	if r.Claims && (!v.TakesClaims || r.MCP) {
-		return r, failure.Usage("--claims is for the hooks of claude").WithHint("`%s claude --claims`", c.Command.HelpName)
+		return r, failure.Usage("--claims is for the hooks of claude").WithHint("leave --claims out")
 	}
 	_, err := wire.ParseName(cmp.Or(r.Agent, "none"))
 	return r, err
@@ -201,6 +201,9 @@ func flagsOf(r agentconfig.Request) (flags string) {
 	}
 	if r.Agent != "" {
 		flags += " --as " + letter.Escape(r.Agent)
+	}
+	if r.DryRun {
+		flags += " --dry-run"
 	}
 	return flags
 }
