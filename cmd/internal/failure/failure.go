@@ -122,7 +122,7 @@ func Nearest(word string, known []string) (best string, ok bool) {
 		if sortedLetters(name) == sortedLetters(word) {
 			likeness = max(likeness, 0.95)
 		}
-		if likeness > most {
+		if likeness > most && (len(word) > 2 || sortedLetters(name) == sortedLetters(word)) { // ps is like anything
 			best, most = name, likeness
 		}
 	}
