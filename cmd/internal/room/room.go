@@ -307,11 +307,10 @@ func (r *Room) readMembers(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-// Look looks at the team once. With an *teamdir.UnreadableError it returns what could be read.
+// Look looks at the team once, and not at my mail. With an *teamdir.UnreadableError it returns what could be read.
 func (r *Room) Look(ctx context.Context) (*Snapshot, error) {
 	s, _ := r.Snapshot()
 	now := *s
-	r.readMail(&now)
 	err := r.readMembers(ctx, &now)
 	drafts, draftsErr := presence.Drafts(ctx, r.Scope.Team)
 	now.Waiting = r.waiting(now.Members, drafts)
