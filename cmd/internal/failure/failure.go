@@ -122,7 +122,8 @@ func Nearest(word string, known []string) (best string, ok bool) {
 		if sortedLetters(name) == sortedLetters(word) {
 			likeness = max(likeness, 0.95)
 		}
-		if likeness > most && (len(word) > 2 || sortedLetters(name) == sortedLetters(word)) { // ps is like anything
+		isTooShort := len(word) < 3 && !strings.HasPrefix(name, word) && sortedLetters(name) != sortedLetters(word) // ps is like pm
+		if likeness > most && !isTooShort {
 			best, most = name, likeness
 		}
 	}

@@ -126,7 +126,10 @@ func (s *server) wait(ctx context.Context, req *sdk.CallToolRequest, args []stri
 	defer cancel()
 	defer context.AfterFunc(s.connected, cancel)()
 	go reportProgress(ctx, req)
-	p, err := s.run(ctx, "", slices.Insert(args, 1, waitTimeout)) // a later --timeout of the call wins
+	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--timeout=") }) {
+		args = slices.Insert(args, 1, waitTimeout)
+	}
+	p, err := s.run(ctx, "", args)
 	if ctx.Err() != nil {
 		return p, errors.New("the call was cancelled")
 	}

@@ -30,6 +30,7 @@ type Line struct {
 	names   []string       // of the commands
 	globals []string       // flags of the app
 	flags   []string       // flags of the command
+	times   int            // how often one says how long to wait
 }
 
 // IsUnknown reports whether a word stands where the command should be that is none.
@@ -83,6 +84,9 @@ func Sort(app *cli.App, typed []string) (l *Line, first error) {
 			l.Words = append(l.Words, word)
 		}
 		first = cmp.Or(first, err)
+	}
+	if l.times > 1 { // --wait 3s --timeout 1s
+		first = cmp.Or(first, error(failure.Usage("it is given twice how long to wait").WithHint("leave one out")))
 	}
 	return l, first
 }
@@ -154,6 +158,9 @@ func isID(word string) bool {
 }
 
 func (l *Line) add(f cli.Flag, words ...string) {
+	if f.Names()[0] == "timeout" || slices.Contains(words, "--timeout") {
+		l.times++
+	}
 	if slices.Contains(l.Program.Flags, f) {
 		l.globals = append(l.globals, words...)
 	} else {

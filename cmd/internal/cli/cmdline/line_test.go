@@ -111,6 +111,7 @@ func TestRefusals(t *testing.T) {
 		{"ls --limit -1", "--limit -1: must not be negative", ""},
 		{"read --timeout 5s", "--timeout does nothing without --wait", "add --wait"},
 		{"send bob hi --timeout 5s", "--timeout does nothing without --wait-reply", "leave --timeout out"},
+		{"read --wait 3s --timeout 1s", "given twice how long to wait", "leave one out"},
 		{"read --wait 5", "--wait 5: the time needs a unit", "atm read --wait 5s"},
 		{"ls bob carol", `unexpected argument "carol"`, ""},
 		{"ls bob done", `unexpected argument "done"`, "one at a time: atm ls [AGENT]"},
