@@ -96,6 +96,9 @@ func (t *Team) Ask(ctx context.Context, m Message) (Answer, error) {
 		return Answer{}, err
 	}
 	r, err := reply.Ask(ctx, t.in.Root(), out, reply.Observer{})
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil { // while it was sent, as while it waits
+		err = context.Cause(ctx)
+	}
 	a := Answer{ID: r.ID, Status: r.Status, From: r.From, Text: r.Text}
 	if err != nil && !r.To.Stored {
 		a.ID = ""
