@@ -286,19 +286,33 @@ func (g *Given) Command(command string) string {
 	if verb := strings.Join(words[1:min(3, len(words))], " "); slices.ContainsFunc(actsAsMe, func(v string) bool { return strings.HasPrefix(verb+" ", v+" ") }) {
 		names = append(names, "as")
 	}
-	whole, text, hasText := strings.Cut(command, " -- ") // behind which flags are none
-	whole += g.Flags(command, names...)
-	if hasText {
-		whole += " -- " + text
+	flags, text, hasText := cutUnquoted(command, " -- ") // behind which flags are none
+	if flags += g.Flags(command, names...); hasText {
+		flags += " -- " + text
 	}
-	return whole
+	return flags
 }
 
 // Commands is Command for several with semicolons between.
 func (g *Given) Commands(list string) string {
-	all := strings.Split(list, "; ")
-	for i := range all {
-		all[i] = g.Command(all[i])
+	first, rest, isMore := cutUnquoted(list, "; ")
+	if first = g.Command(first); isMore {
+		first += "; " + g.Commands(rest)
 	}
-	return strings.Join(all, "; ")
+	return first
+}
+
+// cutUnquoted is strings.Cut at what is no part of a quoted word.
+func cutUnquoted(command, at string) (before, after string, found bool) {
+	for from := 0; ; {
+		i := strings.Index(command[from:], at)
+		if i < 0 {
+			return command, "", false
+		}
+		from += i
+		if _, err := policy.SplitWords(command[:from]); err == nil {
+			return command[:from], command[from+len(at):], true
+		}
+		from++
+	}
 }

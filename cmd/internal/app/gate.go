@@ -195,7 +195,7 @@ func questionGates(m *presence.Member) []gate {
 func mailGate(m *presence.Member, it *maildir.Item, d *history.Delivery, again string) failure.Hint {
 	m = m.ToMail()
 	now := time.Now()
-	failed := letter.Age(now, d.Failed.At) + " (" + letter.Name(d.FailedWhy, 80) + ")"
+	failed := string(failure.Say("%s (%s)", letter.Age(now, d.Failed.At), letter.Name(d.FailedWhy, 80)))
 	return firstShut(m, slices.Concat([]gate{
 		{m.State == reducer.WordPerson, "{name} is a person: it waits until they read it"},
 		{m.Inject == "off", "atm types nothing into {name} (inject is off): it must run atm read"},

@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
-	"mvdan.cc/sh/v3/shell"
 
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -133,7 +132,7 @@ var standIn = regexp.MustCompile(`%(?:\[\d\])?[sdq]|\{name\}`)
 // typeIt parses a command of a hint as Run does, and does not run it.
 func typeIt(hint string) (err error) {
 	for _, value := range []string{"bob", "9f3a1c", "30s", " --idle bob", "--reply 9f3a1c", "", "claude", "bash", "done", "wait"} {
-		words, splitErr := shell.Fields(standIn.ReplaceAllLiteralString(hint, value), func(string) string { return "" })
+		words, splitErr := policy.SplitWords(standIn.ReplaceAllLiteralString(hint, value))
 		if splitErr != nil {
 			return splitErr
 		}

@@ -114,7 +114,7 @@ func Open(dir *durable.Root, a wire.Attachment) (*os.File, error) {
 	if !wire.IsSHA256(a.SHA256) {
 		return nil, fmt.Errorf("attachment %q has no hash", a.Name)
 	}
-	f, err := dir.Open(Dir + "/" + a.SHA256)
+	f, err := dir.Open(Path(a))
 	if durable.IsAbsent(err) {
 		err = ErrNoContent
 	}

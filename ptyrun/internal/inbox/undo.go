@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -58,7 +59,7 @@ func UndoLastTyping(ctx context.Context, box *maildir.Box) error {
 			if err := box.MarkUndone(ctx, id); err != nil {
 				errs = append(errs, err)
 			} else {
-				again = append(again, wire.Event{Source: "pty", Kind: wire.EventUnread}.With("id", string(id)))
+				again = append(again, wire.Event{Source: run.Source, Kind: wire.EventUnread}.With("id", string(id)))
 			}
 		}
 		hasNewer[id] = true

@@ -23,7 +23,7 @@ type Loop struct {
 	nextStep time.Time
 }
 
-// ErrOver means that the loop has ended.
+// ErrOver means that the loop has ended, because its program has.
 var ErrOver = errors.New("the program has ended")
 
 // New returns a loop that ends with ctx.
@@ -37,20 +37,20 @@ func (l *Loop) Context() context.Context { return l.ctx }
 // Calls has the functions to call.
 func (l *Loop) Calls() <-chan func() { return l.calls }
 
-// Begin begins a turn of the loop, in which WakeAt says when the next one is due.
+// Begin begins a round, in which WakeAt says when the next one is due.
 func (l *Loop) Begin(now time.Time) { l.nextStep = now.Add(time.Hour) }
 
-// Timer receives when the next turn is due.
+// Timer receives when the next round is due.
 func (l *Loop) Timer() <-chan time.Time { return time.After(l.nextStep.Sub(l.Now())) }
 
-// WakeAt has the next turn begin at that time at the latest. Zero is never.
+// WakeAt has the next round begin at that time at the latest. Zero is never.
 func (l *Loop) WakeAt(at time.Time) {
 	if !at.IsZero() && at.Before(l.nextStep) {
 		l.nextStep = at
 	}
 }
 
-// MustWait reports whether a time is in the future. If it is, a turn begins then.
+// MustWait reports whether a time is in the future. If it is, a round begins then.
 func (l *Loop) MustWait(at, now time.Time) bool {
 	if now.Before(at) {
 		l.WakeAt(at)
