@@ -128,6 +128,11 @@ func (r *rig) run() *rig {
 	hold, err := claim.HoldRunner(ctx, r.store, "bob")
 	must(r.t, err)
 	r.hold = hold
+	logged, err := r.bob.Log().Newest(1 << 20)
+	must(r.t, err)
+	for i := range logged { // as Mail.Hold does
+		r.state.Apply(&logged[i])
+	}
 	r.opt.Mail = &Mail{box: r.bob, hold: hold, state: r.state}
 	go func() {
 		defer close(r.done)
