@@ -43,7 +43,7 @@ var layers = strings.Fields(
 		"ptyrun/internal/loop ptyrun/internal/run ptyrun/internal/questions ptyrun/internal/inbox ptyrun/internal/terminal ptyrun/internal/viewers ptyrun/internal/ownserver " +
 		"ptyrun/acp ptyrun/internal/speaker ptyrun ptyrun/sessions " +
 		// What all programs use; what some of them do.
-		"cmd/internal/output cmd/internal/failure cmd/internal/hook cmd/internal/aswire cmd/internal/app " +
+		"cmd/internal/output cmd/internal/failure cmd/internal/hook cmd/internal/aswire cmd/internal/outlook cmd/internal/app " +
 		"cmd/internal/room cmd/internal/question cmd/internal/agentconfig cmd/internal/backup cmd/internal/doctor cmd/internal/runspec " +
 		// The command line.
 		"cmd/internal/cli/cmdline cmd/internal/cli/command " +

@@ -12,7 +12,7 @@ import (
 
 	acp "github.com/coder/acp-go-sdk"
 
-	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -103,7 +103,7 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *post.Outgoing, err error) {
 }
 
 func (p *prompt) showSent(r *reply.Response) {
-	_, forecast := app.Forecast(p.Root, r.To, p.message)
+	forecast := outlook.Of(context.Background(), p.Root, r.To, p.message).Text
 	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), forecast)
 	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
 	p.showQuestions()

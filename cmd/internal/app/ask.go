@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -18,15 +19,14 @@ import (
 )
 
 // Ask sends a question and waits for its answer, at most for a timeout (0: for ever) that begins when it is sent. sent is
-// called then, with the forecast of when it will be seen. An error says whether it was sent, and how to go on.
-func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration, sent func(forecast string)) (*reply.Response, error) {
+// called then, with when it will be seen. An error says whether it was sent, and how to go on.
+func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration, sent func(outlook.Outlook)) (*reply.Response, error) {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	to, isSent := o.To[0], false
 	r, err := reply.Ask(limited, s.Root, o, reply.Observer{Other: s.warnNoAnswer, Sent: func(r *reply.Response) {
 		isSent = true
-		_, forecast := Forecast(s.Root, r.To, o.Message)
-		sent(forecast)
+		sent(outlook.Of(ctx, s.Root, r.To, o.Message))
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent
 	}})
 	short := r.ID.Short(6)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -85,14 +84,4 @@ func (s *Scope) DeliverSome(ctx context.Context) {
 		notices.TellKilled(ctx, s.Team)
 		post.DeliverSome(ctx, s.Team)
 	}
-}
-
-// laterOf finds a message of this root among those that are to be sent later, or were; nil: it was sent.
-func laterOf(r *teamdir.Root, m *wire.Message) *post.Later {
-	t, err := r.Team(m.From.Team)
-	if err != nil || m.From.Host != "" {
-		return nil
-	}
-	l, _ := post.FindLater(t, m.ID) // nil also if it cannot be read
-	return l
 }

@@ -2,12 +2,15 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/reply"
@@ -35,17 +38,18 @@ type Outcome struct {
 
 // Delivered is a recipient that has the message.
 type Delivered struct {
-	To       string `json:"to"`
-	Running  bool   `json:"running"`
-	State    string `json:"state"`
-	Inject   string `json:"inject,omitempty"`      // how its runner hands over mail
-	By       string `json:"by,omitempty"`          // the way to its program that its person started: inbox socket, plugin, …
-	IsIn     bool   `json:"handed_over,omitempty"` // and that was given it
-	IsUnsure bool   `json:"unconfirmed,omitempty"` // but may not have taken it
-	Outcome  string `json:"outcome,omitempty"`     // what its ack said of the work, for whoever waits for it
-	Text     string `json:"text,omitempty"`        // of that ack
+	To       string       `json:"to"`
+	Running  bool         `json:"running"`
+	State    string       `json:"state"`
+	Inject   string       `json:"inject,omitempty"`      // how its runner hands over mail
+	When     outlook.When `json:"when,omitempty"`        // it will probably be seen
+	By       string       `json:"by,omitempty"`          // the way to its program that its person started: inbox socket, plugin, …
+	IsIn     bool         `json:"handed_over,omitempty"` // and that was given it
+	IsUnsure bool         `json:"unconfirmed,omitempty"` // but may not have taken it
+	Outcome  string       `json:"outcome,omitempty"`     // what its ack said of the work, for whoever waits for it
+	Text     string       `json:"text,omitempty"`        // of that ack
 
-	note string // when the recipient will probably see it
+	note string // when the recipient will probably see it, or what it did
 }
 
 // Failed is a recipient that does not have the message, as far as is known.
@@ -59,18 +63,31 @@ func (s *Scope) NewOutcome(id wire.ID) *Outcome {
 	return &Outcome{ID: id, Short: id.Short(6), Delivered: []Delivered{}, Failed: []Failed{}, team: s.Team.Name, look: lookOnce(s.Root, map[wire.Address]presence.Member{})}
 }
 
+// lookOnce returns a function that looks at a member at its first call, unless that is known. What it cannot read has no
+// State.
+func lookOnce(r *teamdir.Root, known map[wire.Address]presence.Member) func(wire.Address) presence.Member {
+	return func(a wire.Address) presence.Member {
+		m, isKnown := known[a]
+		if !isKnown {
+			m, _ = presence.SummaryAt(context.Background(), r, a)
+			known[a] = m
+		}
+		return m
+	}
+}
+
 func (o *Outcome) warn(format string, args ...any) {
 	o.Warnings = append(o.Warnings, failure.Say(format, args...))
 }
 
-// addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be
+// addDelivered adds a recipient that has the message, and returns it. Without a note it says when it will be
 // seen.
 func (o *Outcome) addDelivered(s *Scope, to post.Recipient, m *wire.Message, note string) presence.Member {
 	member := o.look(to.Address)
-	forecast := forecastFor(s.Root, &member, to, m)
+	seen := outlook.Sent(s.Root, &member, to, m)
 	o.Delivered = append(o.Delivered, Delivered{
 		To: to.Address.String(), Running: member.Running, State: cmp.Or(string(member.State), "unknown"), Inject: member.Inject,
-		By: to.Push.By, IsIn: to.Push.IsIn, IsUnsure: to.Push.IsUnsure, note: cmp.Or(note, forecast),
+		By: to.Push.By, IsIn: to.Push.IsIn, IsUnsure: to.Push.IsUnsure, note: cmp.Or(note, seen.Text),
 	})
 	return member
 }
@@ -174,7 +191,7 @@ func (o *Outcome) Called(to string) string { return (&letter.Renderer{Team: o.te
 func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *maildir.Item {
 	if a.Host != "" {
 		it := &maildir.Item{Message: m, State: post.RemoteState(s.Root, m, a)}
-		if l := laterOf(s.Root, m); it.State == "" && l != nil {
+		if l := post.LaterOf(s.Root, m); it.State == "" && l != nil {
 			it.State = l.State
 		}
 		return it
@@ -189,7 +206,7 @@ func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *maildir.Item {
 	state := maildir.State("")
 	if _, isBad := errors.AsType[*maildir.BadError](err); isBad {
 		state = "bad"
-	} else if l := laterOf(s.Root, m); l != nil {
+	} else if l := post.LaterOf(s.Root, m); l != nil {
 		state = l.State
 	}
 	return &maildir.Item{Message: m, State: state}

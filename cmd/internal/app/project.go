@@ -80,7 +80,7 @@ func (g *Given) openFile(flag, name string, open func(string) (*os.File, error))
 		f, err = durable.OpenIn(dir, rel, os.O_RDONLY, 0)
 	}
 	if err != nil {
-		return nil, failure.Usage("%s: %w", flag, err).WithHint("--file reads the text from a file, --attach FILE sends a file")
+		return nil, failure.Usage("%s: %w", flag, err).WithHint("name a file that is there, by its path from here")
 	}
 	return f, nil
 }

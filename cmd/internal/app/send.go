@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -135,7 +136,7 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 			case member.RunsNoMail():
 				out.warn("%s only shows its mail: a shell runs what it gets if it is started with --inject run", member.Name)
 			case member.Runner.Gate == control.GateUnknown && to.Push.By == "":
-				out.warn("%s", failure.Hint(strings.ReplaceAll(UnknownProgram, "{name}", string(member.Name))))
+				out.warn("%s", outlook.UnknownProgram(member.Name))
 			}
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	hooks "github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/codex/appserver"
@@ -558,7 +559,7 @@ func TestASenderWithoutTheServer(t *testing.T) {
 	o := &post.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: "Later."}}
 	sent, err := post.Send(t.Context(), s.team.Root(), o)
 	must(t, err)
-	if _, when := app.Forecast(s.team.Root(), sent.To[0], o.Message); started || strings.Contains(when, "takes it") {
+	if when := outlook.Of(t.Context(), s.team.Root(), sent.To[0], o.Message).Text; started || strings.Contains(when, "takes it") {
 		t.Error(started, when)
 	}
 }

@@ -91,6 +91,16 @@ func LaterStray(t *teamdir.Team) (files []string) {
 	return files
 }
 
+// LaterOf finds a message of this root among those that are to be sent later, or were; nil: it was sent.
+func LaterOf(r *teamdir.Root, m *wire.Message) *Later {
+	t, err := r.Team(m.From.Team)
+	if err != nil || m.From.Host != "" {
+		return nil
+	}
+	l, _ := FindLater(t, m.ID) // nil also if it cannot be read
+	return l
+}
+
 // FindLater finds the message with an id in any of the states; nil: there is none.
 func FindLater(t *teamdir.Team, id wire.ID) (*Later, error) {
 	names, errs := t.Dir().Names(teamdir.LaterDir)

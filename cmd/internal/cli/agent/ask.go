@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -74,9 +75,9 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	isSent, timeout := false, cmdline.Duration(c, "timeout")
 	// Follow, since without a reader there is nobody to wait for.
 	err = s.Follow(func(ctx context.Context) error {
-		r, err := s.Ask(ctx, o, timeout, func(forecast string) {
+		r, err := s.Ask(ctx, o, timeout, func(seen outlook.Outlook) {
 			if isSent = true; !p.IsJSON {
-				p.Warn("sent %s to %s (%s)", m.ID.Short(6), box.Agent(), forecast)
+				p.Warn("sent %s to %s (%s)", m.ID.Short(6), box.Agent(), seen.Text)
 			}
 		})
 		if err != nil {

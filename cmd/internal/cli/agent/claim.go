@@ -33,9 +33,9 @@ somebody else has one of them, none is claimed: exit 5. Members in worktrees edi
 		&cli.BoolFlag{Name: "release", Aliases: []string{"done"}, Usage: "end your claims of these; a person ends anybody's"},
 	},
 	Action: func(c *cli.Context) error {
-		o := claimOptions{words: c.Args().Slice(), lasts: cmdline.Duration(c, "for"), releases: c.Bool("release")}
+		o := claimOptions{words: c.Args().Slice(), lasts: cmdline.Duration(c, "for"), releases: c.Bool("release"), isTimed: c.IsSet("for")}
 		open := app.OpenTeam
-		if o.releases || len(o.words) > 0 {
+		if o.releases || o.isTimed || len(o.words) > 0 {
 			open = app.OpenToWrite
 		}
 		return command.With(open, o.run)(c)
@@ -47,13 +47,14 @@ type claimOptions struct {
 	words    []string
 	lasts    time.Duration
 	releases bool
+	isTimed  bool // --for was given
 }
 
 func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if o.lasts <= 0 || o.lasts > edits.MaxClaim {
 		return failure.Usage("--for %s: must be above 0 and at most %s", o.lasts, edits.MaxClaim).WithHint("--for 2h; claiming again extends it")
 	}
-	if len(o.words) == 0 && !o.releases {
+	if len(o.words) == 0 && !o.releases && !o.isTimed {
 		all, err := edits.Claims(s.Team)
 		return p.PrintUnlessError(err, map[string]any{"claims": append([]edits.Claim{}, all...)}, claimLines(s, all))
 	}

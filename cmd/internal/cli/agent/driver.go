@@ -43,8 +43,7 @@ yours is like one, say driver = "plain" in team.toml, or atm run --driver plain.
 			Action:    showDriver},
 		{
 			Name: "try", ArgsUsage: "NAME [FILE]", Usage: "print what a driver reads from a recording, and by which rules",
-			UsageText: `atm driver try claude testdata/screens/claude-done.bin
-atm driver try claude --agent bob
+			UsageText: `atm driver try claude --agent bob
 atm driver try ./mine.toml screen.cast`,
 			Description: "FILE has the bytes that a program wrote to its terminal, or is an asciicast.",
 			Flags: []cli.Flag{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -22,9 +23,9 @@ var traceCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		recipients, text, answers := []app.Trace{}, "", post.AnswersTo(c.Context, s.Root, it.Message)
+		recipients, text, answers := []outlook.Trace{}, "", post.AnswersTo(c.Context, s.Root, it.Message)
 		for _, to := range it.To {
-			r := app.TraceOf(answers, s.Root, it.Message, to)
+			r := outlook.TraceOf(answers, s.Root, it.Message, to, app.RunCommand)
 			r.Gate = r.Gate.Map(p.Command)
 			recipients = append(recipients, r)
 			if len(it.To) > 1 {
@@ -42,7 +43,7 @@ var traceCommand = &cli.Command{
 }
 
 // stagesText lists in a line the stages of a delivery that there is evidence for.
-func stagesText(r app.Trace) string {
+func stagesText(r outlook.Trace) string {
 	var parts []string
 	for _, stage := range r.Stages {
 		if stage.Evidence == nil {

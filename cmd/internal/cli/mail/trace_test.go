@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -31,7 +31,7 @@ func TestStagesText(t *testing.T) {
 		{maildir.Done, []post.Stage{{Name: "outcome", At: &at, Evidence: &because, Outcome: "done", Text: "all is well", Host: "build"}},
 			"done " + when + ` at build "all is well"`},
 	} {
-		if got := stagesText(app.Trace{DeliveryTrace: post.DeliveryTrace{State: tt.state, Stages: tt.stages}}); got != tt.want {
+		if got := stagesText(outlook.Trace{DeliveryTrace: post.DeliveryTrace{State: tt.state, Stages: tt.stages}}); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}

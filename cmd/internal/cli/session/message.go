@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/outlook"
 )
 
 var messageCommand = &cli.Command{
@@ -25,10 +26,10 @@ var messageCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		outlook := "the session is paused: it waits for atm session resume " + short(k.session)
+		seen := "the session is paused: it waits for atm session resume " + short(k.session)
 		if k.session.State != sessions.Paused {
-			_, outlook = app.Forecast(k.s.Root, out.To, out.Message)
+			seen = outlook.Of(c.Context, k.s.Root, out.To, out.Message).Text
 		}
-		return printSession(k.p, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, outlook))
+		return printSession(k.p, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, seen))
 	}),
 }

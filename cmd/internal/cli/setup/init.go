@@ -196,8 +196,10 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 	}
 	content, tracked, unknown := found.Content(ctx)
 	unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](s.CheckAccepted())
-	m.Accepted = o.accepts
+	m.Accepted = o.accepts && unaccepted != nil
 	switch {
+	case unaccepted == nil && o.accepts:
+		return m, nil, failure.NotFound("there is nothing to accept in %s: it may act", m.Root).WithHint("`atm where` says more")
 	case unaccepted == nil || isNew && tracked.Count == 0 && unknown == nil:
 	case isNew && unknown != nil:
 		p.Warn("%v", unknown)

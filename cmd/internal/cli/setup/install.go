@@ -120,7 +120,11 @@ func install(c *cli.Context) error {
 		return failure.Failed("%w", err).WithHint("fix it, then try again: `%s %s%s --dry-run`", p.Verb, r.Tool, flagsOf(r))
 	}
 	if installs && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
-		p.Warn("an agent needs a name: `ATM_AGENT=NAME %s`, or `atm run NAME -- %[1]s`", r.Tool)
+		team := ""
+		if p.Given.Team != "" {
+			team = "ATM_TEAM=" + policy.Quote(p.Given.Team) + " "
+		}
+		p.Warn("an agent needs a name: `%sATM_AGENT=NAME %s`, or `atm run NAME -- %[2]s`", team, r.Tool)
 	}
 	for _, note := range report.Notes {
 		p.Warn("%s", note)

@@ -1,0 +1,176 @@
+package outlook
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/internal/teamdir/push"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/history"
+	"github.com/agentteammail/atm/wire"
+)
+
+// newTeam makes a team of alice and others.
+func newTeam(t *testing.T, others ...wire.Name) *teamdir.Team {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "root")
+	_, err := rootdir.Make(path)
+	must(t, err)
+	root, err := teamdir.Open(path, notices.Tell)
+	must(t, err)
+	t.Cleanup(func() { root.Close() })
+	team, err := root.CreateTeam("main")
+	must(t, err)
+	for _, name := range append([]wire.Name{"alice"}, others...) {
+		must(t, team.Store.Create(t.Context(), name))
+	}
+	return team
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Both words are of the same row: what a send says and what a trace says cannot disagree.
+func TestOutlook(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	since, at := now.Add(-3*time.Minute), history.Event{Seq: 1, At: now.Add(-time.Hour)}
+	run := presence.Member{Running: true, Inject: "body"}
+	with := func(m presence.Member, state reducer.Word, more ...func(*presence.Member)) *presence.Member {
+		m.Name, m.State = "bob", state
+		for _, f := range more {
+			f(&m)
+		}
+		return &m
+	}
+	gate := func(g control.Gate) func(*presence.Member) { return func(m *presence.Member) { m.Runner.Gate = g } }
+	busy := func(m *presence.Member) { m.Since = &since }
+	hooks := func(m *presence.Member) { m.Transport, m.PresenceAt = "hook", &since }
+	open := func(m *presence.Member) { m.WaysIn = []programs.WayNow{{At: agents.AtIdle, By: "plugin"}} }
+	byLine := func(m *presence.Member) { m.Inject, m.Runner.ByLine = "run", true }
+	asking := func(m *presence.Member) { m.Detail = "may it run make?" }
+	urgent, old := &wire.Message{Priority: "urgent"}, &wire.Message{ExpiresAt: since}
+	long, lines := &wire.Message{Body: strings.Repeat("x", 10000)}, &wire.Message{Body: "a\nb"}
+	tried := func(times int) mail {
+		return mail{item: &maildir.Item{TimesHandedOut: times}, delivery: &history.Delivery{Failed: at, FailedWhy: "no prompt"}}
+	}
+	for name, c := range map[string]struct {
+		mail
+		m    *presence.Member
+		when When
+		text string // "": not checked
+		why  string // a part; "": none at all
+	}{
+		"retired":           {m: with(run, ""), when: Unknown, text: "unknown"},
+		"person":            {m: with(presence.Member{}, reducer.WordPerson), when: Read, text: "person", why: "bob is a person"},
+		"silent":            {m: with(run, reducer.WordIdle, func(m *presence.Member) { m.Detail = reducer.NotAnswering }), when: Never, text: "idle, but its runner does not answer", why: "atm doctor"},
+		"off by wish":       {m: with(run, reducer.WordIdle, func(m *presence.Member) { m.Inject = "off" }), when: Read, text: "idle; not typed in", why: "inject is off"},
+		"expired":           {mail: mail{message: old}, m: with(run, reducer.WordIdle), when: Read, text: "it has expired: not typed in", why: "it has expired"},
+		"blocked":           {m: with(run, reducer.WordBlocked, asking), when: Answer, text: "blocked: may it run make?", why: "waiting for an answer (may it run make?): `atm pending`"},
+		"a stranger's root": {m: with(run, reducer.WordLimited, gate(control.GateStranger)), when: Never, why: "`atm init`"},
+		"at its limit":      {m: with(run, reducer.WordLimited, gate(control.GateLimit)), when: Limit, text: "at its usage limit, which names no time: typed in after its next turn", why: "at its usage limit"},
+		"a draft":           {m: with(run, reducer.WordIdle, gate(control.GateDraft)), when: Prompt, text: "idle, but its prompt has a half-written line: typed in later", why: "half-written line"},
+		"a draft, busy":     {m: with(run, reducer.WordBusy, busy, gate(control.GateDraft)), when: Prompt, text: "busy 3m, but its prompt has a half-written line: typed in later", why: "half-written line"},
+		"not at its prompt": {m: with(run, reducer.WordIdle, gate("no prompt")), when: Prompt, text: "idle, but it is not at its prompt: typed in later", why: "has not received it yet"},
+		"too long":          {mail: mail{message: long}, m: with(run, reducer.WordIdle, byLine), when: Read, why: "does not fit into a line"},
+		"line by line":      {mail: mail{message: lines}, m: with(run, reducer.WordIdle, byLine), when: Now, text: "idle: typed in and run now, line by line", why: "not received it yet"},
+		"idle":              {m: with(run, reducer.WordIdle), when: Now, text: "idle: typed in now", why: "not received it yet"},
+		"busy":              {m: with(run, reducer.WordBusy, busy), when: Idle, text: "busy 3m: typed in when idle", why: "bob has been busy for 3m and gets it when idle"},
+		"urgent":            {mail: mail{message: urgent}, m: with(run, reducer.WordBusy), when: Now, text: "busy: interrupts it", why: "bob is busy"},
+		"starting":          {m: with(run, reducer.WordStarting), when: Idle, text: "starting: typed in when idle", why: "not received it yet"},
+		"running, unknown":  {m: with(run, reducer.WordUnknown), when: Unknown, text: "running", why: "not received it yet"},
+		"off":               {mail: mail{again: "atm up bob"}, m: with(presence.Member{}, reducer.WordOff, func(m *presence.Member) { m.ReadAt = &since }), when: Run, text: "off; last read 3m ago", why: "when it runs again: `atm up bob`"},
+		"unknown":           {m: with(presence.Member{}, reducer.WordUnknown), when: Read, text: "not read yet", why: "it must run atm read"},
+		"hooks":             {m: with(presence.Member{}, reducer.WordIdle, hooks), when: Turn, text: "at its next turn; last seen 3m ago", why: "when its next turn begins"},
+		"hooks, busy":       {m: with(presence.Member{}, reducer.WordBusy, hooks), when: Turn, text: "at its next turn; last seen 3m ago", why: "at its next tool call or turn"},
+		"hooks and a way":   {m: with(presence.Member{}, reducer.WordIdle, hooks, open), when: Turn, why: "as soon as it can"},
+		"tried once":        {mail: tried(1), m: with(run, reducer.WordIdle), when: Idle, why: "typing it in failed 1h ago (no prompt); bob can still get it"},
+		"tried too often":   {mail: tried(control.MaxTries), m: with(run, reducer.WordIdle), when: Never, why: "`atm retry"},
+		"given up":          {mail: tried(control.MaxTries), m: with(presence.Member{}, reducer.WordUnknown), when: Read, why: "`atm withdraw"},
+		"taken, busy":       {mail: mail{push: push.Outcome{By: agents.Plugin}}, m: with(presence.Member{}, reducer.WordBusy), when: Turn, text: "busy: it takes it at once, or behind what it does"},
+		"taken, blocked":    {mail: mail{push: push.Outcome{By: agents.Plugin}}, m: with(presence.Member{}, reducer.WordBlocked), when: Answer, text: "blocked: it takes it once that is answered"},
+		"handed over":       {mail: mail{push: push.Outcome{By: "inbox socket"}}, m: with(presence.Member{}, reducer.WordIdle, hooks), when: Now, text: "idle: it takes it now"},
+		"handed over, busy": {mail: mail{push: push.Outcome{By: "plugin", IsIn: true, To: *with(presence.Member{}, reducer.WordBusy, busy)}}, m: with(run, reducer.WordIdle), when: Turn, text: "busy 3m: handed over, and comes behind the tool that runs"},
+	} {
+		if c.to = c.m; c.message == nil {
+			c.message = &wire.Message{}
+		}
+		got := c.outlook()
+		if got.When != c.when || c.text != "" && got.Text != c.text || !strings.Contains(string(got.Why), c.why) || c.why == "" && got.Why != "" {
+			t.Errorf("%s: %s %q %q", name, got.When, got.Text, got.Why)
+		}
+	}
+}
+
+// Of a member that is retired meanwhile nothing is known.
+func TestOfUnknown(t *testing.T) {
+	to := post.Recipient{Address: wire.Address{Agent: "bob", Team: "main"}}
+	if got := Of(t.Context(), newTeam(t).Root(), to, &wire.Message{}); got.Text != "unknown" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The gate mentions a restore only for a retired member.
+func TestGateOfMissing(t *testing.T) {
+	team := newTeam(t, "bob", "carol")
+	send := func(to wire.Name) *wire.Message {
+		m := &wire.Message{ID: wire.NewID(), From: team.Box("alice").Address(), To: []wire.Address{team.Box(to).Address()}, Body: "hello"}
+		p := &maildir.Post{Message: m, To: []*maildir.Box{team.Box(to)}, Sender: team.Box("alice")}
+		maildir.Deliver(t.Context(), p)
+		must(t, p.Outcomes[0].Err)
+		return m
+	}
+	toBob, toCarol := send("bob"), send("carol")
+	_, err := team.Retire(t.Context(), "bob")
+	must(t, err)
+	must(t, os.RemoveAll(team.Box("carol").Path()))
+	for m, want := range map[*wire.Message]string{
+		toBob:   "bob@main is retired; its mail is kept: atm team restore bob --team main",
+		toCarol: "carol@main has no mailbox here: atm team",
+	} {
+		if got := TraceOf(post.AnswersTo(t.Context(), team.Root(), m), team.Root(), m, m.To[0], nil); got.Gate.String() != want {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// A runner may be faster than its sender: what the agent does because of the message is not what the message waits for.
+func TestSentIsHandedOver(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t, "bob")
+	box := team.Box("bob")
+	m := &wire.Message{ID: wire.NewID(), SentAt: time.Now()}
+	sent := func(state reducer.Word) string {
+		return Sent(team.Root(), &presence.Member{Name: "bob", Running: true, State: state, Inject: "body"}, post.Recipient{Address: box.Address()}, m).Text
+	}
+	if got := sent(reducer.WordBusy); got != "busy: typed in when idle" {
+		t.Error(got)
+	}
+	if err := box.Log().Append(t.Context(), wire.Event{Kind: wire.EventInjecting, Source: "pty"}.With("id", string(m.ID))); err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range []reducer.Word{reducer.WordIdle, reducer.WordBusy, reducer.WordBlocked} {
+		if got := sent(state); got != "idle: typed in now" {
+			t.Errorf("%s: %s", state, got)
+		}
+	}
+	if m.Priority = "urgent"; sent(reducer.WordBusy) != "busy: interrupts it" {
+		t.Error(sent(reducer.WordBusy))
+	}
+}

@@ -1,0 +1,45 @@
+package outlook
+
+import (
+	"context"
+
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Of is Sent for a recipient that has not been looked at.
+func Of(ctx context.Context, r *teamdir.Root, to post.Recipient, sent *wire.Message) Outlook {
+	m, _ := presence.SummaryAt(ctx, r, to.Address) // what cannot be read has no State
+	return Sent(r, &m, to, sent)
+}
+
+// Sent returns the outlook of a message that has just been sent, by what is known of its recipient.
+func Sent(r *teamdir.Root, m *presence.Member, to post.Recipient, sent *wire.Message) Outlook {
+	isPushed := to.Push.By != ""
+	if t, err := r.Team(to.Address.Team); !isPushed && to.Address.Host != "" && err == nil {
+		if presence.IsBridged(t, to.Address.Host) {
+			return Outlook{When: Bridge, Text: "the bridge sends it"}
+		}
+		return Outlook{When: Bridge, Text: "bridge is off: goes out when it runs"}
+	}
+	if !isPushed && m.Running && !sent.Urgent() && isHandedOver(r, to.Address, sent) { // what the member does by now may come of it
+		before := *m
+		before.State, before.AtPrompt, before.WaitingOn, before.Runner.Gate = reducer.WordIdle, "", nil, control.GateOpen
+		m = &before
+	}
+	return mail{message: sent, to: m.ToMail(), push: to.Push}.outlook()
+}
+
+// isHandedOver reports whether the runner of a member has begun to give it the message.
+func isHandedOver(r *teamdir.Root, to wire.Address, sent *wire.Message) bool {
+	t, err := r.Team(to.Team)
+	if err != nil {
+		return false
+	}
+	turns, err := t.HistorySince(to.Agent, sent.SentAt)
+	return err == nil && turns.Delivery(sent.ID).IsHanded
+}

@@ -1,0 +1,167 @@
+package outlook
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A Trace is how far a message got at one recipient, and what its next stage waits for.
+type Trace struct {
+	post.DeliveryTrace
+	Gate failure.Hint `json:"gate,omitempty"` // and a command that helps
+	When When         `json:"when,omitempty"` // an unread message will be seen
+
+	again func(*teamdir.Team, wire.Name) string // the command that runs a member again
+}
+
+// TraceOf returns the progress of a message at one recipient. again returns the command that runs a member again.
+func TraceOf(answers *post.Answers, r *teamdir.Root, m *wire.Message, a wire.Address, again func(*teamdir.Team, wire.Name) string) Trace {
+	t := Trace{DeliveryTrace: answers.Trace(m, a), again: again}
+	if t.Item == nil && t.State == "" {
+		if l := post.LaterOf(r, m); l != nil {
+			t.State, t.Gate, t.Due = l.State, laterGate(r, m, l), ""
+			return t
+		}
+	}
+	if a.Host == "" {
+		t.Gate = t.localGate(r, m, a)
+	} else if team, err := r.Team(a.Team); err == nil {
+		t.Gate = t.remoteGate(team, m, a)
+	}
+	return t
+}
+
+// laterGate says why a message that was to be sent later is not at a recipient.
+func laterGate(r *teamdir.Root, m *wire.Message, l *post.Later) failure.Hint {
+	team, err := r.Team(m.From.Team)
+	switch {
+	case err != nil:
+		return ""
+	case l.State == maildir.Withdrawn:
+		return "it was withdrawn before it was sent"
+	case l.State == post.Undelivered:
+		return failure.Say("it was not delivered (%s): `atm retry %s`", letter.Escape(post.LaterReason(team, *l)), m.ID.Short(6))
+	case l.At.After(time.Now()):
+		return failure.Say("it goes out %s: `atm withdraw %s` takes it back", letter.When(time.Now(), l.At), m.ID.Short(6))
+	}
+	return failure.Say("it is due since %s, and not delivered: `atm doctor`", letter.Stamp(l.At))
+}
+
+func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) failure.Hint {
+	unknown, _ := errors.AsType[*teamdir.UnknownError](t.Err)
+	switch {
+	case t.State == "bad":
+		return failure.Say("it cannot be read there: %v; `atm doctor`", t.Err)
+	case unknown != nil && unknown.Retired:
+		return failure.Say("%s is retired; its mail is kept: `atm team restore %s --team %s`", a, a.Agent, a.Team)
+	case unknown != nil || errors.Is(t.Err, teamdir.ErrNoTeam):
+		return failure.Say("%s has no mailbox here: `atm team`", a)
+	case t.Delivery == nil:
+		return failure.Say("the mailbox of %s cannot be read: `atm doctor`", a)
+	// It need not be read to be answered: an answer may be a dropped file.
+	case t.Err != nil, t.Reached("acked"), t.Reached("replied"):
+		return ""
+	}
+	team, _ := r.Team(a.Team)
+	if t.State == maildir.Unread {
+		return t.unreadGate(team, a.Agent)
+	}
+	why := failure.Hint("")
+	if d := t.Delivery; d.Turn != nil && !d.Turn.HasEnded() {
+		why = t.turnGate(team, a.Agent, m)
+	}
+	if why == "" && t.State == maildir.Owed {
+		why = ackGate(m, a)
+	}
+	return why
+}
+
+func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) failure.Hint {
+	switch isInOutbox := t.Err == nil; {
+	case isInOutbox && t.State == maildir.Withdrawn:
+	case isInOutbox && presence.IsBridged(team, a.Host):
+		return "the bridge runs, but has not sent it yet" + lastSaid(team, a.Host)
+	case isInOutbox:
+		return "the bridge is off: it goes out when `atm bridge` runs" + lastSaid(team, a.Host)
+	case t.State == maildir.Owed:
+		return ackGate(m, a)
+	case t.State != "", m.From.Host != "": // its own host knows more
+	case t.Returned != nil:
+		return failure.Say("it was returned: `atm show %s`", t.Returned.ID.Short(6))
+	case errors.Is(t.Err, maildir.ErrNotFound):
+		return failure.Say("it was sent; host %s has reported nothing yet", a.Host)
+	default:
+		return failure.Say("atm cannot tell whether it was sent: %v", t.Err)
+	}
+	return ""
+}
+
+// lastSaid is why a bridge holds mail up, behind what is known of it; "": it has not said.
+func lastSaid(team *teamdir.Team, host wire.Name) failure.Hint {
+	if why := presence.HeldReason(team, host); why != "" {
+		return failure.Say("; it last said: %s", why)
+	}
+	return ""
+}
+
+func ackGate(m *wire.Message, a wire.Address) failure.Hint {
+	return failure.Say("%s has not acknowledged it: `atm wait --acked %s`", a.Agent, m.ID.Short(6))
+}
+
+// unreadGate says what an unread message waits for, and a command that helps.
+func (t *Trace) unreadGate(team *teamdir.Team, name wire.Name) failure.Hint {
+	it := t.Item
+	lease := (&letter.Renderer{Now: time.Now(), Team: team.Name}).Lease(post.LeaseFlags(it))
+	if it.Lease != nil {
+		return failure.Say("%s: `atm wait --acked %s`", lease, it.ID.Short(6))
+	}
+	m, err := presence.Summary(context.Background(), team, name)
+	if err != nil {
+		return failure.Say("%s", lease)
+	}
+	m.WaysIn = programs.WaysNow(team, name)
+	out := mail{message: it.Message, to: m.ToMail(), item: it, delivery: t.Delivery, again: t.again(team, name)}.outlook()
+	if isShared, _ := claim.Shared(team.Box(name)); isShared {
+		out = Outlook{When: Read, Why: failure.Say("whoever takes it first gets it: `atm take %s`", name)}
+	}
+	if held := holdText(team.HoldReason(it.Message, name), name); held != "" {
+		out = Outlook{When: Read, Why: held}
+	}
+	t.When = out.When
+	why := "unread; " + out.Why
+	if lease != "" {
+		why = failure.Say("%s; %s", lease, why)
+	}
+	return why
+}
+
+// turnGate says what a member's open turn waits for, and a command that helps; "": unknown.
+func (t *Trace) turnGate(team *teamdir.Team, name wire.Name, m *wire.Message) failure.Hint {
+	to, err := presence.Summary(context.Background(), team, name)
+	if err != nil {
+		return ""
+	}
+	return mail{message: m, to: &to, again: t.again(team, name)}.turn()
+}
+
+// holdText says why an unread message is withheld from an agent, and what to do; "": it is not.
+func holdText(h teamdir.Hold, agent wire.Name) failure.Hint {
+	switch {
+	case h.Paused != "":
+		return failure.Say("%s, so its input waits: `atm session resume %s`", h.Why, wire.ID(h.Paused).Short(6))
+	case h.Why != "":
+		return failure.Say("%s (%s); %s gets it only with atm read", h.Why, h.Because, agent)
+	}
+	return ""
+}
