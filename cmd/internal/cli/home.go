@@ -33,8 +33,8 @@ type overview struct {
 	Members []presence.Member       `json:"members"`
 }
 
-// maxShown is how many messages and questions home shows.
-const maxShown = 3
+// maxShown is how many messages and questions home shows, and maxSorted from how many it chooses the messages.
+const maxShown, maxSorted = 3, 300
 
 // home is `atm` alone: the state of things in at most fifteen lines.
 func home(c *cli.Context) error {
@@ -83,7 +83,7 @@ func home(c *cli.Context) error {
 
 // readMail adds my mail to the overview, and returns the lines about it.
 func (o *overview) readMail(ctx context.Context, s *app.Scope, p *command.Printer) (text string, err error) {
-	unread, err := inbox.Peek(ctx, s.Me, inbox.ReadOptions{Limit: maxShown})
+	unread, err := inbox.Peek(ctx, s.Me, inbox.ReadOptions{Limit: maxSorted})
 	if err != nil {
 		return "", err
 	}
@@ -92,8 +92,9 @@ func (o *overview) readMail(ctx context.Context, s *app.Scope, p *command.Printe
 	text = "no new messages; atm help shows the commands\n"
 	if o.Unread > 0 {
 		text = fmt.Sprintf("%d unread: %s\n", o.Unread, p.Command("atm read"))
-		for _, it := range unread.Items {
-			r := p.Renderer(s)
+		r := p.Renderer(s)
+		room.SortUnread(unread.Items, r.Now)
+		for _, it := range unread.Items[:min(maxShown, len(unread.Items))] {
 			about := app.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
 			room := cmp.Or(p.Width(), 110) - letter.Columns(about)
 			text += fmt.Sprintf("  %s %s\n", about, letter.Quote(it.Title(), max(room-6, 20)))

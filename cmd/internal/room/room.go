@@ -52,7 +52,7 @@ type Room struct {
 
 // Open makes a room for the scope's team and identity. Run fills it.
 func Open(s *app.Scope) *Room {
-	first := &Snapshot{Team: s.Team.Name, Screens: map[wire.Name]*Screen{}}
+	first := &Snapshot{Project: projectOf(s.Root.Path), Team: s.Team.Name, Screens: map[wire.Name]*Screen{}}
 	if s.Me != nil {
 		first.Me = s.Me.Agent()
 	}
@@ -61,7 +61,8 @@ func Open(s *app.Scope) *Room {
 
 // Snapshot is the state of the team at one time. It never changes.
 type Snapshot struct {
-	Version int // of all but the screens; 0: nothing was read yet, 1: drafts were not
+	Version int    // of all but the screens; 0: nothing was read yet, 1: drafts were not
+	Project string // the name of the directory that the root is in
 	Team    wire.Name
 	Me      wire.Name // "": there is no identity
 
@@ -75,6 +76,12 @@ type Snapshot struct {
 	// The ids of my mail, newest first. Read goes back some days only. MailVersion grows when my mail may have changed.
 	Unread, Owed, Read []wire.ID
 	MailVersion        int
+
+	// Mail is all of that, but for messages that stand in Waiting as questions, in the order in which it wants me: urgent,
+	// overdue, to be answered or acknowledged, other unread, read; newest first in each. Wanting is how many of the first are
+	// not merely unread.
+	Mail    []wire.ID
+	Wanting int
 
 	Problem string // what cannot be read; "": nothing
 
@@ -230,6 +237,7 @@ func (r *Room) Run(ctx context.Context) error {
 	}()
 	var drafts []ask.Question
 	var lookedForLate time.Time
+	wants := wantsOf{}
 	for s := *first; ctx.Err() == nil; app.Sleep(ctx, pause) {
 		hasNews := true
 		select {
@@ -258,6 +266,10 @@ func (r *Room) Run(ctx context.Context) error {
 			}
 		}
 		s.Waiting = r.waiting(s.Members, drafts)
+		if hasMore := wants.read(r, &s); hasMore {
+			changed.send()
+		}
+		s.order(wants, time.Now())
 		r.publish(s)
 		// The members are shown before what takes longer. Look reports its errors.
 		since := time.Since(lookedForLate)
@@ -272,6 +284,7 @@ func (r *Room) Run(ctx context.Context) error {
 			lookedForLate = time.Now()
 		}
 		if hasNewDraft || isDue {
+			s.order(wants, time.Now())
 			r.publish(s)
 		}
 	}

@@ -196,3 +196,43 @@ func TestScreenIsForgotten(t *testing.T) {
 	team.Eventually("the screen", func() bool { return r.Screen(t.Context(), "bob") != nil })
 	team.until(r, "its end", func(s *Snapshot) bool { return s.Screens["bob"] == nil })
 }
+
+// My mail is in the order in which it wants me. What stands there as a question is no mail.
+func TestOrder(t *testing.T) {
+	now := time.Now()
+	wants := wantsOf{"urgent": {isUrgent: true}, "late": {due: now.Add(-time.Minute)}, "soon": {isAnswer: true, due: now.Add(time.Hour)}, "read, urgent": {isUrgent: true}}
+	s := &Snapshot{
+		Unread: []wire.ID{"new", "asks", "soon", "unread", "late", "urgent"}, Owed: []wire.ID{"read, urgent"}, Read: []wire.ID{"read"},
+		Waiting: []Question{{Question: ask.Question{ID: "asks"}}},
+	}
+	s.order(wants, now)
+	var order []string
+	for _, id := range s.Mail {
+		order = append(order, string(id))
+	}
+	if got := strings.Join(order, "|"); got != "urgent|late|soon|read, urgent|new|unread|read" || s.Wanting != 4 {
+		t.Error(got, s.Wanting)
+	}
+}
+
+// Of a large mailbox the newest are read first, and all in the end; what is read or acknowledged is forgotten.
+func TestWants(t *testing.T) {
+	team := newTeam(t, "bob", "me")
+	team.Atm("send", "me", "hello", "--urgent", "--as", "bob")
+	r := team.open("me")
+	s := team.until(r, "the mail", func(s *Snapshot) bool { return len(s.Mail) == 1 && s.Wanting == 1 })
+	w := wantsOf{}
+	for i := range readFirst {
+		w[wire.ID(string(rune('a'+i)))] = want{}
+	}
+	if w.read(r, s) || len(w) != 1 || !w[s.Mail[0]].isUrgent {
+		t.Error(w)
+	}
+	many := &Snapshot{Unread: make([]wire.ID, 0, readFirst+1)}
+	for range readFirst + 1 {
+		many.Unread = append(many.Unread, wire.NewID())
+	}
+	if w = (wantsOf{}); !w.read(r, many) || len(w) != readFirst || w.read(r, many) || len(w) != readFirst+1 {
+		t.Error(len(w))
+	}
+}

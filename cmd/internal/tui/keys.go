@@ -15,30 +15,39 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer/ask"
 )
 
-const keysText = `Tab     next pane        Enter  open the selection
-Up, Down, PgUp, PgDn, Home, End and the wheel move.
-A click selects, a second click opens, Esc goes
-back. Left and Right scroll a wide screen.
+const keysText = `Tab          the next pane
+j k, arrows  move; g G, Home End, PgUp PgDn
+h l, arrows  scroll a wide screen
+Enter, click open the selection; Esc back
+/            search
+q            leave
 
-a       approve the selected or first question
-1 to 9  answer with that option
-x       reject it, and say why
-r       reply, answer    s      write to the member
-e       the same in $EDITOR
-k       acknowledge      Space  mark as read
-t       attach to its terminal; Ctrl-\ d returns
-i       interrupt its turn
-/       search           q      leave
+The selected or open question:
+a            approve
+1 to 9       answer with that option
+x            reject, and say why
+r            answer in words
+Elsewhere a and 1 to 9 select it first.
 
-While writing, Enter starts a new line, Ctrl-S
+The selected or open message:
+r  reply     e  the same in $EDITOR
+c            acknowledge
+Space        mark as read; opening does not
+
+The selected or open member:
+s  write     e  the same in $EDITOR
+t            attach; Ctrl-\ d comes back
+i            interrupt its turn
+
+While you write: Enter begins a line, Ctrl-S
 sends, Ctrl-E opens $EDITOR, Tab goes to the
-recipients, Esc leaves and keeps the draft.
-Opening a message does not mark it as read.`
+recipients, Esc keeps the draft.`
 
 // targetDelay is how long a question must have been the target before a key answers it, so that nobody approves one
 // that has just taken another's place.
@@ -46,7 +55,8 @@ const targetDelay = 400 * time.Millisecond
 
 func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	key := k.String()
-	if m.isError { // whoever presses the next key has read it
+	m.isRung = false // somebody is here
+	if m.isError {   // whoever presses the next key has read it
 		m.setStatus("", nil)
 	}
 	if yes := m.confirm; yes != nil {
@@ -60,12 +70,14 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		return m.handleComposerKey(k)
 	}
 	switch key {
-	case "up", "down", "pgup", "pgdown", "home", "end":
-		by := map[string]int{"up": -1, "down": 1, "pgup": -m.bodyHeight, "pgdown": m.bodyHeight, "home": -1 << 30, "end": 1 << 30}
-		m.move(m.focus, by[key])
-	case "left", "right":
+	case "up", "k", "down", "j", "pgup", "ctrl+b", "pgdown", "ctrl+f", "home", "g", "end", "G":
+		m.move(m.focus, map[string]int{
+			"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -m.bodyHeight, "ctrl+b": -m.bodyHeight, "pgdown": m.bodyHeight, "ctrl+f": m.bodyHeight,
+			"home": -1 << 30, "g": -1 << 30, "end": 1 << 30, "G": 1 << 30,
+		}[key])
+	case "left", "h", "right", "l":
 		view := &m.page().view
-		view.SetXOffset(view.XOffset() + map[string]int{"left": -8, "right": 8}[key])
+		view.SetXOffset(view.XOffset() + map[string]int{"left": -8, "h": -8, "right": 8, "l": 8}[key])
 	case "tab", "shift+tab":
 		m.switchPane(map[string]int{"tab": 1, "shift+tab": 2}[key])
 	case "enter":
@@ -74,7 +86,7 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		m.pop()
 	case "?":
 		if m.page().kind != keysPage {
-			m.push(&page{kind: keysPage, title: "keys", text: keysText, isRaw: true})
+			m.push(&page{kind: keysPage, title: "keys", text: keysText})
 		}
 	case "/":
 		return m.startWriting(&composer{kind: searching, title: "search: "}, "")
@@ -94,7 +106,7 @@ func (m *model) act(key string) tea.Cmd {
 		return m.answerQuestion(key)
 	case "r", "s", "e":
 		return m.startMessage(key)
-	case "k", "space":
+	case "c", "space":
 		return m.markMessage(key)
 	case "t":
 		return m.attach()
@@ -116,7 +128,7 @@ func (m *model) list(in pane) (c *cursor, n int) {
 	case in == membersPane:
 		return &m.members, len(m.snapshot.Members)
 	case page.kind == mailPage:
-		return &page.cursor, len(m.mail)
+		return &page.cursor, len(m.snapshot.Mail)
 	case page.kind == searchPage:
 		return &page.cursor, len(page.items)
 	}
@@ -125,7 +137,11 @@ func (m *model) list(in pane) (c *cursor, n int) {
 
 // move moves the selection of a pane, or scrolls its text.
 func (m *model) move(in pane, by int) {
-	if page := m.page(); in == middlePane && page.isText() {
+	page := m.page()
+	if in == previewPane {
+		page = m.preview
+	}
+	if in == previewPane || in == middlePane && page.isText() {
 		page.view.SetYOffset(page.view.YOffset() + by)
 		return
 	}
@@ -143,7 +159,7 @@ func (m *model) switchPane(by int) {
 // click selects the clicked line, and opens it if it was selected already.
 func (m *model) click(x, y int) tea.Cmd {
 	in, i := m.paneAt(x, y)
-	if i < 0 || m.writing != nil || m.confirm != nil {
+	if i < 0 || in == previewPane || m.writing != nil || m.confirm != nil {
 		return nil
 	}
 	c, n := m.list(in)
@@ -180,6 +196,9 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 	case key == "x":
 		about := fmt.Sprint("reject ", q.Agent, q.ID, q.Since)
 		return m.startWriting(&composer{kind: rejecting, key: about, title: fmt.Sprintf("reject, and tell %s why", q.Agent), question: q}, "")
+	case !m.isSelected(q):
+		m.focus, m.waiting.selected, m.targetSince = waitingPane, i, time.Now()
+		return m.refuse("%s asks this; %s again answers it", q.Agent, key)
 	case !q.Is(m.target) || time.Since(m.targetSince) < targetDelay:
 		return m.refuse("read what %s asks, and press %s again", q.Agent, key)
 	}
@@ -196,6 +215,18 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 	return m.do(func(ctx context.Context) (string, error) {
 		return m.room.Decide(ctx, q, ask.Answer{Option: option})
 	})
+}
+
+// isSelected reports whether the question is what is selected or open: it, or its member.
+func (m *model) isSelected(q room.Question) bool {
+	switch p := m.page(); {
+	case m.focus != middlePane:
+		return true
+	case p.kind == questionPage:
+		return p.question.Is(q)
+	default:
+		return p.kind == agentPage && p.agent == q.Agent
+	}
 }
 
 // startMessage starts a reply to the message, an answer to the question, or a message to the member.
@@ -234,7 +265,7 @@ func (m *model) markMessage(key string) tea.Cmd {
 		m.move(middlePane, 1)
 	}
 	return m.do(func(ctx context.Context) (string, error) {
-		if key == "k" {
+		if key == "c" {
 			return m.room.Ack(ctx, it.ID)
 		}
 		return m.room.MarkRead(ctx, it.ID)

@@ -28,18 +28,33 @@ const (
 	waitingPane pane = iota
 	membersPane
 	middlePane
+	previewPane // is never focused
 )
 
 // A cursor is a position in a list: the selected line, and the first line shown.
-type cursor struct{ selected, top int }
+type cursor struct {
+	selected, top int
+	isChosen      bool // a person has moved it from the first line: what comes above does not move what is seen
+}
 
 // move moves the selection in a list of so many lines.
-func (c *cursor) move(by, lines int) { c.selected = min(max(c.selected+by, 0), max(lines-1, 0)) }
+func (c *cursor) move(by, lines int) {
+	c.selected = min(max(c.selected+by, 0), max(lines-1, 0))
+	c.isChosen = c.selected > 0 && (c.isChosen || by != 0)
+}
 
 // scroll makes the selection one of the lines that are shown, height of them.
 func (c *cursor) scroll(lines, height int) {
 	c.move(0, lines)
 	c.top = min(max(min(c.top, c.selected), c.selected-height+1, 0), max(lines-height, 0))
+}
+
+// keep moves the cursor and what is shown to the new index of what was selected; -1 means that it is gone.
+func (c *cursor) keep(index int) {
+	if index >= 0 {
+		c.selected, c.top = index, max(c.top+index-c.selected, 0)
+	}
+	c.isChosen = c.selected > 0
 }
 
 // follow moves the cursor to the new index of what was selected; -1 means that it is gone.
@@ -66,9 +81,10 @@ type model struct {
 	isColoured    bool
 	snapshot      *room.Snapshot
 	declared      map[string]string // what the terminal was told last; see declare
-	mail          []wire.ID         // unread, owed, read
+	isRung        bool              // it has rung for mail, and no key was pressed since
 
-	rows map[wire.ID]row // of my mail, those that are shown
+	rows    map[wire.ID]row // of my mail, those that are shown
+	preview *page           // what is selected, beside the list on a wide terminal; nil: it is not shown
 
 	// Where what is drawn.
 	bodyTop, bodyHeight int
@@ -133,6 +149,7 @@ func (m *model) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	if m.width == 0 {
 		return m, cmd
 	}
+	cmd = tea.Batch(cmd, m.updatePreview())
 	m.layOut()
 	return m, tea.Batch(cmd, m.loadRows())
 }
@@ -159,15 +176,17 @@ func (m *model) do(act func(context.Context) (string, error)) tea.Cmd {
 
 // setSnapshot shows a new snapshot. The selections stay, and a new question or message for me rings.
 func (m *model) setSnapshot(s *room.Snapshot) tea.Cmd {
-	old, before := m.snapshot, m.mail
-	m.snapshot, m.mail = s, slices.Concat(s.Unread, s.Owed, s.Read)
+	old := m.snapshot
+	m.snapshot = s
 	if old.Version == 0 && s.Version > 0 {
 		m.status = ""
 	}
 	question, member := nth(old.Waiting, m.waiting.selected), nth(old.Members, m.members.selected)
 	m.waiting.follow(slices.IndexFunc(s.Waiting, question.Is))
 	m.members.follow(slices.IndexFunc(s.Members, func(one presence.Member) bool { return one.Name == member.Name }))
-	m.pages[0].follow(slices.Index(m.mail, nth(before, m.pages[0].selected)))
+	if list := m.pages[0]; list.isChosen {
+		list.keep(slices.Index(s.Mail, nth(old.Mail, list.selected)))
+	}
 	if len(s.Waiting) == 0 && m.focus == waitingPane {
 		m.focus = middlePane
 	}
@@ -175,17 +194,22 @@ func (m *model) setSnapshot(s *room.Snapshot) tea.Cmd {
 	cmds := []tea.Cmd{m.declare()}
 	if p := m.page(); p.kind == agentPage {
 		cmds = append(cmds, m.loadAgent(p))
-	} else if p.kind == threadPage && !slices.Equal(before, m.mail) {
+	} else if p.kind == threadPage && !slices.Equal(old.Mail, s.Mail) {
 		cmds = append(cmds, m.loadThread(p))
 	}
-	if text := notification(old, s); text != "" && old.Version > 1 { // drafts come with version 2
+	if p := m.preview; p != nil && p.kind == agentPage {
+		cmds = append(cmds, m.loadAgent(p))
+	}
+	text, isMail := notification(old, s)
+	if text != "" && old.Version > 1 && !(isMail && m.isRung) { // drafts come with version 2
+		m.isRung = isMail
 		cmds = append(cmds, tea.Raw(command.Notification("atm", text)))
 	}
 	return tea.Batch(cmds...)
 }
 
-// notification says what waits for me now and did not before, "" if nothing.
-func notification(old, s *room.Snapshot) string {
+// notification says what waits for me now and did not before, "" if nothing. isMail: it is no question.
+func notification(old, s *room.Snapshot) (text string, isMail bool) {
 	isForMe := func(q room.Question) bool {
 		reason, _ := app.AnsweredElsewhere(&q.Question)
 		return q.MayAnswer || reason != ""
@@ -193,7 +217,7 @@ func notification(old, s *room.Snapshot) string {
 	for _, q := range s.Waiting {
 		isKnown := func(o room.Question) bool { return o.Agent == q.Agent && o.Since.Equal(q.Since) && isForMe(o) }
 		if isForMe(q) && !slices.ContainsFunc(old.Waiting, isKnown) {
-			return string(q.Agent) + " " + q.Summary()
+			return string(q.Agent) + " " + q.Summary(), false
 		}
 	}
 	was := map[wire.ID]bool{}
@@ -201,15 +225,15 @@ func notification(old, s *room.Snapshot) string {
 		was[id] = true
 	}
 	if slices.ContainsFunc(s.Unread, func(id wire.ID) bool { return !was[id] }) {
-		return fmt.Sprint(len(s.Unread), " unread")
+		return fmt.Sprint(len(s.Unread), " unread"), true
 	}
-	return ""
+	return "", false
 }
 
 func (m *model) page() *page { return m.pages[len(m.pages)-1] }
 
-// question returns the question that is selected or open, or that of the selected or open member, else the first that I
-// may answer. Its index is -1 if there is none.
+// question returns the question that is selected or open, or that of the selected or open member, else the first that I may
+// answer, or the first of all. Its index is -1 if there is none.
 func (m *model) question() (q room.Question, i int) {
 	all, name, matches := m.snapshot.Waiting, m.member(), func(q room.Question) bool { return q.MayAnswer || q.TakesText() }
 	p := m.page()
@@ -221,7 +245,9 @@ func (m *model) question() (q room.Question, i int) {
 	case p.kind == questionPage:
 		matches = p.question.Is
 	}
-	i = slices.IndexFunc(all, matches)
+	if i = slices.IndexFunc(all, matches); i < 0 && m.focus == middlePane && p.kind != agentPage && p.kind != questionPage && len(all) > 0 {
+		i = 0 // that of somebody else, or for a terminal: its line says so
+	}
 	return nth(all, i), i
 }
 
@@ -252,8 +278,8 @@ func (m *model) message() *maildir.Item {
 
 // item returns the i-th message of the page, nil if there is none or it has just been moved.
 func (m *model) item(i int) *maildir.Item {
-	if m.page().kind == mailPage && i < len(m.mail) {
-		return nth(m.room.Mail(m.mail[i:i+1]), 0)
+	if mail := m.snapshot.Mail; m.page().kind == mailPage && i < len(mail) {
+		return nth(m.room.Mail(mail[i:i+1]), 0)
 	}
 	return nth(m.page().items, i)
 }

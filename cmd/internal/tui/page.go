@@ -61,7 +61,7 @@ func (m *model) open() tea.Cmd {
 	case m.focus == waitingPane:
 		q, _ := m.question()
 		m.opened, m.targetSince = q, time.Now()
-		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", text: questionText(q, true)})
+		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", text: wholeQuestion(q, m.middleWidth())})
 	case m.focus == middlePane && m.page().kind != questionPage:
 		if it != nil && !m.page().isText() {
 			p := &page{kind: threadPage, title: "thread", message: it, items: []*maildir.Item{it}}
@@ -74,6 +74,41 @@ func (m *model) open() tea.Cmd {
 		return m.loadAgent(p)
 	}
 	return nil
+}
+
+// previewFrom is how wide a terminal must be for the preview.
+const previewFrom = 120
+
+// updatePreview shows what is selected beside the list. While a message is being read it shows the one before.
+func (m *model) updatePreview() tea.Cmd {
+	p, old := m.page(), m.preview
+	if m.width < previewFrom || p.isText() {
+		m.preview = nil
+		return nil
+	}
+	switch it := m.shownItem(p.selected); {
+	case m.focus == waitingPane:
+		q, _ := m.question()
+		m.preview = &page{kind: questionPage, question: q, title: "question", text: wholeQuestion(q, m.rightWidth())}
+	case m.focus == membersPane:
+		if name := m.member(); old == nil || old.kind != agentPage || old.agent != name {
+			m.preview = &page{kind: agentPage, agent: name}
+			return m.loadAgent(m.preview)
+		}
+	case it != nil && (old == nil || old.message == nil || old.message.ID != it.ID):
+		m.preview = &page{kind: threadPage, title: "message", message: it, items: []*maildir.Item{it}}
+	case it == nil && (old == nil || old.message == nil):
+		m.preview = nil
+	}
+	return nil
+}
+
+// shownItem returns the i-th message of the page as it is shown, nil if it was not read yet.
+func (m *model) shownItem(i int) *maildir.Item {
+	if m.page().kind == mailPage {
+		return m.rows[nth(m.snapshot.Mail, i)].item
+	}
+	return nth(m.page().items, i)
 }
 
 // load reads messages for a page, which may take a while. With an error, some may be missing.
@@ -108,7 +143,8 @@ func (m *model) loadRows() tea.Cmd {
 	}
 	shown, version := map[wire.ID]row{}, m.snapshot.MailVersion
 	var ids []wire.ID
-	for _, id := range m.mail[min(p.top, len(m.mail)):min(p.top+m.bodyHeight, len(m.mail))] {
+	mail := m.snapshot.Mail
+	for _, id := range mail[min(p.top, len(mail)):min(p.top+m.bodyHeight, len(mail))] {
 		known, isKnown := m.rows[id]
 		if !isKnown || known.readFor != version {
 			ids = append(ids, id)
@@ -174,7 +210,7 @@ func (m *model) lines(p *page, width int) (lines []string) {
 		r := m.renderer()
 		r.Width, r.IsPane = max(width-len(mark), 1), true
 		for i, piece := range command.Letters(r, p.items, nil) {
-			if p.items[i].ID == p.message.ID {
+			if p != m.preview && p.items[i].ID == p.message.ID {
 				piece = append([]byte(mark), piece...)
 			}
 			lines = append(lines, strings.Split(string(piece), "\n")...)

@@ -223,7 +223,7 @@ func TestScreens(t *testing.T) {
 		w.shows("git push")
 		w.golden(fmt.Sprintf("mail-%d", cols))
 		w.types("\x1b[B\x1b[B\r")
-		w.shows("imitated")
+		w.shows(`─ thread(?s:.*)imitated`)
 		w.golden(fmt.Sprintf("thread-%d", cols))
 		w.types("\x1b[Z")
 		w.shows("> alice")
@@ -249,18 +249,23 @@ func TestAgent(t *testing.T) {
 	team.Atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
 	w.shows(`(?s)bob asks:.*touch made\.txt`)
 	w.rings("\x1b]9;atm: bob asks: Bash command touch made.txt")
+	w.types("a") // selects it, since my mail is selected
+	w.shows(`bob asks this; a again answers it`)
 	time.Sleep(targetDelay) // earlier keys are ignored
 	w.types("a")
 	w.shows(`bob: answered \(Yes\)`)
 	w.until(`touch made.txt`, false)
 	team.Atm("send", "bob", "CONFIRM [touch other.txt]", "--as", "me")
 	w.shows(`(?s)bob asks:.*touch other\.txt`)
-	w.types("xUse the staging host.\x13")
+	w.types("x")
+	w.shows(`reject, and tell bob why`)
+	w.types("Use the staging host.\x13")
 	w.shows(`bob: answered \(`)
 	w.until(`touch other.txt`, false)
-	if log, _ := os.ReadFile(filepath.Join(team.Dir, "fake.log")); strings.Count(string(log), `"event":"answer"`) != 2 {
-		t.Errorf("%s", log)
-	}
+	team.Eventually("both answers", func() bool {
+		log, _ := os.ReadFile(filepath.Join(team.Dir, "fake.log"))
+		return strings.Count(string(log), `"event":"answer"`) == 2
+	})
 	w.types("\x1b[Z\r") // open the selected member
 	w.shows(`Use the staging host\.`)
 	team.Atm("send", "bob", "STREAM 10m", "--as", "me")
@@ -296,6 +301,10 @@ func TestTooSoon(t *testing.T) {
 	}
 	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
 	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
+	m.targetSince = time.Now().Add(-targetDelay)
+	if m.answerQuestion("a") != nil || m.status != "bob asks this; a again answers it" || m.focus != waitingPane {
+		t.Error(m.status)
+	}
 	if m.answerQuestion("a") != nil || m.status != "read what bob asks, and press a again" {
 		t.Error(m.status)
 	}
@@ -313,6 +322,7 @@ func TestTooSoon(t *testing.T) {
 		t.Error("another's question is answered: ", m.status)
 	}
 	m.Update(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.focus = waitingPane
 	if m.answerQuestion("a") != nil || m.target.ID != "two" {
 		t.Error("it is answered as soon as it is back")
 	}
@@ -350,10 +360,11 @@ func TestUnread(t *testing.T) {
 		}
 	}
 	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
+	refused("a", "bob asks this; a again answers it")
 	refused("a", "open it first: Enter")
 	refused("1", "open it first: Enter")
 	m.open()
-	if text := strings.Join(m.lines(m.page(), 60), "\n"); !strings.Contains(text, "  rm -r /\n  Run it?") || !strings.Contains(strings.Join(strings.Fields(text), " "), "1 Yes 2 no true") {
+	if text := strings.Join(m.lines(m.page(), 60), "\n"); !strings.Contains(text, "    rm -r /\n    Run it?\n  1 Yes   2 no") {
 		t.Error(text)
 	}
 	if m.answerQuestion("a") != nil {
@@ -383,23 +394,112 @@ func TestShortQuestion(t *testing.T) {
 	if strings.Count(shown, "touch one.txt") != 1 || strings.Contains(shown, "…") || strings.Contains(shown, "open it first") {
 		t.Error(shown)
 	}
-	m.targetSince = m.targetSince.Add(-targetDelay)
+	m.focus, m.targetSince = waitingPane, m.targetSince.Add(-targetDelay)
 	if m.answerQuestion("a") == nil {
 		t.Error(m.status)
 	}
-	if whole := questionText(q, true); !strings.Contains(whole, "\n  Bash command\n") {
+	if whole := questionText(q, true); !strings.Contains(whole, "\n    Bash command\n") {
 		t.Error(whole)
 	}
 }
 
 // Where there is no room for all keys, those needed most are there.
 func TestKeysWithin(t *testing.T) {
-	for width := range 200 {
-		keys := keysWithin(width)
-		if len(keys) > width || width >= 30 && !strings.Contains(keys, "Esc back") || width == 199 && !strings.Contains(keys, "e editor") {
+	for width := 15; width < 200; width++ {
+		keys := keysWithin(width, []string{"Enter open", "Esc back", "r reply", "c ack", "Space read", "s write", "/ search"})
+		if len(keys) > width || !strings.HasSuffix(keys, "? keys  q leave") || width >= 37 && !strings.Contains(keys, "Esc back") ||
+			width == 199 && !strings.Contains(keys, "/ search") {
 			t.Errorf("%d: %q", width, keys)
 		}
 	}
+}
+
+// The keys below are those for what is selected.
+func TestKeys(t *testing.T) {
+	q := room.Question{MayAnswer: true, Question: ask.Question{ID: "1", Agent: "bob", Running: true, Options: []ask.Option{{ID: "1"}, {ID: "2"}}}}
+	m := &model{width: 43, height: 20, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
+	m.Update(&room.Snapshot{Version: 2, Members: []presence.Member{{Name: "alice"}}, Waiting: []room.Question{q}})
+	for focus, want := range map[pane]string{
+		waitingPane: "a approve  x reject  ? keys  q leave",
+		membersPane: "Enter open  s write  ? keys  q leave",
+		middlePane:  "Enter open  r reply  c ack  ? keys  q leave",
+	} {
+		m.focus = focus
+		if got := ansi.Strip(m.footLines()[1]); got != want {
+			t.Errorf("%d: %q", focus, got)
+		}
+	}
+	m.push(&page{kind: keysPage, text: keysText})
+	for _, line := range m.lines(m.page(), 43) {
+		if len(line) > 43 {
+			t.Error(line)
+		}
+	}
+	m.Update(tea.WindowSizeMsg{Width: 43, Height: 60})
+	if shown := m.View().Content; !strings.Contains(shown, "interrupt its turn") {
+		t.Error(shown)
+	}
+}
+
+// A list that no person has moved shows what came; one that somebody has moved stays where it was, and says how much is
+// above.
+func TestFollows(t *testing.T) {
+	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
+	m.snapshot.Me = "me"
+	arrive := func(n int) {
+		s := &room.Snapshot{Version: 2, Me: "me"}
+		for ; n > 0; n-- {
+			s.Mail = append(s.Mail, wire.ID(fmt.Sprint(n)))
+		}
+		s.Unread = s.Mail
+		for _, id := range s.Mail {
+			if m.rows == nil {
+				m.rows = map[wire.ID]row{}
+			}
+			m.rows[id] = row{item: &maildir.Item{Message: &wire.Message{ID: id, SentAt: time.Now(), Body: "Message " + string(id) + "."}}, isRead: true}
+		}
+		m.Update(s)
+	}
+	m.Update(tea.WindowSizeMsg{Width: 80, Height: 14})
+	for n := 20; n < 25; n++ {
+		if arrive(n); !regexp.MustCompile(fmt.Sprintf(`> \w+ +Message %d\.`, n)).MatchString(ansi.Strip(m.View().Content)) {
+			t.Fatal(m.View().Content)
+		}
+	}
+	m.Update(tea.KeyPressMsg{Code: 'j', Text: "j"})
+	for n := 25; n < 30; n++ {
+		if arrive(n); m.snapshot.Mail[m.page().selected] != "23" {
+			t.Fatal(m.page().cursor)
+		}
+	}
+	if shown := ansi.Strip(m.View().Content); !strings.Contains(shown, "(5 above)") || !strings.Contains(shown, "Message 23.") {
+		t.Error(shown)
+	}
+	if m.Update(tea.KeyPressMsg{Code: 'g', Text: "g"}); m.page().selected != 0 || m.page().isChosen {
+		t.Error(m.page().cursor)
+	}
+}
+
+// On a wide terminal what is selected is shown beside the list.
+func TestPreview(t *testing.T) {
+	team := newTeam(t, people, "alice", "bob", "me")
+	team.message("alice", "me", wire.Message{Subject: "Parser", Body: "The parser is done.\nTwo conflicts are left."})
+	team.message("bob", "me", wire.Message{Body: "A plan\n\nFirst the tests."})
+	team.Atm("run", "bob", "--detach", "--", "fakeagent")
+	t.Cleanup(func() { team.Atm("down") })
+	w := team.open(140, 30, nil, "--as", "me")
+	w.shows(`─ message(?s:.*)First the tests\.`)
+	w.types("j")
+	w.shows(`Two conflicts are left\.`)
+	w.types("\x1b[Zj") // bob's screen
+	w.shows(`(?m)┬─ bob `)
+	w.shows(`shortcuts|fakeagent|❯`)
+	w.types("k")
+	w.shows(`(?m)┬─ alice `)
+	w.types("\t\r")
+	w.shows(`─ thread`)
+	w.until(`┬.*┬`, false)
+	w.leave()
 }
 
 func TestTerminated(t *testing.T) {
@@ -421,9 +521,9 @@ func TestMail(t *testing.T) {
 	team.Write("editor", "#!/bin/sh\nprintf ' and from the editor' >> $1\n")
 	w := team.open(100, 30, []string{"EDITOR=" + filepath.Join(team.Dir, "editor"), "NO_COLOR=1"}, "--as", "me")
 	w.shows(`3 unread(?s:.*)> 3h  .*Message 3`)
-	w.types("\t k")
+	w.types("\t c")
 	w.shows(`no message is selected`)
-	w.types("\tk")
+	w.types("\tc")
 	w.shows(`(?s)2 unread.*acked [0-9a-f]{6}`)
 	w.types(" ")
 	w.shows(`(?s)1 unread, 1 to ack.*read [0-9a-f]{6}`)
@@ -535,11 +635,49 @@ func TestDrafts(t *testing.T) {
 // New mail rings, in whatever order it came.
 func TestNews(t *testing.T) {
 	old := &room.Snapshot{Unread: []wire.ID{"3", "1"}}
-	if got := notification(old, &room.Snapshot{Unread: []wire.ID{"3", "2"}}); got != "2 unread" {
+	if got, isMail := notification(old, &room.Snapshot{Unread: []wire.ID{"3", "2"}}); got != "2 unread" || !isMail {
 		t.Error(got)
 	}
-	if got := notification(old, &room.Snapshot{Unread: []wire.ID{"1"}}); got != "" {
+	if got, _ := notification(old, &room.Snapshot{Unread: []wire.ID{"1"}}); got != "" {
 		t.Error(got)
+	}
+}
+
+// Mail rings once until somebody presses a key; a question always does.
+func TestRingsOnce(t *testing.T) {
+	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
+	m.snapshot = &room.Snapshot{Version: 2}
+	rings := func(s *room.Snapshot) bool {
+		s.Version = 2
+		rung := false
+		var look func(tea.Msg)
+		look = func(msg tea.Msg) {
+			switch msg := msg.(type) {
+			case tea.BatchMsg:
+				for _, cmd := range msg {
+					if cmd != nil {
+						look(cmd())
+					}
+				}
+			case tea.RawMsg:
+				rung = rung || strings.Contains(fmt.Sprint(msg.Msg), "]9;atm: ")
+			}
+		}
+		if cmd := m.setSnapshot(s); cmd != nil {
+			look(cmd())
+		}
+		return rung
+	}
+	if !rings(&room.Snapshot{Unread: []wire.ID{"1"}}) || rings(&room.Snapshot{Unread: []wire.ID{"2", "1"}}) {
+		t.Error("mail")
+	}
+	q := room.Question{MayAnswer: true, Question: ask.Question{ID: "1", Agent: "bob"}}
+	if !rings(&room.Snapshot{Unread: []wire.ID{"2", "1"}, Waiting: []room.Question{q}}) {
+		t.Error("a question")
+	}
+	m.handleKey(tea.KeyPressMsg{Code: 'j', Text: "j"})
+	if !rings(&room.Snapshot{Unread: []wire.ID{"3", "2", "1"}, Waiting: []room.Question{q}}) {
+		t.Error("mail after a key")
 	}
 }
 
@@ -599,14 +737,14 @@ func TestLarge(t *testing.T) {
 // However narrow the terminal and long the names, no number and no key that leads out is cut.
 func TestNarrow(t *testing.T) {
 	const long = "integration-tests-for-the-parser-runner"
-	m := newModel(t.Context(), room.Open(&app.Scope{Team: &teamdir.Team{Name: long}, Given: &app.Given{}}))
+	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: long}, Given: &app.Given{}}))
 	members := []presence.Member{{Name: "bob"}, {Name: long, State: "busy", MailCounts: presence.MailCounts{Unread: 12, Owed: 3}}}
 	m.Update(&room.Snapshot{Version: 2, Team: long, Me: long, Unread: make([]wire.ID, 12), Members: members})
 	for _, width := range []int{120, 80, 60} {
 		m.Update(tea.WindowSizeMsg{Width: width, Height: 20})
 		m.focus = membersPane
 		drawn := ansi.Strip(m.View().Content)
-		for _, want := range []string{"0 waiting, 12 unread, 0 to ack", "  busy  12 unread, 3 to ack", "Esc back"} {
+		for _, want := range []string{"0 waiting, 12 unread, 0 to ack", "  busy  12 unread, 3 to ack", "? keys  q leave"} {
 			if !strings.Contains(drawn, want) {
 				t.Errorf("%d columns: no %q in\n%s", width, want, drawn)
 			}
@@ -620,10 +758,10 @@ func TestViewIsPure(t *testing.T) {
 	for i := range mail {
 		mail[i] = wire.NewID()
 	}
-	m := newModel(t.Context(), room.Open(&app.Scope{Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
+	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
 	m.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
 	questions := []room.Question{{Question: ask.Question{Agent: "bob", Prompt: "Go on?"}}, {Question: ask.Question{Agent: "eve"}}}
-	m.Update(&room.Snapshot{Version: 2, Read: mail, MailVersion: 1, Waiting: questions})
+	m.Update(&room.Snapshot{Version: 2, Mail: mail, MailVersion: 1, Waiting: questions})
 	m.room = nil // whoever reads fails
 	m.rows[mail[0]] = row{item: &maildir.Item{Message: &wire.Message{ID: mail[0], Body: "hello"}}, isRead: true}
 	before := *m

@@ -19,9 +19,10 @@ import (
 )
 
 var (
-	bold  = lipgloss.NewStyle().Bold(true)
-	faint = lipgloss.NewStyle().Faint(true)
-	alert = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Red)
+	bold     = lipgloss.NewStyle().Bold(true)
+	faint    = lipgloss.NewStyle().Faint(true)
+	alert    = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Red)
+	selected = lipgloss.NewStyle().Reverse(true)
 )
 
 // selectedQuestion renders the selected question in as many lines as there is room for. isWhole reports whether they
@@ -31,21 +32,20 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 		return nil, false
 	}
 	q, width := nth(m.snapshot.Waiting, m.waiting.selected), max(m.width-waitingIndent, 10)
-	lines = wrap(questionText(q, false), width)
-	most := max(1, m.height/4)
+	lines, options := wrap(questionText(q, false), width), optionLines(q, width)
+	most := max(1, m.height/3)
 	if m.writing != nil {
-		most = 1
+		most, options = 1, nil
 	}
-	isWhole = len(lines) <= most && m.width >= waitingIndent+10 && !q.Cut
-	lines = lines[:min(len(lines), most)]
-	if !isWhole {
+	isWhole = len(lines)+len(options) <= most && m.width >= waitingIndent+10 && !q.Cut
+	options = options[:min(len(options), most-1)]
+	if lines = lines[:min(len(lines), most-len(options))]; !isWhole {
 		lines[len(lines)-1] = ansi.Truncate(lines[len(lines)-1], width-2, "") + " …"
 	}
-	return lines, isWhole
+	return append(lines, options...), isWhole
 }
 
-// questionLine renders a question, what it is about, and its options in one line. What an agent wrote has no three blanks
-// in a row, which are before everything of ours.
+// questionLine renders a question and what it is about in one line, and who answers it, if that is not a key.
 func questionLine(q room.Question, about string) string {
 	line := fmt.Sprintf("%s %s", q.Agent, letter.KeepDirection(letter.Escape(about)))
 	if reason, _ := app.AnsweredElsewhere(&q.Question); q.TakesText() {
@@ -55,14 +55,11 @@ func questionLine(q room.Question, about string) string {
 	} else if !q.MayAnswer {
 		line += "   (not yours to answer)"
 	}
-	for i, o := range q.Options {
-		line += fmt.Sprintf("   %d %s", i+1, letter.Name(cmp.Or(o.Label, o.ID), 200))
-	}
 	return line
 }
 
 // questionText renders a question: its line, below that what has more lines than one, and the prompt, unless that only
-// repeats the input and isWhole is not asked for.
+// repeats the input and isWhole is not asked for. What an agent wrote is indented further than its options.
 func questionText(q room.Question, isWhole bool) string {
 	about, text, prompt, below := q.Summary(), strings.TrimSpace(cmp.Or(q.Input, q.Prompt)), strings.TrimSpace(q.Prompt), ""
 	if strings.Contains(text, "\n") {
@@ -71,11 +68,35 @@ func questionText(q room.Question, isWhole bool) string {
 	if prompt != text && prompt != "" && (isWhole || !strings.Contains(withoutSpace(prompt, ""), withoutSpace(text, ""))) {
 		below += "\n" + prompt
 	}
-	text = questionLine(q, about) + strings.ReplaceAll(letter.EscapeBody(below), "\n", "\n  ")
+	text = questionLine(q, about) + strings.ReplaceAll(letter.EscapeBody(below), "\n", "\n    ")
 	if q.Cut {
-		text += "\n(only its terminal shows the rest)"
+		text += "\n  (only its terminal shows the rest)"
 	}
 	return text
+}
+
+// optionLines renders the options of a question in rows, in which no number is parted from its words.
+func optionLines(q room.Question, width int) (lines []string) {
+	row := ""
+	for i, o := range q.Options {
+		option := fmt.Sprintf("  %d %s", i+1, letter.Name(cmp.Or(o.Label, o.ID), 200))
+		if row != "" && letter.Columns(row+option) >= width {
+			lines, row = append(lines, row), ""
+		}
+		if row != "" {
+			row += " "
+		}
+		row += option
+	}
+	if row != "" {
+		lines = append(lines, row)
+	}
+	return lines
+}
+
+// wholeQuestion is all of a question.
+func wholeQuestion(q room.Question, width int) string {
+	return strings.Join(append([]string{questionText(q, true)}, optionLines(q, width)...), "\n")
 }
 
 // withoutSpace replaces white space, which a terminal breaks lines at.
@@ -116,6 +137,11 @@ func (m *model) layOut() {
 			p.view.GotoBottom()
 		}
 	}
+	if p := m.preview; p != nil {
+		p.view.SetWidth(m.rightWidth())
+		p.view.SetHeight(m.bodyHeight)
+		p.view.SetContentLines(m.lines(p, m.rightWidth()))
+	}
 }
 
 // View draws, from top to bottom, a line about the team, the questions, a rule, the body, what is being written, and
@@ -134,11 +160,20 @@ func (m *model) View() tea.View {
 	}
 	v := tea.NewView(strings.Join(lines[:min(len(lines), m.height)], "\n"))
 	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
-	v.WindowTitle = fmt.Sprintf("atm %s: %d waiting, %d unread", m.snapshot.Team, len(m.snapshot.Waiting), len(m.snapshot.Unread))
+	v.WindowTitle = fmt.Sprintf("atm %s/%s: %d waiting, %d unread", letter.Escape(m.snapshot.Project), m.snapshot.Team, len(m.snapshot.Waiting), len(m.snapshot.Unread))
 	return v
 }
 
-func (m *model) middleWidth() int { return m.width - m.leftWidth() - 1 }
+// middleWidth is the width of the middle, rightWidth that of the preview.
+func (m *model) middleWidth() int {
+	width := m.width - m.leftWidth() - 1
+	if m.preview != nil {
+		width -= m.rightWidth() + 1
+	}
+	return width
+}
+
+func (m *model) rightWidth() int { return (m.width - m.leftWidth() - 2) / 2 }
 
 // bodyLines draws the members and the middle, each below its title.
 func (m *model) bodyLines() (lines []string) {
@@ -148,11 +183,31 @@ func (m *model) bodyLines() (lines []string) {
 	} else if left < 0 {
 		return m.middleLines(m.width)
 	}
-	members, border := m.memberLines(left), "┬"
+	members, right, border := m.memberLines(left), m.previewLines(), "┬"
 	for i, line := range m.middleLines(m.middleWidth()) {
-		lines, border = append(lines, fit(nth(members, i), left)+border+line), "│"
+		line = fit(nth(members, i), left) + border + line
+		if right != nil {
+			line = fit(line, left+1+m.middleWidth()) + border + right[i]
+		}
+		lines, border = append(lines, line), "│"
 	}
 	return lines
+}
+
+// previewLines draws the preview; nil: there is none.
+func (m *model) previewLines() []string {
+	p := m.preview
+	if p == nil {
+		return nil
+	}
+	title := letter.Escape(p.title)
+	if p.kind == agentPage {
+		title = string(p.agent)
+	}
+	if !p.view.AtBottom() {
+		title += " (Enter: all of it)"
+	}
+	return m.pad(append([]string{m.rule(title, m.rightWidth(), previewPane)}, strings.Split(p.view.View(), "\n")...))
 }
 
 func fit(line string, width int) string {
@@ -172,23 +227,26 @@ func (m *model) header() string {
 	if n := len(s.Held); n > 0 {
 		counts += fmt.Sprintf(", %d held up", n)
 	}
-	room := max(m.width-ansi.StringWidth(counts), 8) // for two names
-	who = ansi.Truncate(", "+who, max(room*2/3, room-len(s.Team)), "…")
+	team, room := string(s.Team), max(m.width-ansi.StringWidth(counts), 8) // for two names
+	if all := letter.Escape(s.Project) + "/" + team; s.Project != "" && len(all)+len(", "+who) <= room {
+		team = all
+	}
+	who = ansi.Truncate(", "+who, max(room*2/3, room-len(team)), "…")
 	if s.Problem != "" {
 		counts += "   " + alert.Render(letter.Escape(s.Problem))
 	}
-	return bold.Render(ansi.Truncate(string(s.Team), room-ansi.StringWidth(who), "…")) + who + counts
+	return bold.Render(ansi.Truncate(team, room-ansi.StringWidth(who), "…")) + who + counts
 }
 
-// marker returns the prefix of a line: > for the selected one of the focused pane, - for that of another pane.
-func (m *model) marker(in pane, isSelected bool) string {
+// row is a line of a pane's list. The selected one is the brightest thing of the focused pane, and marked in the others.
+func (m *model) row(in pane, isSelected bool, line string, width int) string {
 	switch {
 	case isSelected && m.focus == in:
-		return bold.Render(">") + " "
+		return selected.Render(fit("> "+ansi.Strip(line), width))
 	case isSelected:
-		return "- "
+		return "- " + line
 	}
-	return "  "
+	return "  " + line
 }
 
 // waitingIndent is the width of the marker and the age.
@@ -200,18 +258,18 @@ func (m *model) waitingRows() int { return min(len(m.snapshot.Waiting), max(1, m
 // waitingLines draws the questions, the selected one in full if there is room for it. at has the question of each line.
 func (m *model) waitingLines() (lines []string, at []int) {
 	for i := m.waiting.top; i < m.waiting.top+m.waitingRows(); i++ {
-		q := m.snapshot.Waiting[i]
+		q, isSelected := m.snapshot.Waiting[i], i == m.waiting.selected
 		text := []string{questionLine(q, q.Summary())}
-		if i == m.waiting.selected {
+		if isSelected {
 			text, _ = m.selectedQuestion()
 		}
-		before := m.marker(waitingPane, i == m.waiting.selected) + letter.Span(m.now.Sub(q.Since))
-		for _, line := range text {
-			if q.MayAnswer {
-				line = alert.Render(line)
+		before := fit(letter.Span(m.now.Sub(q.Since)), waitingIndent-len("> "))
+		for n, line := range text {
+			if agent := string(q.Agent); n == 0 && q.MayAnswer && strings.HasPrefix(line, agent) {
+				line = alert.Render(agent) + bold.Render(line[len(agent):])
 			}
-			lines, at = append(lines, fit(before, waitingIndent)+line), append(at, i)
-			before = ""
+			lines, at = append(lines, m.row(waitingPane, isSelected && n == 0, before+line, m.width)), append(at, i)
+			before = strings.Repeat(" ", len(before))
 		}
 	}
 	return lines, at
@@ -221,11 +279,12 @@ func (m *model) memberLines(width int) []string {
 	lines := []string{m.rule("members", width, membersPane)}
 	all := command.Team(m.snapshot.Members, width-1, m.isColoured) // it keeps one more column free
 	for i := m.members.top; i < len(m.snapshot.Members); i++ {
-		lines = append(lines, m.marker(membersPane, i == m.members.selected)+all[i])
+		lines = append(lines, m.row(membersPane, i == m.members.selected, all[i], width))
 	}
 	if i := m.members.selected; i < len(m.snapshot.Members) { // what was cut of the selected one is shown below
 		whole := command.Team(m.snapshot.Members[i:i+1], 0, m.isColoured)[0]
-		if !slices.Equal(strings.Fields(ansi.Strip(whole)), strings.Fields(ansi.Strip(all[i]))) {
+		isAsked := slices.ContainsFunc(m.snapshot.Waiting, func(q room.Question) bool { return q.Agent == m.snapshot.Members[i].Name }) // which stands above
+		if !isAsked && !slices.Equal(strings.Fields(ansi.Strip(whole)), strings.Fields(ansi.Strip(all[i]))) {
 			lines = append(lines, "")
 			for _, line := range wrap(whole, width-3) {
 				lines = append(lines, "  "+line)
@@ -266,8 +325,11 @@ func (m *model) middleLines(width int) []string {
 	if p.isText() && !p.view.AtBottom() {
 		title += " (Down: more)"
 	}
-	lines := []string{m.rule(title, width, middlePane)}
 	c, n := m.list(middlePane)
+	if !p.isText() && c.top > 0 {
+		title += fmt.Sprintf(" (%d above)", c.top)
+	}
+	lines := []string{m.rule(title, width, middlePane)}
 	switch {
 	case p.isText():
 		lines = append(lines, strings.Split(p.view.View(), "\n")...)
@@ -282,33 +344,45 @@ func (m *model) middleLines(width int) []string {
 	return m.pad(lines)
 }
 
+// mailRow draws a message: age, sender, what it is about, and what is to be said of it.
 func (m *model) mailRow(i int, isSelected bool) string {
+	width := m.middleWidth()
 	it, isRead := nth(m.page().items, i), true
 	if m.page().kind == mailPage {
-		it, isRead = m.rows[m.mail[i]].item, m.rows[m.mail[i]].isRead
+		r := m.rows[m.snapshot.Mail[i]]
+		it, isRead = r.item, r.isRead
 	}
 	switch {
 	case !isRead:
-		return m.marker(middlePane, isSelected)
+		return m.row(middlePane, isSelected, "", width)
 	case it == nil:
-		return m.marker(middlePane, isSelected) + faint.Render("moved")
+		return m.row(middlePane, isSelected, faint.Render("moved"), width)
 	}
-	fromWidth, isNarrow := 12, m.middleWidth() < 62
-	if isNarrow {
+	fromWidth := 12
+	if width < 62 {
 		fromWidth = 8
 	}
 	r, title := m.renderer(), letter.KeepDirection(letter.Escape(letter.Clip(it.Title(), 300)))
-	notes := command.Notes(r, it)
-	if it.State == maildir.Unread {
-		title = bold.Render(title)
-		if !isNarrow {
-			notes = app.JoinFilled(", ", "unread", notes)
+	var notes []string
+	for note := range strings.SplitSeq(command.Notes(r, it), ", ") {
+		style := faint
+		if strings.HasPrefix(note, "urgent") || strings.HasPrefix(note, "overdue") {
+			style = alert
+		}
+		if note != "" {
+			notes = append(notes, style.Render(note))
 		}
 	}
-	before := fmt.Sprintf("%s%-4s  %s  ", m.marker(middlePane, isSelected), letter.Span(m.now.Sub(it.SentAt)), fit(r.Who(it.From), fromWidth))
-	room := m.middleWidth() - ansi.StringWidth(before) - 2
-	notes = ansi.Truncate(notes, max(room/2, room-ansi.StringWidth(title)), "…")
-	return before + faint.Render(notes) + "  " + title
+	before := fmt.Sprintf("%-4s  %s  ", letter.Span(m.now.Sub(it.SentAt)), fit(r.Who(it.From), fromWidth))
+	room := max(width-len("> ")-ansi.StringWidth(before), 0)
+	behind := ansi.Truncate(strings.Join(notes, ", "), room/2, "…")
+	if behind != "" {
+		behind = "  " + behind
+	}
+	if title = ansi.Truncate(title, room-ansi.StringWidth(behind), "…"); it.State == maildir.Unread {
+		title = bold.Render(title)
+	}
+	return m.row(middlePane, isSelected, before+title+behind, width)
 }
 
 func (m *model) writingLines() []string {
@@ -332,7 +406,7 @@ func (m *model) footLines() []string {
 	if m.isError {
 		status = alert.Render(status)
 	}
-	keys := keysWithin(m.width)
+	keys := keysWithin(m.width, m.keys())
 	switch {
 	case m.confirm != nil:
 		status, keys = m.prompt, "y yes; any other key: no"
@@ -344,18 +418,47 @@ func (m *model) footLines() []string {
 	return []string{status, faint.Render(keys)}
 }
 
-// keysWithin lists the keys that a line of this width has room for, the most needed first.
-func keysWithin(width int) (line string) {
-	for _, key := range []string{
-		"? keys", "q leave", "Esc back", "Enter open", "a approve", "x reject", "r reply", "s send", "k ack", "Space read",
-		"t attach", "i interrupt", "/ search", "e editor",
-	} {
-		if len(line)+2+len(key) > width {
+// keys are those for what is selected or open, the most needed first.
+func (m *model) keys() (keys []string) {
+	q, i := m.question()
+	p := m.page()
+	elsewhere, _ := app.AnsweredElsewhere(&q.Question)
+	isMember := m.focus == membersPane || m.focus == middlePane && p.kind == agentPage
+	switch {
+	case i >= 0 && m.isSelected(q) && q.TakesText():
+		keys = []string{"r answer", "Enter open"}
+	case i >= 0 && m.isSelected(q) && (elsewhere != "" || !q.MayAnswer):
+		keys = []string{"Enter open", "t attach", "s write"}
+	case i >= 0 && m.isSelected(q):
+		keys = []string{"a approve", "x reject", "Enter open"}
+		if len(q.Options) > 0 {
+			keys = []string{"a approve", "x reject", fmt.Sprintf("1-%d option", min(len(q.Options), 9)), "Enter open"}
+		}
+	case isMember:
+		keys = []string{"Enter open", "s write", "t attach", "i interrupt"}
+	case p.kind == keysPage:
+	default:
+		keys = []string{"Enter open", "r reply", "c ack", "Space read", "s write"}
+		if i >= 0 {
+			keys = append(keys, "a the question")
+		}
+	}
+	if len(m.pages) > 1 {
+		keys = slices.Insert(keys, min(1, len(keys)), "Esc back")
+	}
+	return append(keys, "Tab next pane", "/ search")
+}
+
+// keysWithin lists the keys that a line of this width has room for, and always how to learn of the others and to leave.
+func keysWithin(width int, keys []string) (line string) {
+	const last = "? keys  q leave"
+	for _, key := range keys {
+		if letter.Columns(line)+2+len(key)+2+len(last) > width {
 			break
 		}
 		line = app.JoinFilled("  ", line, key)
 	}
-	return line
+	return app.JoinFilled("  ", line, last)
 }
 
 // paneAt returns the pane at a point of the terminal as it was drawn last, and the index in its list of what is there,
@@ -369,6 +472,8 @@ func (m *model) paneAt(x, y int) (in pane, i int) {
 		return middlePane, -1
 	case x < m.leftWidth(), m.leftWidth() < 0 && m.focus == membersPane:
 		return membersPane, m.members.top + line
+	case m.preview != nil && x > m.leftWidth()+m.middleWidth():
+		return previewPane, -1
 	}
 	return middlePane, m.page().top + line
 }

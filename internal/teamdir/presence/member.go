@@ -206,7 +206,8 @@ func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s 
 	if err != nil {
 		return Member{Name: name}, err
 	}
-	entry, run := k.config.Members[name], t.RunInfo(name)
+	entry, isDescribed := k.config.Members[name]
+	run := t.RunInfo(name)
 	m := Member{Name: name, Kind: "agent", Role: entry.Role}
 	given := s
 	if !running {
@@ -221,15 +222,18 @@ func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s 
 		m.Runner, m.RunnerErr = answer.status, answer.err
 		m.Running = !errors.Is(m.RunnerErr, control.ErrNoRunner) // else it has just ended
 	}
+	// That is what people call themselves here, unless a program goes by that name.
+	isMe := !isDescribed && name == "me" && run.Run == "" && s.Session().Activity == reducer.Unknown
+	isPerson := entry.Person || isMe
 	evidence := reducer.Evidence{
-		Now: time.Now(), IsPerson: entry.Person, RunID: run.Run, IsRunnerLocked: m.Running,
+		Now: time.Now(), IsPerson: isPerson, RunID: run.Run, IsRunnerLocked: m.Running,
 		IsStopping: m.Runner.Gate == control.GateStopping, IsNotAnswering: errors.Is(m.RunnerErr, control.ErrNotAnswering),
 	}
 	m.setView(s, s.Evaluate(evidence))
 	if s != given && m.State == reducer.WordOff {
 		m.Since = nil // nobody knows when
 	}
-	if entry.Person { // whatever its events say
+	if isPerson { // whatever its events say
 		m.Kind, m.TurnStatus, m.Activity = "person", reducer.TurnIdle, reducer.Unknown
 		m.TurnID, m.LastTurn = "", nil
 		return m, nil

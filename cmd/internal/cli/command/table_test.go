@@ -26,7 +26,7 @@ func TestTeam(t *testing.T) {
 	}
 	want := []string{"alice  unknown      never seen", "bob    busy     3h  Bash                        1 to ack",
 		"carol  busy     5h  last seen 2h ago", "dave   blocked      permission for a long name  2 unread", "me     person",
-		"5 members: 2 busy, 1 blocked, 1 unknown"}
+		"5 members: 2 busy, 1 blocked, 1 unknown, 1 person"}
 	if diff := cmp.Diff(want, Team(rows, 0, false)); diff != "" {
 		t.Error(diff)
 	}

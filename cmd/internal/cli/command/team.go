@@ -14,7 +14,7 @@ import (
 )
 
 var stateColours = map[reducer.Word]string{
-	reducer.WordBlocked: "1;31", reducer.WordError: "1;31", reducer.WordLimited: "1;31", reducer.WordBusy: "33",
+	reducer.WordBlocked: "1;31", reducer.WordError: "1;31", reducer.WordLimited: "35", reducer.WordBusy: "36",
 	reducer.WordIdle: "32", reducer.WordOff: "2", reducer.WordUnknown: "2",
 }
 
@@ -128,6 +128,11 @@ func footer(members []presence.Member) string {
 		reducer.WordError, reducer.WordLimited, reducer.WordOff, reducer.WordUnknown} {
 		pairs = append(pairs, counts[w], w)
 	}
+	people := string(reducer.WordPerson)
+	if counts[reducer.WordPerson] > 1 {
+		people = "people"
+	}
+	pairs = append(pairs, counts[reducer.WordPerson], people)
 	return letter.Many(len(members), "member") + ": " + counted(pairs...)
 }
 
