@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"io"
 	randv2 "math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -470,6 +472,35 @@ func TestWriteToEndedLink(t *testing.T) {
 	defer w.Close()
 	s := newSession(nil, w, func() {})
 	s.write(frame{Type: "ping"})
+	<-s.ctx.Done()
+	if err := context.Cause(s.ctx); err != errEnded {
+		t.Error(err)
+	}
+}
+
+// However late the last words of ssh are read, its end is the end of the other side.
+func TestEndOfSSH(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("ssh is a script here")
+	}
+	laptop, dir := newMachine(t, "", "laptop", "alice"), t.TempDir()
+	_, theirs, err := ed25519.GenerateKey(nil)
+	must(t, err)
+	_, laptop.key, err = ed25519.GenerateKey(nil)
+	must(t, err)
+	hello, _ := json.Marshal(greeting{Protocol: protocol, Team: "main", Host: "build", Key: publicKey(theirs)})
+	script := "#!/bin/sh\necho '" + string(hello) + "'\necho '{\"type\":\"ping\"}'\n"
+	must(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o700))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	laptop.ThroughSSH(SSH{Target: "build", Name: "build", Version: "1"})
+	l := laptop.way.(*link)
+	s, err := l.dial(t.Context())
+	must(t, err)
+	s.link = l
+	for err == nil || err == io.EOF { // until it is given up
+		_, err = s.in.Peek(4096)
+	}
+	s.start()
 	<-s.ctx.Done()
 	if err := context.Cause(s.ctx); err != errEnded {
 		t.Error(err)

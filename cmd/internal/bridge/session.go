@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"syscall"
@@ -168,8 +169,8 @@ func (s *session) read() error {
 	for {
 		silence.Reset(silentAfter)
 		line, err := readLine(s.in, maxLine)
-		silence.Stop() // the disk may be slow
-		if err == io.EOF {
+		silence.Stop()                                     // the disk may be slow
+		if err == io.EOF || errors.Is(err, fs.ErrClosed) { // see link.call
 			return errEnded
 		}
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -117,12 +118,13 @@ func (l *link) call(ctx context.Context, to SSH) (*session, error) {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Stderr, cmd.WaitDelay = said, time.Second // a connection that ssh shares keeps its stderr
 	in, err := cmd.StdinPipe()
-	var out io.ReadCloser
+	var out, theirs *os.File // not of StdoutPipe: the end of ssh would close that before its last words are read
 	if err == nil {
-		out, err = cmd.StdoutPipe()
+		out, theirs, err = os.Pipe()
 	}
 	if err == nil {
-		err = cmd.Start()
+		cmd.Stdout = theirs
+		err = errors.Join(cmd.Start(), theirs.Close())
 	}
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil, failure.NotFound("ssh is not on PATH").WithHint("install OpenSSH's client")
@@ -131,7 +133,7 @@ func (l *link) call(ctx context.Context, to SSH) (*session, error) {
 		return nil, fmt.Errorf("start ssh: %w", err)
 	}
 	ended := make(chan struct{})
-	wait := sync.OnceFunc(func() { // it closes out
+	wait := sync.OnceFunc(func() {
 		cmd.Wait()
 		close(ended)
 	})
@@ -158,12 +160,22 @@ func (l *link) call(ctx context.Context, to SSH) (*session, error) {
 			wait()
 			err = to.explain(cmd.ProcessState.ExitCode(), said.text())
 		}
-		go wait()
+		go func() {
+			wait()
+			out.Close()
+		}()
 		end()
 		return nil, cmp.Or(ctx.Err(), err)
 	}
 	said.show()
-	go wait()
+	go func() {
+		wait()
+		select {
+		case <-session.hasRead:
+		case <-time.After(time.Second): // a connection that ssh shares keeps its stdout
+		}
+		out.Close()
+	}()
 	return session, nil
 }
 
