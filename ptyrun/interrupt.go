@@ -115,7 +115,11 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 	case by == byPerson && run.HasEndedTurn(activity) && !r.inbox.IsSent(), by == byMail && r.inbox.Gate(r.Now()) == control.GateUnknown:
 		return nil, nil
 	case r.keyWouldAnswer(by):
-		return nil, run.Refused("the key would answer its question: no key was pressed", control.Try{Op: "answer", Deny: true})
+		try := control.Try{Op: "answer", Deny: true}
+		if q := r.Question; q != nil && q.IsTyped() {
+			try = run.TryAttach
+		}
+		return nil, run.Refused("the key would answer its question: no key was pressed", try)
 	case g != nil && g.IsBeingTyped():
 		return nil, run.ErrBeingTyped
 	}

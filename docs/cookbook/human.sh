@@ -9,8 +9,8 @@
 #   exit 0: released, 4: bob has not answered within LIMIT, 5: the person said no
 set -eu
 export ATM_AGENT=script
-trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
 version=$1 limit=${LIMIT:-1h}
+trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
 atm up
 
 notes=$(atm ask bob --once "$version/notes" --timeout "$limit" "Prepare release $version. Answer with its notes.")

@@ -6,8 +6,8 @@
 #   exit 0: all done, 4: not all
 set -eu
 export ATM_AGENT=script workers=""
-trap 'kill $workers 2>/dev/null || :; atm down >&2' EXIT; trap 'exit 130' INT TERM
 night=$1 jobs=$2 end=$(($(date +%s) + $3)) summary="" late=0
+trap 'kill $workers 2>/dev/null || :; atm down >&2' EXIT; trap 'exit 130' INT TERM
 mkdir -p "$night"; atm up
 
 work() { # the jobs of one agent, in their order

@@ -5,8 +5,8 @@
 #   exit 0: approved, 1: not after five rounds, 4: no answer within LIMIT
 set -eu
 export ATM_AGENT=script
-trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
 job=$1 task=$2 limit=${LIMIT:-1h}
+trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
 atm up
 
 atm ask alice --once "$job/write" --timeout "$limit" "$task" >/dev/null

@@ -5,8 +5,8 @@
 #   exit 0: done, 1: a stage has failed, 4: one has not answered within LIMIT
 set -eu
 export ATM_AGENT=script
-trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
 job=$1 task=$2 limit=${LIMIT:-1h}
+trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
 atm up >&2
 
 stage() { # who, what to do, with what the stage before has said

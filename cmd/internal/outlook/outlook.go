@@ -162,6 +162,7 @@ func (x mail) asked() []row {
 	const asks = "{name} {has been} waiting for an answer{for} ({about})"
 	return []row{
 		{m.WaitingOn != nil && reducer.IsForTerminal(m.WaitingOn.Dialog), Answer, text, asks + ", which only a person at its terminal may give: `atm attach {name}`"},
+		{isBlocked && len(m.Questions) > 0 && m.Questions[0].IsTyped(), Answer, text, asks + ": `atm type {name} \"…\" --enter`, or `atm attach {name}`"},
 		{m.AtPrompt != "" && isBlocked, Answer, text, asks + ": `atm pending`"},
 		{isBlocked && m.Running, Answer, text, asks + ": `atm pending`, then `atm approve {name}`, or `atm attach {name}`"},
 		{isBlocked, Answer, text, asks + ": `atm status {name}`"},

@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
@@ -83,6 +84,7 @@ func TestOutlook(t *testing.T) {
 		"off by wish":       {m: with(run, reducer.WordIdle, func(m *presence.Member) { m.Inject = "off" }), when: Read, text: "idle; not typed in", why: "inject is off"},
 		"expired":           {mail: mail{message: old}, m: with(run, reducer.WordIdle), when: Read, text: "it has expired: not typed in", why: "it has expired"},
 		"blocked":           {m: with(run, reducer.WordBlocked, asking), when: Answer, text: "blocked: may it run make?", why: "waiting for an answer (may it run make?): `atm pending`"},
+		"a shell asks":      {m: with(run, reducer.WordBlocked, func(m *presence.Member) { m.Questions = []ask.Question{{Dialog: "question"}} }), when: Answer, why: "`atm type bob"},
 		"a stranger's root": {m: with(run, reducer.WordLimited, gate(control.GateStranger)), when: Never, why: "`atm init`"},
 		"at its limit":      {m: with(run, reducer.WordLimited, gate(control.GateLimit)), when: Limit, text: "at its usage limit, which names no time: typed in after its next turn", why: "at its usage limit"},
 		"a draft":           {m: with(run, reducer.WordIdle, gate(control.GateDraft)), when: Prompt, text: "idle, but its prompt has a half-written line: typed in later", why: "half-written line"},

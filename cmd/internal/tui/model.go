@@ -87,6 +87,7 @@ type model struct {
 	preview *page           // what is selected, beside the list on a wide terminal; nil: it is not shown
 
 	// Where what is drawn.
+	left                int // the width of the members, -1: they are not beside the middle
 	bodyTop, bodyHeight int
 	waitingAt           []int // the index of the question in each line of these
 
@@ -149,6 +150,7 @@ func (m *model) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	if m.width == 0 {
 		return m, cmd
 	}
+	m.left = m.leftWidth()
 	cmd = tea.Batch(cmd, m.updatePreview())
 	m.layOut()
 	return m, tea.Batch(cmd, m.loadRows())

@@ -116,6 +116,7 @@ func (m *model) leftWidth() int {
 
 // layOut fits everything into the terminal, as View draws it.
 func (m *model) layOut() {
+	m.left = m.leftWidth()
 	if c := m.writing; c != nil {
 		c.line.SetWidth(max(10, m.width-len("search: ")-2))
 		c.text.SetWidth(m.width)
@@ -166,18 +167,18 @@ func (m *model) View() tea.View {
 
 // middleWidth is the width of the middle, rightWidth that of the preview.
 func (m *model) middleWidth() int {
-	width := m.width - m.leftWidth() - 1
+	width := m.width - m.left - 1
 	if m.preview != nil {
 		width -= m.rightWidth() + 1
 	}
 	return width
 }
 
-func (m *model) rightWidth() int { return (m.width - m.leftWidth() - 2) / 2 }
+func (m *model) rightWidth() int { return (m.width - m.left - 2) / 2 }
 
 // bodyLines draws the members and the middle, each below its title.
 func (m *model) bodyLines() (lines []string) {
-	left := m.leftWidth()
+	left := m.left
 	if left < 0 && m.focus == membersPane {
 		return m.memberLines(m.width)
 	} else if left < 0 {
@@ -470,9 +471,9 @@ func (m *model) paneAt(x, y int) (in pane, i int) {
 		return waitingPane, m.waitingAt[y-1]
 	case line < 0 || line >= m.bodyHeight:
 		return middlePane, -1
-	case x < m.leftWidth(), m.leftWidth() < 0 && m.focus == membersPane:
+	case x < m.left, m.left < 0 && m.focus == membersPane:
 		return membersPane, m.members.top + line
-	case m.preview != nil && x > m.leftWidth()+m.middleWidth():
+	case m.preview != nil && x > m.left+m.middleWidth():
 		return previewPane, -1
 	}
 	return middlePane, m.page().top + line

@@ -40,6 +40,9 @@ func down(c *cli.Context, s *app.Scope, p *command.Printer) error {
 			return err
 		}
 		for _, box := range boxes {
+			if err := s.MayManage("stop", box.Agent()); err != nil { // before this process ends with its own agent
+				return failure.Refused("%w", err).WithHint("`atm down NAME` stops one")
+			}
 			agents = append(agents, &call{s, p, box})
 		}
 	}

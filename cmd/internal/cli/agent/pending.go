@@ -26,7 +26,7 @@ var pendingCommand = &cli.Command{
 	UsageText: `atm pending
 atm pending --watch
 atm approve 9f3a1c`,
-	Description: "Each id is that of the message to the lead; atm screen NAME shows the dialog.",
+	Description: "atm approve and atm reject take its id, or the name; atm screen NAME shows the dialog.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "keep watching and ring for each new one; q quits"},
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),

@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 const rawExample = `atm type NAME --raw '\t'`
@@ -22,8 +23,8 @@ var typeCommand = &cli.Command{
 atm type bob --raw '\e[A\r'
 atm type bob --enter`,
 	Description: `The agent does not learn who typed and may ignore the text: to send mail, use atm send.
-Text is refused while the agent asks something, since it might answer that (one key is not), and
-while its input line may still hold mail. --raw types anyway.
+Text is refused while a model asks something, since it might answer that (one key is not), and
+while its input line may still hold mail. A shell that asks takes it. --raw types anyway.
 --raw understands \e and Go's escapes: \r \n \t \b \\ \xHH \uHHHH.
 Without --enter the text stays in the input line, and atm types no mail in until it is gone.
 An agent that speaks ACP has no terminal: a text with --enter is a prompt, while it is idle.`,
@@ -75,7 +76,9 @@ func checkNoKeys(name string, words []string, text string) error {
 	last := strings.Join(words[max(0, len(words)-1):], "")
 	key, isUpper := keyNames[strings.ToLower(last)], last != strings.ToLower(last)
 	isControl := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
-	if key != "" && (isUpper || len(words) == 1) {
+	if key == "--enter" && isUpper && len(words) > 1 {
+		return failure.Usage("%q would be typed as a word", last).WithHint("`atm type %s %s --enter`", name, policy.Quote(strings.Join(words[:len(words)-1], " ")))
+	} else if key != "" && (isUpper || len(words) == 1) {
 		return failure.Usage("%q would be typed as a word", last).WithHint("`atm type %s %s`; to end a turn: `atm interrupt %[1]s`", name, key)
 	} else if strings.ContainsFunc(text, isControl) {
 		return failure.Usage("the text has control characters").WithHint(rawExample)

@@ -16,7 +16,7 @@ import (
 func UnknownCommand(program *cli.App, name string) *failure.Error {
 	all := program.VisibleCommands()
 	e := failure.Usage("unknown command %q", letter.Clip(name, 40))
-	return suggest(e, name, commandNames(all), "commands: "+failure.Hint(listed(all[:min(len(all), 14)], " "))+"; all of them: `atm help all`")
+	return suggest(e, name, commandNames(all), "commands: "+failure.Hint(listed(all, " "))+"; `atm help` says what they do")
 }
 
 // UnknownWord is the error for a word that a command does not take; called is the command as it was typed.
@@ -62,7 +62,7 @@ func (l *Line) suggestFlag(flag string) error {
 
 // suggest adds a hint: the nearest of the known names, which stand for what to type, else an overview of them.
 func suggest(e *failure.Error, word string, known map[string]string, overview failure.Hint) *failure.Error {
-	if near, ok := failure.Nearest(word, slices.Sorted(maps.Keys(known))); ok && (failure.IsSlip(word, near) || !acts(known[near])) {
+	if near, ok := failure.Nearest(word, slices.Sorted(maps.Keys(known))); ok && isMeant(word, near, known[near]) {
 		meant := known[near]
 		if strings.HasPrefix(meant, "atm ") {
 			return e.WithHint("did you mean \"`%s`\"?", meant).WithCandidates(meant)
@@ -72,10 +72,13 @@ func suggest(e *failure.Error, word string, known map[string]string, overview fa
 	return e.WithHint("%s", overview)
 }
 
-// acts reports whether a command answers, ends or begins something: a guess at such a one has to be sure.
-func acts(command string) bool {
-	verb := strings.TrimPrefix(command, "atm ")
-	return slices.Contains([]string{"approve", "reject", "claim", "restart", "stop", "interrupt", "type", "team retire"}, verb)
+// isMeant reports whether a word can be a command's or a flag's name mistyped. A command does something: a guess at one has to
+// be sure.
+func isMeant(word, name, typed string) bool {
+	if !strings.HasPrefix(typed, "atm ") || failure.IsSlip(word, name) {
+		return true
+	}
+	return len(word) > 2 && len(name) > 2 && (strings.HasPrefix(name, word) || strings.HasPrefix(word, name))
 }
 
 func commandNames(commands []*cli.Command) map[string]string {

@@ -59,8 +59,11 @@ func MessageText(c *cli.Context, words []string) (string, error) {
 	}
 	slow := time.AfterFunc(stdinPatience, func() { p.Warn("reading the text from stdin") })
 	in := bufio.NewReader(p.In)
-	in.Peek(1) // an interrupt ends the process
+	_, isEmpty := in.Peek(1) // an interrupt ends the process
 	slow.Stop()
+	if isEmpty == io.EOF {
+		return "", failure.Usage("stdin was empty: nothing is sent").WithHint("%s", cmdline.LineOf(c).Completed())
+	}
 	return ReadText(in)
 }
 

@@ -98,6 +98,8 @@ func detail(m presence.Member, now time.Time) string {
 		m.Since != nil && m.PresenceAt.Sub(*m.Since) > time.Minute // else it says what since says
 	switch {
 	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown && !isQuiet, m.IsSilent(), m.Running:
+	case m.Shared:
+		evidence = "shared inbox"
 	case m.PresenceAt == nil:
 		evidence = "never seen"
 	case m.ReadAt != nil && !m.PresenceAt.After(*m.ReadAt):

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -167,6 +168,9 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 				return heldMessage{it, box, false}, nil
 			}
 		}
+	}
+	if isShared, _ := claim.Shared(box); isShared && it.State == maildir.Unread {
+		return m, failure.Refused("nobody has taken %s from %s", it.ID.Short(6), box.Agent()).WithHint("`atm take %s`; then ack what it shows", box.Agent())
 	}
 	return m, failure.Refused("message %s is not in your inbox", it.ID.Short(6)).WithHint("`atm trace %s` shows where it is", it.ID.Short(6))
 }

@@ -18,6 +18,9 @@ var messageCommand = &cli.Command{
 	UsageText: `atm session message bob "Focus on auth"`,
 	Flags:     []cli.Flag{command.MessageFlag()},
 	Action: withSession(app.OpenToWrite, func(c *cli.Context, k *call) error {
+		if err := k.s.MayAct("send a session's message to", k.agent()); err != nil {
+			return err
+		}
 		text, err := command.MessageText(c, c.Args().Tail())
 		if err != nil {
 			return err
