@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
@@ -43,6 +44,20 @@ func TestErrors(t *testing.T) {
 	again, err := bob.Deliver(ctx, wire.Message{ID: out.ID, From: alice, Body: "hi, and more"})
 	if is("another text of that id", err, ErrIDTaken); again.IsStored || again.WasDelivered {
 		t.Errorf("%+v", again)
+	}
+	for about, change := range map[string]func(*wire.Message){
+		"subject": func(m *wire.Message) { m.Subject = "another" }, "payload": func(m *wire.Message) { m.Payload = []byte(`{"a": 1}`) },
+		"priority": func(m *wire.Message) { m.Priority = "urgent" }, "ack": func(m *wire.Message) { m.RequiresAck = true },
+	} {
+		m := wire.Message{ID: out.ID, From: alice, Body: "hi"}
+		if change(&m); about == "payload" {
+			_, err = bob.Deliver(ctx, wire.Message{ID: m.ID, From: alice, Body: "hi", SentAt: time.Now().Add(-time.Hour), DueAt: time.Now()})
+			is("the same one, later", err, nil)
+		}
+		again, err := bob.Deliver(ctx, m)
+		if is("another "+about+" under that id", err, ErrIDTaken); again.IsStored {
+			t.Errorf("%s: %+v", about, again)
+		}
 	}
 	if _, err = bob.Deliver(ctx, wire.Message{From: alice, Body: "a\x00b"}); err == nil {
 		t.Error("a NUL was delivered")

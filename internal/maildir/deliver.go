@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -36,7 +38,7 @@ type Outcome struct {
 	Box           *Box
 	Stored        bool // the message is in the mailbox, whatever Err says
 	AlreadyStored bool // it was in the mailbox before
-	IsOtherText   bool // and has another text than the post, which is not stored
+	IsOtherText   bool // and says something else than the post, which is not stored: see SaysSame
 	Err           error
 
 	post  *Post
@@ -70,6 +72,20 @@ func (p *Post) isSame(old *wire.Message) bool {
 	}
 	m := p.Message
 	return old.From == m.From && old.Kind() == m.Kind() && old.InReplyTo == m.InReplyTo
+}
+
+// SaysSame reports whether a message that is sent again under its id is the one that was sent before. What is counted from
+// the moment of sending does not count, nor whom it goes to, how it came, and whether an answer is waited for: a script may
+// send first, and ask later.
+func SaysSame(old, again *wire.Message) bool {
+	said := func(m *wire.Message) []byte {
+		content := *m
+		content.ID, content.To, content.Origin, content.Hop, content.ReplyWanted = "", nil, nil, 0, ""
+		content.SentAt, content.ExpiresAt, content.DueAt = time.Time{}, time.Time{}, time.Time{}
+		data, _ := content.MarshalJSON() // both can be written: one was read, the other is checked before
+		return data
+	}
+	return bytes.Equal(said(old), said(again))
 }
 
 // NotDurableError reports that a message was stored but may not survive a power cut. Deliver it again with the same ID.
@@ -257,7 +273,7 @@ func (o *Outcome) isDelivered() (bool, error) {
 		}
 		it, err := b.Open(p, id)
 		bad, isBad := errors.AsType[*BadError](err)
-		o.IsOtherText = err == nil && post.Derived == nil && it.Body != post.Message.Body
+		o.IsOtherText = err == nil && post.Derived == nil && !SaysSame(it.Message, post.Message)
 		switch {
 		case err == nil && !post.isSame(it.Message):
 			return false, &IDTakenError{id, it.From, it.From == post.Message.From}

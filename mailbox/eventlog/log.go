@@ -56,6 +56,9 @@ type Log struct {
 // Open opens the log of an agent by the agent's directory, such as .atm/main/bob. The directory must exist; the first
 // append makes the log. If somebody else holds the lock for 5 seconds, an append gives up.
 func Open(dir string) (*Log, error) {
+	if dir == "" {
+		return nil, errors.New("open a log: the directory has no name")
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -125,8 +128,8 @@ func (l *Log) dir() string     { return string(l.owner.Agent) + "/events" }
 func (l *Log) archive() string { return ".archive/" + l.dir() }
 
 // Append appends the events, and sets their Seq, At, Team and Agent in the caller's slice too. It leaves out an event
-// whose EventID, of the same Source, is in the last MiB of the log, and refuses all if one could not be read back. After
-// an error, those that have a Seq are in the log: on a full disk perhaps the first ones of several.
+// whose EventID, of the same Source, is in the last MiB of the log, and refuses all if one has no Kind or could not be read
+// back (ErrNoEvent). After an error, those that have a Seq are in the log: on a full disk perhaps the first ones of several.
 func (l *Log) Append(ctx context.Context, events ...wire.Event) error {
 	return l.appendAndTell(ctx, false, events)
 }
@@ -291,6 +294,9 @@ func (l *Log) encode(events []wire.Event, n *newest) (lines [][]byte, err error)
 	lines = make([][]byte, len(events))
 	for i := range events {
 		e := &events[i]
+		if e.Kind == "" {
+			return nil, fmt.Errorf("%w: it has no kind", ErrNoEvent)
+		}
 		key := eventKey{e.Source, e.EventID}
 		if known[key] {
 			continue

@@ -147,8 +147,10 @@ func TestOpen(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, os.MkdirAll(bob, 0o700))
-	if _, err := Open(team + "/Bob"); err == nil {
-		t.Error("that is no agent's name")
+	for _, dir := range []string{"", team + "/Bob"} {
+		if _, err := Open(dir); err == nil {
+			t.Errorf("%q was opened", dir)
+		}
 	}
 	l, err := Open(bob)
 	must(t, err)
@@ -170,6 +172,7 @@ func TestOpen(t *testing.T) {
 func TestAppendRefuses(t *testing.T) {
 	l := openLog(t, scratch(t), nil)
 	for name, e := range map[string]wire.Event{
+		"no kind":                {Source: "a"},
 		"a wire that is no JSON": {Kind: "a", Wire: []byte("{")},
 		"two lines":              {Kind: "a", Wire: []byte("{\n")},
 		"two values":             {Kind: "a", Wire: []byte(`1},{"x":1`)},
@@ -178,8 +181,8 @@ func TestAppendRefuses(t *testing.T) {
 		"a field of all events":  {Kind: "a", Extra: []byte(`{"seq":7}`)},
 		"a field that is none":   {Kind: "a", Extra: []byte(`{"x":x}`)},
 	} {
-		if err := l.Append(ctx, wire.Event{Kind: "good"}, e); err == nil {
-			t.Errorf("%s was appended", name)
+		if err := l.Append(ctx, wire.Event{Kind: "good"}, e); !errors.Is(err, ErrNoEvent) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	appendKinds(t, l, "b")

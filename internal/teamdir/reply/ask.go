@@ -66,7 +66,7 @@ func Ask(ctx context.Context, r *teamdir.Root, o *post.Outgoing, observer Observ
 		root: r, isPerson: post.IsPerson(r, box.Address()), others: map[wire.ID]bool{},
 	}
 	if it, err := box.Get(a.ID); err == nil { // it was asked before
-		if q.sentAt = it.SentAt; it.Body != o.Message.Body {
+		if q.sentAt = it.SentAt; !maildir.SaysSame(it.Message, o.Message) {
 			return a, &OtherTextError{a.ID}
 		}
 	}
