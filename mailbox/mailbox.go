@@ -29,6 +29,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/watcher"
@@ -81,8 +82,12 @@ func (i *Item) UnmarshalJSON(data []byte) error {
 
 // Mailbox is an open mailbox.
 type Mailbox struct {
-	box *maildir.Box
-	dir string // of the team
+	box    *maildir.Box
+	opened *maildir.Store // by Open or Create; nil: it is of an open team
+}
+
+func init() {
+	maildir.Public = func(b *maildir.Box) any { return &Mailbox{box: b} }
 }
 
 // Open opens the mailbox in a directory, or returns ErrNoMailbox.
@@ -98,9 +103,8 @@ func Open(dir string) (*Mailbox, error) {
 	return m, nil
 }
 
-// Create makes a mailbox in a directory, and its team's directory above if that is missing, but no root: where packages teams
-// and ptyrun are used as well, teams.Create does, and where people use atm, atm init and atm team add. If there is one, the
-// error is ErrExists.
+// Create makes a mailbox in a directory, and its team's directory above if that is missing. If there is one, the error is
+// ErrExists. Packages teams and ptyrun, and atm itself, need the root above as well: teams.Create makes it, before or after.
 func Create(ctx context.Context, dir string) (*Mailbox, error) {
 	team, agent, err := split(dir)
 	if err == nil {
@@ -140,7 +144,8 @@ func open(team string, agent wire.Name, check func(*maildir.Box) error) (*Mailbo
 	if err != nil {
 		return nil, err
 	}
-	m := &Mailbox{maildir.NewStore(root, wire.Name(filepath.Base(team))).Box(agent), team}
+	store := maildir.NewStore(root, wire.Name(filepath.Base(team)))
+	m := &Mailbox{store.Box(agent), store}
 	if err := check(m.box); err != nil {
 		m.Close()
 		return nil, err
@@ -148,8 +153,13 @@ func open(team string, agent wire.Name, check func(*maildir.Box) error) (*Mailbo
 	return m, nil
 }
 
-// Close closes the mailbox's directory.
-func (m *Mailbox) Close() error { return m.box.Store().Close() }
+// Close closes the mailbox's directory. That of a mailbox of an open team stays open until the team is closed.
+func (m *Mailbox) Close() error {
+	if m.opened == nil {
+		return nil
+	}
+	return m.opened.Close()
+}
 
 // Address returns the owner's address.
 func (m *Mailbox) Address() wire.Address { return m.box.Address() }
@@ -166,7 +176,8 @@ type Outcome struct {
 
 // Deliver delivers a message. It needs From, and Body or a Payload or Attachments; without an ID it gets a new one, and without To or SentAt the
 // mailbox's address and the time. With an ID it is delivered once, however often Deliver is called: after a kill, call it
-// again. Under the ID of a message with another text it is ErrIDTaken.
+// again. Under the ID of a message that says something else it is ErrIDTaken. A sender with a mailbox in this team has it
+// among the sent mail then.
 //
 // Errors: ErrNoMailbox if the agent was retired, ErrIDTaken, ErrNotDurable, or why the content cannot be sent.
 func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, error) {
@@ -192,11 +203,16 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 	if message.Origin == nil {
 		message.Origin = &wire.Origin{Via: "mailbox"}
 	}
+	if from := message.From; from.Team == m.Address().Team && from.Host == "" {
+		if sender := m.box.Store().Box(from.Agent); sender.Exists() {
+			post.Sender = sender
+		}
+	}
 	maildir.Deliver(ctx, post)
 	out := post.Outcomes[0]
 	err = out.Err
 	if err == nil && out.IsOtherText {
-		out, err = maildir.Outcome{}, fmt.Errorf("%w, with another text", ErrIDTaken)
+		out, err = maildir.Outcome{}, fmt.Errorf("%w, and says something else", ErrIDTaken)
 	}
 	if err != nil {
 		err = fmt.Errorf("deliver to %s: %w", m.Address(), err)
@@ -234,6 +250,35 @@ func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) e
 		left -= len(read)
 		if err != nil || limit == 0 || left == 0 || len(batch.Items) == len(read) {
 			return cmp.Or(errs, ctx.Err())
+		}
+	}
+}
+
+// handOverTime is how long a message is claimed that is being given to a program.
+const handOverTime = 10 * time.Second
+
+// HandOver gives the unread messages to another program, the oldest first: give stores one there, and then it is marked as
+// read. Until then it is claimed, so that one of several processes gives it. If that is killed, or takes longer than ten
+// seconds, it is given again, as what may be a repeat. Expired messages stay. If give fails, its message stays unread, and
+// HandOver ends with that error.
+//
+// What gets into a program so acts by itself. So of a mailbox that package teams has opened nothing is given in a root where
+// nothing may act, and the error says why.
+func (m *Mailbox) HandOver(ctx context.Context, give func(message *wire.Message, mayBeRepeat bool) error) error {
+	for {
+		mayAct := m.box.Store().BeforeLook()
+		show := func(it *maildir.Item, _ maildir.Lease) (isGiven bool, err error) {
+			if err = mayAct(ctx); err == nil {
+				err = give(it.Message, it.TimesHandedOut > 0)
+			}
+			return err == nil, err
+		}
+		it, err := claim.Lease(ctx, m.box, m.Address(), handOverTime, inbox.ReadOptions{Current: true}, show)
+		if it == nil || err != nil {
+			return err
+		}
+		if err := m.box.MarkRead(context.WithoutCancel(ctx), it.ID); err != nil {
+			return fmt.Errorf("mark message %s as read: %w", it.ID.Short(6), err)
 		}
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -174,6 +177,92 @@ func TestOneThatFails(t *testing.T) {
 	}
 	if got, err := read(0); len(got) > 0 || err != nil {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// What a program is given is read once it has it. It is claimed meanwhile, and what a killed process gave may be a repeat.
+func TestHandOver(t *testing.T) {
+	ctx, alice := t.Context(), wire.Address{Agent: "alice", Team: "main"}
+	dir := filepath.Join(t.TempDir(), "main", "bob")
+	bob, err := Create(ctx, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bob.Close()
+	for _, m := range []wire.Message{{Body: "one", RequiresAck: true}, {Body: "old", ExpiresAt: time.Now().Add(-time.Hour)}, {Body: "two"}} {
+		m.From = alice
+		if _, err := bob.Deliver(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	isFull, got := errors.New("full"), []string(nil)
+	give := func(m *wire.Message, mayBeRepeat bool) error {
+		if mayBeRepeat {
+			m.Body += " again"
+		}
+		got = append(got, m.Body)
+		return bob.HandOver(ctx, func(other *wire.Message, _ bool) error { // by another process
+			got = append(got, other.Body)
+			return isFull
+		})
+	}
+	if err := bob.HandOver(ctx, give); !errors.Is(err, isFull) || !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+	box := bob.box
+	claimed, err := claim.Lease(ctx, box, bob.Address(), time.Millisecond, inbox.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
+	if err != nil || claimed.Body != "one" {
+		t.Fatal(claimed, err)
+	}
+	for it := claimed; it.Lease != nil || it.TimesHandedOut == 0; { // until the lease of the process that was killed is over
+		if it, err = box.Get(claimed.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got = nil
+	if err := bob.HandOver(ctx, give); err == nil || !slices.Equal(got, []string{"one again", "two"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+	got, give = nil, func(m *wire.Message, _ bool) error { got = append(got, m.Body); return nil }
+	if err := bob.HandOver(ctx, give); err != nil || !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+	states := map[string]State{"one": Owed, "old": Unread, "two": Done}
+	for it, err := range bob.List(ctx, Unread, Owed, Done) {
+		if err != nil || it.State != states[it.Body] {
+			t.Error(it.Body, it.State, err)
+		}
+		delete(states, it.Body)
+	}
+	if len(states) > 0 {
+		t.Errorf("%v are missing", states)
+	}
+}
+
+// What a member of the team is said to send is among its sent mail.
+func TestSender(t *testing.T) {
+	ctx, team := t.Context(), filepath.Join(t.TempDir(), "main")
+	boxes := map[wire.Name]*Mailbox{}
+	for _, name := range []wire.Name{"alice", "bob"} {
+		m, err := Create(ctx, filepath.Join(team, string(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		boxes[name] = m
+	}
+	for _, from := range []string{"alice@main", "carol@main", "alice@other"} {
+		address, err := wire.ParseAddress(from, "main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := boxes["bob"].Deliver(ctx, wire.Message{From: address, Body: "hi"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sent, err := boxes["alice"].box.Sent(out.ID); (err == nil) != (from == "alice@main") {
+			t.Error(from, sent, err)
+		}
 	}
 }
 

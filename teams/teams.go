@@ -44,7 +44,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Errors that callers tell apart, with errors.Is. ErrNotFound and ErrNotDurable of package mailbox come from here as well.
+// Errors that callers tell apart, with errors.Is. ErrExists, ErrNotFound and ErrNotDurable of package mailbox come from here
+// as well.
 var (
 	ErrNoTeam      = teamdir.ErrNoTeam
 	ErrNoMember    = mailbox.ErrNoMailbox
@@ -57,9 +58,21 @@ var (
 // Team is an open team.
 type Team struct{ in *teamdir.Team }
 
+// Options say how a team is opened.
+type Options struct {
+	// BeforeLook is called before mail is looked at, and the function that it returns after it. That returns why nothing of
+	// it may get into a program by itself. Nil: nothing may in a root in which git tracks files.
+	BeforeLook func() (mayAct func(context.Context) error)
+
+	LockTimeout time.Duration // how long to wait for a lock; 0: five seconds
+}
+
 // Open opens the team in a directory, such as .atm/main, or returns ErrNoTeam.
-func Open(dir string) (*Team, error) {
-	t, err := open(dir, (*teamdir.Root).Team)
+func Open(dir string) (*Team, error) { return OpenWith(dir, Options{}) }
+
+// OpenWith is Open with options.
+func OpenWith(dir string, o Options) (*Team, error) {
+	t, err := open(dir, o, (*teamdir.Root).Team)
 	if err != nil {
 		return nil, fmt.Errorf("open team %s: %w", dir, err)
 	}
@@ -69,7 +82,7 @@ func Open(dir string) (*Team, error) {
 // Create opens the team in a directory, after it has made what is missing of it: the root above, the team, and these
 // members. A root is hidden from git, so no directory with other files in it becomes one. Where people use atm, atm init
 // and atm team add make teams; in a root that a program has made, atm acts by itself only after somebody has seen it and
-// said yes: atm init --root DIR.
+// said yes: atm init --root DIR. With a name that is none, nothing is made; after another error it may be called again.
 func Create(ctx context.Context, dir string, members ...wire.Name) (*Team, error) {
 	t, err := create(ctx, dir, members)
 	if err != nil {
@@ -79,24 +92,36 @@ func Create(ctx context.Context, dir string, members ...wire.Name) (*Team, error
 }
 
 func create(ctx context.Context, dir string, members []wire.Name) (*Team, error) {
-	dir, err := filepath.Abs(dir)
+	dir, err := absolute(dir)
+	for _, name := range append([]wire.Name{wire.Name(filepath.Base(dir))}, members...) {
+		if err == nil {
+			_, err = wire.ParseName(string(name))
+		}
+	}
+	if err == nil {
+		err = makeRoot(filepath.Dir(dir))
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := makeRoot(filepath.Dir(dir)); err != nil {
-		return nil, err
-	}
-	t, err := open(dir, (*teamdir.Root).CreateTeam)
+	t, err := open(dir, Options{}, (*teamdir.Root).CreateTeam)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range members {
-		if err := t.in.Store.Create(ctx, name); err != nil && !errors.Is(err, maildir.ErrExists) {
+	for i, name := range members {
+		if err := t.Add(ctx, name); err != nil && !errors.Is(err, mailbox.ErrExists) {
 			t.Close()
-			return nil, err
+			return nil, fmt.Errorf("%w (made before: the team and %d of %d members)", err, i, len(members))
 		}
 	}
 	return t, nil
+}
+
+func absolute(dir string) (string, error) {
+	if dir == "" {
+		return "", errors.New("the directory has no name")
+	}
+	return filepath.Abs(dir)
 }
 
 func makeRoot(dir string) error {
@@ -111,7 +136,8 @@ func makeRoot(dir string) error {
 			return nil
 		case ".gitignore": // which a root gets first
 		default:
-			hasOther = true
+			_, err := os.Stat(filepath.Join(dir, f.Name(), ".locks")) // package mailbox made a team there
+			hasOther = hasOther || err != nil
 		}
 	}
 	if hasOther {
@@ -121,17 +147,21 @@ func makeRoot(dir string) error {
 	return err
 }
 
-func open(dir string, get func(*teamdir.Root, wire.Name) (*teamdir.Team, error)) (*Team, error) {
-	dir, err := filepath.Abs(dir)
+func open(dir string, o Options, get func(*teamdir.Root, wire.Name) (*teamdir.Team, error)) (*Team, error) {
+	dir, err := absolute(dir)
 	if err != nil {
 		return nil, err
 	}
 	root, err := teamdir.Open(filepath.Dir(dir), notices.Tell)
 	if errors.Is(err, rootdir.ErrNotRoot) {
-		err = fmt.Errorf("%w: %w", ErrNoTeam, err)
+		err = fmt.Errorf("%w: %w (Create makes it)", ErrNoTeam, err)
 	}
 	if err != nil {
 		return nil, err
+	}
+	root.LockTimeout = o.LockTimeout
+	if o.BeforeLook != nil {
+		root.BeforeLook = o.BeforeLook
 	}
 	t, err := get(root, wire.Name(filepath.Base(dir)))
 	if err != nil {
@@ -147,13 +177,33 @@ func (t *Team) Close() error { return t.in.Root().Close() }
 // Dir returns the team's directory. That of a member is below it, under the member's name.
 func (t *Team) Dir() string { return t.in.Dir().Path() }
 
-// Mailbox opens the mailbox of a member, which the caller closes, or returns ErrNoMember.
+// Name returns the team's name, as it is in addresses.
+func (t *Team) Name() wire.Name { return t.in.Name }
+
+// Names lists the members that have a mailbox here, in order. Members says how they are.
+func (t *Team) Names() (names []wire.Name, err error) {
+	boxes, err := t.in.Boxes()
+	for _, b := range boxes {
+		names = append(names, b.Agent())
+	}
+	return names, err
+}
+
+// Add makes a mailbox for a new member. If there is one, the error is mailbox.ErrExists.
+func (t *Team) Add(ctx context.Context, name wire.Name) error {
+	if err := t.in.Store.Create(ctx, name); err != nil {
+		return fmt.Errorf("add member %s: %w", name, err)
+	}
+	return nil
+}
+
+// Mailbox returns the mailbox of a member, or ErrNoMember. It works until the team is closed.
 func (t *Team) Mailbox(name wire.Name) (*mailbox.Mailbox, error) {
 	box, err := t.in.Member(name)
 	if err != nil {
 		return nil, err
 	}
-	return mailbox.Open(box.Path())
+	return maildir.Public(box).(*mailbox.Mailbox), nil
 }
 
 // OpenFile opens the content of a file that came with a message to a member of the team.
@@ -206,9 +256,22 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	return t.in.State(name)
 }
 
-// Watch begins to watch the mailboxes of some members, or of all, also of those that come later.
+// Watch begins to watch the mailboxes of some members, or of all, also of those that come later. Close the watcher before
+// the team.
 func (t *Team) Watch(ctx context.Context, o watcher.Options, members ...wire.Name) (*watcher.Watcher, error) {
-	return watcher.OpenTeam(ctx, t.Dir(), o, members...)
+	if len(members) == 0 {
+		boxes, err := t.in.Mailboxes()
+		if err != nil {
+			return nil, err
+		}
+		o.Mailboxes = t.in.Mailboxes
+		return watcher.Open(ctx, boxes, o), nil
+	}
+	var boxes []watcher.Mailbox
+	for _, name := range members {
+		boxes = append(boxes, t.in.Box(name))
+	}
+	return watcher.Open(ctx, boxes, o), nil
 }
 
 // Pending lists what waits for a person's answer, the oldest first. With an error it lists what it could read.

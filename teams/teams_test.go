@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -45,6 +47,49 @@ func TestCreateAgain(t *testing.T) {
 	}
 	if all, err := again.Trace(t.Context(), "bob", id); err != nil || all[0].State != mailbox.Unread {
 		t.Errorf("it is %+v, %v", all, err)
+	}
+}
+
+// A name that is none makes nothing; what else fails says what is made. Package mailbox may have made the first member.
+func TestCreateFails(t *testing.T) {
+	ctx, top := t.Context(), t.TempDir()
+	root := filepath.Join(top, ".atm")
+	for _, dir := range []string{"", filepath.Join(root, "Main"), filepath.Join(root, "main")} {
+		if _, err := teams.Create(ctx, dir, "alice", "Bad Name"); err == nil {
+			t.Errorf("%q was made", dir)
+		}
+	}
+	if files, err := os.ReadDir(top); len(files) > 0 || err != nil {
+		t.Error(files, err)
+	}
+	dir := filepath.Join(root, "main")
+	alice, err := mailbox.Create(ctx, filepath.Join(dir, "alice"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alice.Close()
+	if _, err := teams.Open(dir); !errors.Is(err, teams.ErrNoTeam) || !strings.Contains(err.Error(), "Create makes it") {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "carol"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := teams.Create(ctx, dir, "alice", "bob", "carol", "dave"); err == nil || !strings.Contains(err.Error(), "made before: the team and 2 of 4 members") {
+		t.Error(err)
+	}
+	team, err := teams.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer team.Close()
+	if err := team.Add(ctx, "dave"); err != nil {
+		t.Error(err)
+	}
+	if err := team.Add(ctx, "dave"); !errors.Is(err, mailbox.ErrExists) {
+		t.Error(err)
+	}
+	if names, err := team.Names(); !slices.Equal(names, []wire.Name{"alice", "bob", "dave"}) || err != nil || team.Name() != "main" {
+		t.Error(team.Name(), names, err)
 	}
 }
 
@@ -143,7 +188,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// In a root that came with git, a program sends and reads; but no dropped file becomes a message.
+// In a root that came with git, a program sends and reads; but no dropped file becomes a message, and nothing is handed over
+// unless whoever opens the team says so.
 func TestRootFromGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
@@ -164,6 +210,39 @@ func TestRootFromGit(t *testing.T) {
 	}
 	if bob, err := team.Member(ctx, "bob"); err != nil || bob.Unread != 1 {
 		t.Errorf("bob is %+v, %v", bob, err)
+	}
+	bob, err := team.Mailbox("bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched, err := team.Watch(ctx, watcher.Options{Messages: true, Existing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watched.Close()
+	if e, err := watched.Next(ctx); err != nil || e.Message == nil || e.Message.Body != "hello" {
+		t.Errorf("the watcher saw %+v, %v", e, err)
+	}
+	for it, err := range bob.List(ctx) {
+		if err != nil || it.Body != "hello" {
+			t.Errorf("listed %+v, %v", it, err)
+		}
+	}
+	if err := bob.HandOver(ctx, func(m *wire.Message, _ bool) error { return errors.New(m.Body + " was given") }); err == nil || !strings.Contains(err.Error(), "git tracks") {
+		t.Error(err)
+	}
+	yes := func() func(context.Context) error { return func(context.Context) error { return nil } }
+	trusted, err := teams.OpenWith(team.Dir(), teams.Options{BeforeLook: yes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trusted.Close()
+	if bob, err = trusted.Mailbox("bob"); err != nil {
+		t.Fatal(err)
+	}
+	given := 0
+	if err := bob.HandOver(ctx, func(*wire.Message, bool) error { given++; return nil }); given != 2 || err != nil {
+		t.Errorf("%d were given, %v", given, err)
 	}
 }
 

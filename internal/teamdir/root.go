@@ -29,6 +29,9 @@ type Root struct {
 	LockTimeout time.Duration // see maildir.Store; set it before a team is opened
 	KeysDir     string        // where the keys of the hosts are that this user trusts; "": none are
 
+	// BeforeLook is as in maildir.Store; set it before a team is opened. At first it is that of Found.
+	BeforeLook func() (mayAct func(context.Context) error)
+
 	// StartFollower starts a process that gives a conversation of a program, which is a process, its mail; nil: there is none.
 	StartFollower func(t *Team, name wire.Name, session string, pid int) error
 
@@ -54,7 +57,7 @@ func Open(path string, told Told) (*Root, error) {
 // OpenFound opens a root that rootdir.Find has found.
 func OpenFound(f rootdir.Found, told Told) (*Root, error) {
 	dir, err := durable.Open(f.Path)
-	return &Root{Found: f, dir: dir, told: told, teams: map[wire.Name]*Team{}}, err
+	return &Root{Found: f, BeforeLook: f.BeforeLook, dir: dir, told: told, teams: map[wire.Name]*Team{}}, err
 }
 
 // Close closes the root and its teams.
