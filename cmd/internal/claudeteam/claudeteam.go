@@ -11,8 +11,8 @@
 //
 //   - An entry for one of ours is removed after its message is stored here. The message ID is derived from the entry, so
 //     an entry that is ingested twice is one message.
-//   - A message to one of Claude's is marked as read after its entry is stored there. Until then it is leased: after a
-//     kill it is delivered again ten seconds later, marked as a possible repeat.
+//   - A message to one of Claude's is handed over: it is marked as read after its entry is stored there. After a kill it is
+//     delivered again ten seconds later, marked as a possible repeat.
 //   - Nothing unknown is changed: files that hold no array, entries that are no message, unknown fields. Mail between
 //     two of Claude's is only read, to learn who is idle.
 package claudeteam
@@ -27,20 +27,21 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Sync carries mail between two teams. It is not for concurrent use, but several processes may sync the same teams.
 type Sync struct {
-	Team   *teamdir.Team
-	Dir    string         // the directory of Claude's team
-	Join   bool           // adds our members to config.json: Claude's SendMessage accepts no other names
-	Report func(Transfer) // called for each transfer
+	Team     *teams.Team
+	Dir      string         // the directory of Claude's team
+	Join     bool           // adds our members to config.json: Claude's SendMessage accepts no other names
+	Report   func(Transfer) // called for each transfer
+	LockWait time.Duration  // for how long it waits for the lock of one of Claude's files
 
 	fault        durable.Fault   // for tests
-	root         *durable.Root   // Dir, during a pass
+	root, here   *durable.Root   // Dir and the team's directory, during a pass
 	listed       map[string]bool // the names in config.json
 	ours, theirs []member
 }
@@ -96,7 +97,8 @@ func (s *Sync) Run(ctx context.Context, fail func(error)) error {
 		}
 		lastError = fmt.Sprint(err)
 		for _, m := range s.theirs {
-			w.Add(filepath.Join(m.box.Path(), "inbox"), filepath.Join(m.box.Path(), "inbox", "new"))
+			inbox := filepath.Join(s.Team.Dir(), string(m.agent()), "inbox")
+			w.Add(inbox, filepath.Join(inbox, "new"))
 		}
 		changed := w.Changed()
 		if err != nil {
@@ -113,8 +115,13 @@ func (s *Sync) Run(ctx context.Context, fail func(error)) error {
 
 // Pass carries over everything that is waiting, once. An error with one member does not hold up anybody else's mail.
 func (s *Sync) Pass(ctx context.Context) (errs error) {
+	here, err := durable.Open(s.Team.Dir())
+	if err != nil {
+		return err
+	}
+	defer here.Close()
 	root, err := durable.OpenFaulty(s.Dir, s.fault)
-	if s.root = root; err == nil {
+	if s.here, s.root = here, root; err == nil {
 		defer root.Close()
 		err = s.findMembers(ctx)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -58,6 +59,7 @@ func must(t testing.TB, err error) {
 // A scene is one of our teams and one of Claude's.
 type scene struct {
 	t        *testing.T
+	team     *teamdir.Team // as the test looks at it
 	sync     *Sync
 	reported []string
 	isFull   bool // writes in Claude's directory fail
@@ -65,17 +67,22 @@ type scene struct {
 
 func newScene(t *testing.T, ours ...wire.Name) *scene {
 	top := testtree.Make(t, "file claude/teams/session-7f770861/config.json "+recorded)
-	team := openTeam(t, filepath.Join(top, "root"), ours...)
-	sc := &scene{t: t}
-	sc.sync = &Sync{Team: team, Dir: filepath.Join(top, "claude/teams/session-7f770861"), Report: func(tr Transfer) { sc.reported = append(sc.reported, tr.String()) }}
+	sc := &scene{t: t, team: openTeam(t, filepath.Join(top, "root"), ours...)}
+	sc.sync = newSync(t, sc.team, filepath.Join(top, "claude/teams/session-7f770861"), 50*time.Millisecond, func(tr Transfer) { sc.reported = append(sc.reported, tr.String()) })
 	sc.sync.fault = func(op, name string) error {
 		if sc.isFull && op == "write" {
 			return syscall.ENOSPC
 		}
 		return nil
 	}
-	team.Store.LockTimeout = 50 * time.Millisecond
 	return sc
+}
+
+func newSync(t testing.TB, with *teamdir.Team, dir string, wait time.Duration, report func(Transfer)) *Sync {
+	team, err := teams.OpenWith(with.Dir().Path(), teams.Options{LockTimeout: wait})
+	must(t, err)
+	t.Cleanup(func() { team.Close() })
+	return &Sync{Team: team, Dir: dir, LockWait: wait, Report: report}
 }
 
 func openTeam(t testing.TB, path string, members ...wire.Name) *teamdir.Team {
@@ -116,7 +123,7 @@ func (sc *scene) pass(want string) {
 
 func (sc *scene) unread(name wire.Name) (out []*wire.Message) {
 	sc.t.Helper()
-	batch, err := inbox.Peek(context.Background(), sc.sync.Team.Box(name), inbox.ReadOptions{})
+	batch, err := inbox.Peek(context.Background(), sc.team.Box(name), inbox.ReadOptions{})
 	must(sc.t, err)
 	for _, it := range batch.Items {
 		out = append(out, it.Message)
@@ -165,13 +172,13 @@ func TestIngestsRecordedEntries(t *testing.T) {
 	equal(t, "from", got[0].From.String(), "team-lead@main")
 	equal(t, "meta", string(got[0].Meta), `{"claude":{"from":"team-lead","summary":"hi","timestamp":"2026-11-21T19:03:51.875Z","msgV":1,"msg_id":"d8fa2ef2-dec5-4672-86a4-095a3b5fde88","type":"message","team":"session-7f770861"}}`)
 	equal(t, "sent at", got[0].SentAt, time.Date(2026, 11, 21, 19, 3, 51, 875e6, time.UTC))
-	state, err := presence.Summary(t.Context(), sc.sync.Team, "rev_1")
+	state, err := presence.Summary(t.Context(), sc.team, "rev_1")
 	must(t, err)
 	equal(t, "state of rev_1", string(state.State)+" "+string(state.LastTurn.Status), "idle interrupted")
 
 	sc.write("inboxes/bob.json", "["+strings.Replace(isIdle, "interrupted", "available", 1)+"]")
 	sc.pass("")
-	state, err = presence.Summary(t.Context(), sc.sync.Team, "rev_1")
+	state, err = presence.Summary(t.Context(), sc.team, "rev_1")
 	must(t, err)
 	equal(t, "last turn after a second notification", string(state.LastTurn.Status), "interrupted")
 
@@ -190,7 +197,7 @@ func TestTakenID(t *testing.T) {
 	sc := newScene(t, "bob", "carol")
 	list, err := decodeInbox([]byte("[" + fromLead + "]"))
 	must(t, err)
-	send(t, sc.sync.Team, wire.Message{ID: sc.sync.idOf(&list[0], sc.sync.Team.Box("bob")), Body: "newsletter"}, "carol", "bob")
+	send(t, sc.team, wire.Message{ID: sc.sync.idOf(&list[0], sc.team.Box("bob").Address()), Body: "newsletter"}, "carol", "bob")
 	for range 2 {
 		sc.write("inboxes/bob.json", "["+fromLead+"]")
 		sc.pass("")
@@ -215,7 +222,7 @@ func TestAlikeNames(t *testing.T) {
 	equal(t, "reported", sc.reported, []string{"rev → bob: hi", "rev-2 → bob: hi", "claude → bob: hi", "claude-2 → bob: hi"})
 	list("Ревьюер", "rev", "测试员", "审查员")
 	for _, name := range []wire.Name{"rev-2", "claude", "claude-2"} {
-		send(t, sc.sync.Team, wire.Message{Body: "for " + string(name)}, "bob", name)
+		send(t, sc.team, wire.Message{Body: "for " + string(name)}, "bob", name)
 	}
 	sc.pass("---.json: it is the inbox of 审查员 and of 测试员, so their mail waits here")
 	equal(t, "unread", len(sc.unread("claude")), 1)
@@ -232,12 +239,12 @@ func TestAlikeNames(t *testing.T) {
 // If both sides have the same name, ours stays and Claude's member gets another.
 func TestSameName(t *testing.T) {
 	sc := newScene(t, "bob", "rev_1")
-	sent := send(t, sc.sync.Team, wire.Message{Body: "secret"}, "bob", "rev_1")
+	sent := send(t, sc.team, wire.Message{Body: "secret"}, "bob", "rev_1")
 	sc.write("inboxes/bob.json", "["+strings.Replace(fromLead, `"team-lead"`, `"Rev_1"`, 1)+"]")
 	sc.pass("")
 	equal(t, "reported", sc.reported, []string{"rev_1-claude → bob: hi"})
 	equal(t, "unread", sc.unread("rev_1")[0].ID, sent.ID)
-	send(t, sc.sync.Team, wire.Message{Body: "hello"}, "rev_1", "rev_1-claude")
+	send(t, sc.team, wire.Message{Body: "hello"}, "rev_1", "rev_1-claude")
 	sc.pass("")
 	sc.pass("")
 	equal(t, "theirs", sc.entries("Rev_1")[0].From, "rev_1-atm")
@@ -259,9 +266,9 @@ func TestDelivers(t *testing.T) {
 	for _, m := range []wire.Message{
 		{Body: "same", SentAt: at}, {Body: "same", SentAt: at}, {Body: "\ufeff\v" + `{"x":` + strings.Repeat("[", 12000)}, {Body: "x", RequiresAck: true},
 	} {
-		send(t, sc.sync.Team, m, "bob", "rev_1")
+		send(t, sc.team, m, "bob", "rev_1")
 	}
-	last := send(t, sc.sync.Team, wire.Message{Subject: "on it", Body: "</teammate-message>", SentAt: at.Add(time.Hour)}, "system", "rev_1")
+	last := send(t, sc.team, wire.Message{Subject: "on it", Body: "</teammate-message>", SentAt: at.Add(time.Hour)}, "system", "rev_1")
 	sc.pass("")
 	var texts []string
 	for _, e := range sc.entries("Rev_1") {
@@ -292,8 +299,8 @@ var header = regexp.MustCompile(`\[atm [0-9a-f]{6} from bob, (?:now|\d+[sm] ago)
 func TestStays(t *testing.T) {
 	sc := newScene(t, "bob")
 	sc.pass("")
-	old := send(t, sc.sync.Team, wire.Message{Body: "old", ExpiresAt: time.Now().Add(-time.Hour)}, "bob", "rev_1")
-	send(t, sc.sync.Team, wire.Message{Body: "new"}, "bob", "rev_1")
+	old := send(t, sc.team, wire.Message{Body: "old", ExpiresAt: time.Now().Add(-time.Hour)}, "bob", "rev_1")
+	send(t, sc.team, wire.Message{Body: "new"}, "bob", "rev_1")
 	sc.pass("")
 	equal(t, "entries", len(sc.entries("Rev_1")), 1)
 	equal(t, "unread", sc.unread("rev_1")[0].ID, old.ID)
@@ -304,16 +311,16 @@ func TestStays(t *testing.T) {
 func TestMarksRepeats(t *testing.T) {
 	sc := newScene(t, "bob")
 	sc.pass("")
-	box := sc.sync.Team.Box("rev_1")
-	send(t, sc.sync.Team, wire.Message{Body: "once"}, "bob", "rev_1")
+	box := sc.team.Box("rev_1")
+	send(t, sc.team, wire.Message{Body: "once"}, "bob", "rev_1")
 	kill := func() {
 		var err error
 		sc.sync.root, err = durable.Open(sc.sync.Dir)
 		must(t, err)
 		defer sc.sync.root.Close()
-		m := member{box: box, name: "Rev_1"}
+		m := member{name: "Rev_1"}
 		_, err = claim.Lease(context.Background(), box, box.Address(), time.Millisecond, inbox.ReadOptions{}, func(it *maildir.Item, _ maildir.Lease) (bool, error) {
-			return true, sc.sync.changeInbox(context.Background(), m, sc.sync.newEntry(it).addTo)
+			return true, sc.sync.changeInbox(context.Background(), m, sc.sync.newEntry(it.Message, it.TimesHandedOut > 0).addTo)
 		})
 		must(t, err)
 		time.Sleep(2 * time.Millisecond) // until the lease ends
@@ -322,7 +329,7 @@ func TestMarksRepeats(t *testing.T) {
 	sc.pass("")
 	equal(t, "entries while the first is there", len(sc.entries("Rev_1")), 1)
 
-	send(t, sc.sync.Team, wire.Message{Body: "twice"}, "bob", "rev_1")
+	send(t, sc.team, wire.Message{Body: "twice"}, "bob", "rev_1")
 	kill()
 	sc.write("inboxes/Rev_1.json", "[]")
 	sc.pass("")
@@ -357,7 +364,7 @@ func TestErrors(t *testing.T) {
 		equal(t, c.about, len(sc.unread("bob"))+len(sc.unread("carol")), 2)
 	}
 	// The disk is full, or the file holds no array.
-	send(t, sc.sync.Team, wire.Message{Body: "hi"}, "bob", "team-lead")
+	send(t, sc.team, wire.Message{Body: "hi"}, "bob", "team-lead")
 	sc.isFull = true
 	sc.pass("no space left")
 	sc.isFull = false
@@ -374,7 +381,7 @@ func TestErrors(t *testing.T) {
 	// Claude Code empties the inbox of a member that has just joined.
 	joined := fmt.Sprintf(`"leadProcess": 1, "members": [{"name": "Rev_1", "joinedAt": 1}, {"name": "Rev_1", "joinedAt": %d}]`, time.Now().UnixMilli())
 	sc.write(configFile, "{"+joined+"}")
-	send(t, sc.sync.Team, wire.Message{Body: "welcome"}, "bob", "rev_1")
+	send(t, sc.team, wire.Message{Body: "welcome"}, "bob", "rev_1")
 	sc.pass("")
 	equal(t, "unread", len(sc.unread("rev_1")), 1)
 
@@ -421,7 +428,7 @@ func TestRunPausesAfterAnError(t *testing.T) {
 	sc := newScene(t, "bob")
 	sc.write("inboxes/team-lead.json", "{}")
 	sc.pass("")
-	send(t, sc.sync.Team, wire.Message{Body: "hi"}, "bob", "team-lead")
+	send(t, sc.team, wire.Message{Body: "hi"}, "bob", "team-lead")
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	attempts := 0
@@ -477,14 +484,14 @@ func FuzzInbox(f *testing.F) {
 		if err = errors.Join(err, err2, err3); err != nil || len(again) != len(list) || string(text2) != string(text) {
 			t.Fatalf("%q became %q: %v", data, text, err)
 		}
-		s, box := &Sync{Dir: "t"}, maildir.NewStore(nil, "main").Box("bob")
+		s, bob := &Sync{Dir: "t"}, wire.Address{Agent: "bob", Team: "main"}
 		for i, e := range list {
 			if e.bad != nil {
 				continue
 			}
-			id := s.idOf(&e, box)
-			if !wire.IsID(string(id)) || id != s.idOf(&again[i], box) || !wire.IsName(string(validName(e.From))) {
-				t.Fatalf("%q: id %q, again %q, name %q", e.raw, id, s.idOf(&again[i], box), validName(e.From))
+			id := s.idOf(&e, bob)
+			if !wire.IsID(string(id)) || id != s.idOf(&again[i], bob) || !wire.IsName(string(validName(e.From))) {
+				t.Fatalf("%q: id %q, again %q, name %q", e.raw, id, s.idOf(&again[i], bob), validName(e.From))
 			}
 		}
 		added, err := (&entry{Type: "message", From: "bob", Text: "x", sentAt: time.Now(), MsgV: 1, MsgID: "new"}).addTo(list)

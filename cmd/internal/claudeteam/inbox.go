@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -128,12 +127,12 @@ func (e *entry) addTo(list []entry) (_ []entry, err error) {
 	return append(list, *e), err
 }
 
-// idOf derives the ID of the entry's message in a mailbox.
-func (s *Sync) idOf(e *entry, box *maildir.Box) wire.ID {
+// idOf derives the ID of the entry's message to one of our team.
+func (s *Sync) idOf(e *entry, to wire.Address) wire.ID {
 	ms := e.sentAt.UnixMilli()
 	start := wire.ID(fmt.Sprintf("%08x-%04x-7000-8000-000000000000", ms>>16, ms&0xffff))
 	content := strings.Join([]string{"claude", filepath.Base(s.Dir), e.From, e.Timestamp, e.Text, e.MsgID}, "\x00")
-	return wire.Derive(content, start, box.Address())
+	return wire.Derive(content, start, to)
 }
 
 // control parses text that Claude Code itself, not its model, sends to another instance: a JSON object.

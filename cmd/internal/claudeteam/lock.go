@@ -59,7 +59,7 @@ func (l *fileLock) release() {
 
 // rewrite durably replaces one of Claude's files, under its lock, with what change returns; nil leaves it as it is.
 func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
-	held, err := lock(ctx, s.root.Join(name), s.Team.Store.LockTimeout)
+	held, err := lock(ctx, s.root.Join(name), s.LockWait)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 )
 
@@ -26,13 +27,18 @@ func run(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err = cmp.Or(s.CheckAccepted(), s.MayManage("sync mail for", "all"), err); err != nil {
 		return err
 	}
-	sync := &Sync{Team: s.Team, Dir: dir, Join: c.Bool("join"), Report: func(t Transfer) {
+	team, err := teams.OpenWith(s.Team.Dir().Path(), teams.Options{BeforeLook: s.Root.BeforeLook, LockTimeout: s.Root.LockTimeout})
+	if err != nil {
+		return err
+	}
+	defer team.Close()
+	sync := &Sync{Team: team, Dir: dir, Join: c.Bool("join"), LockWait: s.Team.LockWait(), Report: func(t Transfer) {
 		p.PrintAs(t, letter.Escape(t.String())) // Follow ends once nobody reads the output
 	}}
 	if c.Bool("once") {
 		err = s.Await(sync.Pass)
 	} else {
-		p.Warn("carrying mail between team %s and %s", s.Team.Name, dir)
+		p.Warn("carrying mail between team %s and %s", team.Name(), dir)
 		err = s.Follow(func(ctx context.Context) error {
 			return sync.Run(ctx, func(err error) { s.Given.Explain(explainFile(dir, err)).Print(p.Err) })
 		})
@@ -56,8 +62,8 @@ func explainFile(dir string, err error) error {
 // claudeTeam returns the directory of the team that the argument names, or of the only one.
 func claudeTeam(name string) (string, error) {
 	home, _ := os.UserHomeDir()
-	teams := filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "teams")
-	found, _ := filepath.Glob(filepath.Join(teams, cmp.Or(name, "*"), "config.json"))
+	under := filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "teams")
+	found, _ := filepath.Glob(filepath.Join(under, cmp.Or(name, "*"), "config.json"))
 	if len(found) == 1 {
 		return filepath.Dir(found[0]), nil
 	}
@@ -68,6 +74,6 @@ func claudeTeam(name string) (string, error) {
 	if len(found) > 0 {
 		return "", failure.Usage("which team? there are %s", app.Join(names)).WithHint("`atm claude sync %s`", names[0]).WithCandidates(names...)
 	}
-	return "", failure.NotFound("no Claude Code team in %s", filepath.Join(teams, name)).
+	return "", failure.NotFound("no Claude Code team in %s", filepath.Join(under, name)).
 		WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
 }

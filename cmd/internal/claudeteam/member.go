@@ -13,12 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
 type member struct {
-	box    *maildir.Box
+	box    *mailbox.Mailbox
 	name   string    // in Claude's team
 	joined time.Time // of one of Claude's
 	shares string    // another of Claude's that has the same inbox file
@@ -37,16 +37,24 @@ func (m *member) inboxFile() string {
 	return inboxDir + "/" + notInPath.ReplaceAllString(m.name, "-") + ".json"
 }
 
+// agent is the member's name in our team.
+func (m *member) agent() wire.Name { return m.box.Address().Agent }
+
 // markFile marks a mailbox that was made for one of Claude's: it does not become ours when that member leaves. It holds
 // the member's name there.
 func markFile(name wire.Name) string { return string(name) + "/run/claude" }
 
 func (s *Sync) isMarked(name wire.Name) bool {
-	isMarked, err := s.Team.Dir().Exists(markFile(name))
+	isMarked, err := s.here.Exists(markFile(name))
 	return isMarked || err != nil
 }
 
-func (s *Sync) isOurs(name wire.Name) bool { return s.Team.Box(name).Exists() && !s.isMarked(name) }
+func (s *Sync) isOurs(name wire.Name) bool { return s.exists(name) && !s.isMarked(name) }
+
+func (s *Sync) exists(name wire.Name) bool {
+	_, err := s.Team.Mailbox(name)
+	return err == nil
+}
 
 // configMember is an element of config.json's members.
 type configMember struct {
@@ -75,11 +83,11 @@ func (s *Sync) findMembers(ctx context.Context) error {
 		if m.Name == "" || m.AgentType == ourAgentType {
 			continue
 		}
-		box := s.Team.Box(s.nameHere(m.Name))
-		if err := s.makeBox(ctx, box.Agent(), m.Name); err != nil {
+		box, err := s.makeBox(ctx, s.nameHere(m.Name), m.Name)
+		if err != nil {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
-		isSame := func(other member) bool { return other.box.Agent() == box.Agent() } // it has joined again
+		isSame := func(other member) bool { return other.box.Address() == box.Address() } // it has joined again
 		s.theirs = append(slices.DeleteFunc(s.theirs, isSame), member{box: box, name: m.Name, joined: time.UnixMilli(int64(m.JoinedAt))})
 	}
 	for i, m := range s.theirs {
@@ -88,9 +96,9 @@ func (s *Sync) findMembers(ctx context.Context) error {
 			s.theirs[i].shares = s.theirs[j].name
 		}
 	}
-	boxes, err := s.Team.Boxes()
-	for _, box := range boxes {
-		if !s.isMarked(box.Agent()) {
+	names, err := s.Team.Names()
+	for _, name := range names {
+		if box, err := s.Team.Mailbox(name); err == nil && !s.isMarked(name) { // else it was retired meanwhile
 			s.ours = append(s.ours, member{box: box, name: s.nameThere(box.Address())})
 		}
 	}
@@ -99,22 +107,24 @@ func (s *Sync) findMembers(ctx context.Context) error {
 
 // makeBox makes the mailbox of one of Claude's, unless it exists. It writes the mark first: a mailbox without one is
 // ours.
-func (s *Sync) makeBox(ctx context.Context, name wire.Name, theirs string) error {
-	exists := s.Team.Box(name).Exists()
-	if exists && s.nameInMark(name) == theirs {
-		return nil
+func (s *Sync) makeBox(ctx context.Context, name wire.Name, theirs string) (*mailbox.Mailbox, error) {
+	exists := s.exists(name)
+	if !exists || s.nameInMark(name) != theirs {
+		mark := markFile(name)
+		err := cmp.Or(s.here.Mkdir(string(name)), s.here.Mkdir(path.Dir(mark)), s.here.Replace(mark, []byte(theirs), true))
+		if err == nil && !exists {
+			err = s.Team.Add(ctx, name)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	dir, mark := s.Team.Dir(), markFile(name)
-	err := cmp.Or(dir.Mkdir(string(name)), dir.Mkdir(path.Dir(mark)), dir.Replace(mark, []byte(theirs), true))
-	if exists || err != nil {
-		return err
-	}
-	return s.Team.Store.Create(ctx, name)
+	return s.Team.Mailbox(name)
 }
 
 // nameInMark returns the name there for which a mailbox was made; "": it is not known, or there is no mark.
 func (s *Sync) nameInMark(name wire.Name) string {
-	theirs, _ := s.Team.Dir().ReadFile(markFile(name), maxFile)
+	theirs, _ := s.here.ReadFile(markFile(name), maxFile)
 	return string(theirs)
 }
 
@@ -150,7 +160,7 @@ func (s *Sync) nameThere(a wire.Address) string {
 	if i := slices.IndexFunc(s.theirs, named); i >= 0 {
 		return s.theirs[i].name
 	}
-	if a.Team != s.Team.Name || a.Host != "" {
+	if a.Team != s.Team.Name() || a.Host != "" {
 		return a.String()
 	}
 	other := member{name: string(a.Agent) + ourSuffix}
@@ -167,7 +177,7 @@ func (s *Sync) join(ctx context.Context) error {
 	var missing []byte
 	for _, m := range s.ours {
 		if !s.listed[m.name] {
-			one, _ := json.Marshal(configMember{m.name + "@" + filepath.Base(s.Dir), m.name, ourAgentType, float64(time.Now().UnixMilli()), "", s.Team.Dir().Path(), []string{}})
+			one, _ := json.Marshal(configMember{m.name + "@" + filepath.Base(s.Dir), m.name, ourAgentType, float64(time.Now().UnixMilli()), "", s.Team.Dir(), []string{}})
 			missing = append(append(missing, ','), one...)
 		}
 	}

@@ -32,8 +32,7 @@ func TestMain(m *testing.M) {
 	os.WriteFile(filepath.Join(dir, "began"), nil, 0o644) // an interrupt ends it well from now on
 	t := &testing.T{}
 	team := openTeam(t, filepath.Join(dir, "root"))
-	team.Store.LockTimeout = 5 * time.Second
-	s := &Sync{Team: team, Dir: filepath.Join(dir, "theirs"), Report: func(tr Transfer) { fmt.Println(tr) }}
+	s := newSync(t, team, filepath.Join(dir, "theirs"), 5*time.Second, func(tr Transfer) { fmt.Println(tr) })
 	s.Run(ctx, func(err error) { fmt.Println("failed:", err) })
 }
 
@@ -73,7 +72,7 @@ func TestStress(t *testing.T) {
 	for _, name := range []string{"bob", "carol", "team-lead", "Rev_1"} {
 		must(t, os.WriteFile(filepath.Join(theirs, inboxDir, name+".json"), []byte("[]"), 0o644))
 	}
-	first := &Sync{Team: team, Dir: theirs, Report: func(Transfer) {}}
+	first := newSync(t, team, theirs, 0, func(Transfer) {})
 	must(t, first.Pass(context.Background())) // makes the mailboxes of Claude's members
 	begin := func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])

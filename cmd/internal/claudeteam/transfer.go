@@ -9,9 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -44,14 +42,14 @@ func (s *Sync) ingest(ctx context.Context, m member) error {
 			}
 			err = errors.Join(err, left)
 		} else {
-			stored[s.idOf(&e, m.box)] = true
+			stored[s.idOf(&e, m.box.Address())] = true
 		}
 	}
 	if len(stored) == 0 {
 		return err
 	}
 	return errors.Join(err, s.changeInbox(ctx, m, func(list []entry) ([]entry, error) {
-		return slices.DeleteFunc(list, func(e entry) bool { return e.bad == nil && !e.Read && stored[s.idOf(&e, m.box)] }), nil
+		return slices.DeleteFunc(list, func(e entry) bool { return e.bad == nil && !e.Read && stored[s.idOf(&e, m.box.Address())] }), nil
 	}))
 }
 
@@ -67,27 +65,22 @@ func (s *Sync) store(ctx context.Context, m member, e *entry) error {
 	}
 	fields = slices.DeleteFunc(fields, func(f wire.Member) bool { return f.Name == "text" || f.Name == "read" })
 	meta := fields.With("team", wire.Quote(filepath.Base(s.Dir))).Encode()
-	msg := &wire.Message{
-		ID: s.idOf(e, m.box), From: wire.Address{Agent: s.nameHere(e.From), Team: s.Team.Name},
-		To: []wire.Address{m.box.Address()}, Subject: e.Summary, Body: e.Text, SentAt: e.sentAt,
+	msg := wire.Message{
+		ID: s.idOf(e, m.box.Address()), From: wire.Address{Agent: s.nameHere(e.From), Team: s.Team.Name()}, Subject: e.Summary, Body: e.Text, SentAt: e.sentAt,
 		Origin: &wire.Origin{Via: "bridge"}, Meta: slices.Concat([]byte(`{"claude":`), meta, []byte("}")),
 	}
 	if kind != "" {
 		msg.Type = "claude_" + kind // Claude's permission_request is not ours
 	}
-	isIt := func(old *wire.Message) bool {
-		return old.From == msg.From && old.Type == msg.Type && old.Body == msg.Body
+	out, err := m.box.Deliver(ctx, msg)
+	for errors.Is(err, mailbox.ErrIDTaken) { // by somebody who knows the entry
+		msg.ID = msg.ID.Next()
+		out, err = m.box.Deliver(ctx, msg)
 	}
-	post := &maildir.Post{Message: msg, To: []*maildir.Box{m.box}, Derived: isIt}
-	if from := s.Team.Box(msg.From.Agent); from.Exists() {
-		post.Sender = from
+	if err == nil && !out.WasDelivered {
+		s.Report(Transfer{Kind: "taken_in", ID: msg.ID, From: string(msg.From.Agent), To: string(m.agent()), Title: msg.Title()})
 	}
-	maildir.Deliver(ctx, post)
-	out := post.Outcomes[0]
-	if out.Err == nil && !out.AlreadyStored {
-		s.Report(Transfer{Kind: "taken_in", ID: msg.ID, From: string(msg.From.Agent), To: string(m.box.Agent()), Title: msg.Title()})
-	}
-	return out.Err
+	return err
 }
 
 // storeIdle appends an idle notification to its sender's log, with the end of the turn if that was cut short.
@@ -97,7 +90,7 @@ func (s *Sync) storeIdle(ctx context.Context, e *entry) error {
 		return nil
 	}
 	box, status := s.theirs[i].box, e.control().Text("idleReason")
-	id := string(s.idOf(e, box))
+	id := string(s.idOf(e, box.Address()))
 	events := []wire.Event{{Kind: wire.TurnIdle, Source: "bridge", EventID: id}}
 	if status == "interrupted" || status == "failed" {
 		end := wire.Event{Kind: wire.TurnCompleted, Source: "bridge", EventID: id + ".turn"}
@@ -107,7 +100,7 @@ func (s *Sync) storeIdle(ctx context.Context, e *entry) error {
 		return err
 	}
 	if events[len(events)-1].Seq > 0 { // it was new
-		s.Report(Transfer{Kind: idle, From: string(box.Agent())})
+		s.Report(Transfer{Kind: idle, From: string(box.Address().Agent)})
 	}
 	return nil
 }
@@ -123,39 +116,35 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 	if age := time.Since(m.joined); age >= 0 && age < joinGrace {
 		return nil
 	}
-	if waiting, err := m.box.UnreadIDs(); m.shares != "" && (len(waiting) > 0 || err != nil) {
-		return cmp.Or(err, fmt.Errorf("it is the inbox of %s and of %s, so their mail waits here", m.name, m.shares))
+	if m.shares != "" {
+		var waits error
+		for _, err := range m.box.List(ctx) {
+			waits = cmp.Or(err, waits, fmt.Errorf("it is the inbox of %s and of %s, so their mail waits here", m.name, m.shares))
+		}
+		return waits
 	}
-	for {
-		mayAct := s.Team.Store.BeforeLook()
-		it, err := claim.Lease(ctx, m.box, m.box.Address(), 10*time.Second, inbox.ReadOptions{Current: true}, func(it *maildir.Item, _ maildir.Lease) (bool, error) {
-			err := mayAct(ctx)
-			if err == nil {
-				err = s.changeInbox(ctx, m, s.newEntry(it).addTo)
-			}
-			return err == nil, err
-		})
-		if it == nil || err != nil {
+	var unlogged error
+	err := m.box.HandOver(ctx, func(msg *wire.Message, mayBeRepeat bool) error {
+		if err := s.changeInbox(ctx, m, s.newEntry(msg, mayBeRepeat).addTo); err != nil {
 			return err
 		}
-		done := context.WithoutCancel(ctx)
+		s.Report(Transfer{"handed_over", msg.ID, s.nameThere(msg.From), string(m.agent()), msg.Title(), mayBeRepeat})
 		// It will start to work in a moment, and does not say so.
 		unknown := wire.Event{Kind: wire.StateChange, Source: "bridge"}.With("new", "unknown")
-		if err = errors.Join(m.box.MarkRead(done, it.ID), m.box.Log().Append(done, unknown)); err != nil {
-			return err
-		}
-		s.Report(Transfer{"handed_over", it.ID, s.nameThere(it.From), string(m.box.Agent()), it.Title(), it.TimesHandedOut > 0})
-	}
+		unlogged = errors.Join(unlogged, m.box.Log().Append(context.WithoutCancel(ctx), unknown))
+		return nil
+	})
+	return errors.Join(err, unlogged)
 }
 
 // newEntry makes the entry of a message. Its text starts with the header that our readers see. So Claude Code never takes
 // it for a control message, nor for another one, although it tells entries apart by sender, time and text only.
-func (s *Sync) newEntry(it *maildir.Item) *entry {
-	r := &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6}
-	body, _ := r.Body(r.Text(it.Message)+"\n"+string(it.Payload), 0, 0)
-	text := fmt.Sprintf("[atm %s]\n%s%s", r.Header(it.Message, letter.Flags{Repeat: it.TimesHandedOut > 0}), body, letter.End)
+func (s *Sync) newEntry(msg *wire.Message, mayBeRepeat bool) *entry {
+	r := &letter.Renderer{Now: time.Now(), Team: s.Team.Name(), Digits: 6}
+	body, _ := r.Body(r.Text(msg)+"\n"+string(msg.Payload), 0, 0)
+	text := fmt.Sprintf("[atm %s]\n%s%s", r.Header(msg, letter.Flags{Repeat: mayBeRepeat}), body, letter.End)
 	return &entry{
-		Type: "message", From: s.nameThere(it.From), Text: text, Timestamp: it.SentAt.UTC().Format("2006-01-02T15:04:05.000Z"),
-		Summary: letter.OneLine(it.Title(), 80), MsgV: 1, MsgID: string(it.ID),
+		Type: "message", From: s.nameThere(msg.From), Text: text, Timestamp: msg.SentAt.UTC().Format("2006-01-02T15:04:05.000Z"),
+		Summary: letter.OneLine(msg.Title(), 80), MsgV: 1, MsgID: string(msg.ID),
 	}
 }
