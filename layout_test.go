@@ -131,6 +131,33 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// onPublic are programs of ours that do with mail and teams what the public packages offer, and no more: so others can, too.
+// The command line around them is atm's.
+var onPublic = []string{"cmd/internal/claudeteam", "cmd/internal/mcp"}
+
+func TestProgramsOnPublicPackages(t *testing.T) {
+	offered := 0
+	for _, name := range onPublic {
+		out, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, "./"+name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for imported := range strings.FieldsSeq(string(out)) {
+			ours, isOurs := strings.CutPrefix(imported, module)
+			isFile := ours == "internal/durable" || ours == "internal/lockfile" // of another program's, not of mail
+			if isOurs && strings.HasPrefix(ours, "internal/") && !isFile {
+				t.Errorf("%s imports %s: what it needs of that is for package mailbox or teams to offer", name, ours)
+			}
+			if ours == "teams" {
+				offered++
+			}
+		}
+	}
+	if offered != len(onPublic) {
+		t.Errorf("%d of %v import package teams", offered, onPublic)
+	}
+}
+
 // The terminal emulator would cost every start of atm.
 func TestEmulatorIsNotInAtm(t *testing.T) {
 	for program, wants := range map[string]bool{"./cmd/atm": false, "./cmd/atm-runner": true} {

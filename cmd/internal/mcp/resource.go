@@ -6,6 +6,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -36,22 +37,28 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if s.isWatching {
 		return nil
 	}
-	var boxes []watcher.Mailbox
-	at, err := app.OpenMe(s.given)
-	if err == nil {
-		boxes, err = at.Team.Mailboxes()
-	}
+	me, err := app.OpenMe(s.given)
 	if err != nil {
 		return withHint(s.given.Explain(err))
 	}
-	w := watcher.Open(s.running, boxes, watcher.Options{Messages: true, Events: true, Mailboxes: at.Team.Mailboxes})
+	defer me.Root.Close()
+	team, err := teams.OpenWith(me.Team.Dir().Path(), teams.Options{BeforeLook: me.Root.BeforeLook, LockTimeout: me.Root.LockTimeout})
+	if err != nil {
+		return withHint(s.given.Explain(err))
+	}
+	w, err := team.Watch(s.running, watcher.Options{Messages: true, Events: true})
+	if err != nil {
+		team.Close()
+		return withHint(s.given.Explain(err))
+	}
 	s.isWatching = true
-	go s.notify(w, at.Me.Agent())
+	go s.notify(team, w, me.Me.Agent())
 	return nil
 }
 
 // notify notifies the client of changed resources: of the team at every event, of the inbox when I get or read mail.
-func (s *server) notify(w *watcher.Watcher, me wire.Name) {
+func (s *server) notify(team *teams.Team, w *watcher.Watcher, me wire.Name) {
+	defer team.Close()
 	defer w.Close()
 	for s.running.Err() == nil {
 		e, _ := w.Next(s.running)
