@@ -1,6 +1,6 @@
-// Package mailbox delivers messages to agents and reads theirs, for programs that are not atm: one mailbox, which is the
-// directory of an agent in its team's directory, such as .atm/main/bob. atm's own programs work in the same directory at
-// the same time; docs/format.md says what its files are.
+// Package mailbox delivers messages to agents and reads theirs: one mailbox, which is the directory of an agent in its
+// team's directory, such as .atm/main/bob. atm's own programs work in the same directory at the same time, and some by this
+// package; docs/format.md says what its files are.
 //
 // A delivery is whole or absent, and once Deliver has returned without an error it survives a power cut. A message that
 // is unread is never deleted. Read shows messages first and marks them afterwards: a reader that is killed sees a message
@@ -12,7 +12,8 @@
 // All functions may be called concurrently, and by several processes. Events of an agent are in package eventlog, below;
 // package wire has the messages themselves.
 //
-// Begin with Open, or Create for a new one.
+// Begin with Open, or Create for a new one; of a member of an open team with teams.Team.Mailbox. Read is for who shows
+// messages, HandOver for who gives them to another program.
 package mailbox
 
 import (

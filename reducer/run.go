@@ -166,7 +166,7 @@ func (s *State) applyExited(e *event) {
 	if isOther || s.Run.HasExited && !isLive {
 		return // of an earlier process, or a repeat
 	}
-	reason := e.Text("reason")
+	reason := e.Text(wire.FieldReason)
 	isWanted := reason != "" // a crash has none
 	s.Run.HasExited, s.Run.WasStopped = true, isWanted && reason != "asked to restart"
 	if len(s.Sessions) == 0 {

@@ -180,7 +180,7 @@ const OtherSession = "other_session"
 
 // endSession ends one session. The end of an unknown session is ignored if others are known.
 func (s *State) endSession(e *event) {
-	reason := e.Text("reason")
+	reason := e.Text(wire.FieldReason)
 	isReplaced := reason == "clear" || reason == "resume" // its program goes on
 	known := s.findSession(e.session)
 	if known < 0 && len(s.Sessions) > 0 {

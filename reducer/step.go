@@ -87,7 +87,7 @@ var agentKinds = map[string]bool{
 // fold is the table of what each kind of event does to the state. Turn.apply has the kinds that are about a turn.
 func (s *State) fold(e *event) {
 	isLife, isAboutAgent := agentKinds[e.kind]
-	isLife = isLife && e.Text("by") == "" // another member did it, under a lease
+	isLife = isLife && e.Text(wire.FieldBy) == "" // another member did it, under a lease
 	before := s.Session().Word()
 	if s.asksBesideTurns(e) {
 		s.askOnChannel(e)

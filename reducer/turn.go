@@ -98,7 +98,7 @@ func (ses *Session) apply(e *event) (isNews bool) {
 		}
 		return ses.answerID(cmp.Or(e.idOf("id"), e.idOf("request_id"))) || ses.work(e, Thinking, "")
 	case wire.StateChange:
-		return ses.changeState(e, Activity(e.Text("new")))
+		return ses.changeState(e, Activity(e.Text(wire.FieldNew)))
 	case wire.SessionStart:
 		return ses.startSession(e)
 	default:
@@ -147,7 +147,7 @@ func (ses *Session) complete(e *event) bool {
 	ses.Turn.Status = TurnTerminal
 	if isNews {
 		ses.setActivity(Idle, "")
-		if e.Text("status") == Awaiting {
+		if e.Text(wire.FieldStatus) == Awaiting {
 			ses.waitFor(e, Waiting{Kind: Question})
 		}
 	}
@@ -235,7 +235,7 @@ func (ses *Session) changeState(e *event, a Activity) bool {
 	if ses.hasEnded(e.turn) || ses.isOver() && e.turn == "" && e.session != "" {
 		return false
 	}
-	detail, id := wire.Clip(e.Text("detail"), maxDetail), e.idOf("id")
+	detail, id := wire.Clip(e.Text(wire.FieldDetail), maxDetail), e.idOf("id")
 	switch a {
 	case Thinking, Responding, ToolRunning:
 		if id != "" && len(ses.Requests) == 0 && !ses.Turn.IsOpen() {
@@ -250,9 +250,9 @@ func (ses *Session) changeState(e *event, a Activity) bool {
 		return ses.work(e, a, detail)
 	case Confirming:
 		isClaim := e.source == "pty" && e.restsOn() != FromScreen // it was not read
-		return ses.ask(e, Waiting{Kind: Permission, Prompt: e.Text("detail"), IsIncomplete: isClaim})
+		return ses.ask(e, Waiting{Kind: Permission, Prompt: e.Text(wire.FieldDetail), IsIncomplete: isClaim})
 	case AwaitingInput:
-		return ses.ask(e, Waiting{Kind: Question, Prompt: e.Text("detail")})
+		return ses.ask(e, Waiting{Kind: Question, Prompt: e.Text(wire.FieldDetail)})
 	case Idle:
 		if e.turn != "" && e.turn != ses.Turn.ID {
 			return false

@@ -109,7 +109,7 @@ func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box, said *st
 		s.Notes.Said = ""
 	case wire.ToolCallStart:
 		if e.Source != "hook" { // an ACP agent's
-			s.LogMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
+			s.LogMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text(wire.FieldTool)+" "+e.Text("title")), e.At)
 		}
 	case wire.MessageDelta:
 		s.Notes.Said = JoinDelta(said, s.Notes.Said, e)
@@ -179,7 +179,7 @@ func JoinDelta(joined *strings.Builder, said string, e *wire.Event) string {
 		joined.Reset()
 		joined.WriteString(said)
 	}
-	joined.WriteString(e.Text("delta"))
+	joined.WriteString(e.Text(wire.FieldDelta))
 	return joined.String()
 }
 

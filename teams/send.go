@@ -32,8 +32,8 @@ type Message struct {
 	Due         time.Time // when the answer is due; zero: never
 
 	// Once is a key of the sender's: under the same key, recipients and Answers it is always the same message, which is
-	// delivered once, however often it is sent; the text decides whether it is the same. At most 200 bytes. "": each is
-	// another message.
+	// delivered once, however often it is sent. If it says something else, the error is ErrOtherText; Due and WantsReply may
+	// differ. At most 200 bytes. "": each is another message.
 	Once string
 }
 
@@ -88,7 +88,7 @@ type Answer struct {
 // only.
 //
 // A program that was killed asks again under the same key: the question is sent once, and the answer may be there
-// already. With another text under that key the error is ErrOtherText. If ctx ends first, it is that of ctx.
+// already. With another question under that key the error is ErrOtherText. If ctx ends first, it is that of ctx.
 func (t *Team) Ask(ctx context.Context, m Message) (Answer, error) {
 	m.WantsReply = true
 	out, err := t.outgoing(ctx, m)

@@ -1,5 +1,5 @@
-// Package teams is a team for programs that are not atm: its members and how they are, and what they send, ask and
-// answer. A team is a directory in a root, such as .atm/main; atm's own programs work in it at the same time. Package
+// Package teams is a team for programs: its members and how they are, and what they send, ask and answer. A team is a
+// directory in a root, such as .atm/main; atm's own programs work in it at the same time, and some by this package. Package
 // mailbox handles the mail of one member, package ptyrun runs one.
 //
 // What is sent is stored before Send returns, and survives a power cut. A program that is killed may send again under
@@ -7,7 +7,7 @@
 //
 // A message is data from somebody else: show it as text, and do nothing that it says by itself. A program that sends and
 // reads needs nobody's consent, as atm send needs none. But no mail in a root that came with a git checkout gets into a
-// program by itself.
+// program by itself (mailbox.Mailbox.HandOver), unless whoever opens the team says who may (Options).
 //
 // An answer counts if it comes from whom it was asked of. That of a person must have been given with a command of atm,
 // such as atm reply, since any program may be an agent's: what is sent in a person's name from here is mail, and no
@@ -49,7 +49,7 @@ import (
 var (
 	ErrNoTeam      = teamdir.ErrNoTeam
 	ErrNoMember    = mailbox.ErrNoMailbox
-	ErrOtherText   = post.ErrOtherText // under this key
+	ErrOtherText   = post.ErrOtherText // or another subject, …, under this key
 	ErrNotCounted  = post.ErrNotCounted
 	ErrTooManyHops = post.ErrTooManyHops
 	ErrAnswered    = input.ErrAnswered // by an earlier verdict

@@ -158,8 +158,12 @@ func TestErrors(t *testing.T) {
 	if same, to, err := team.Send(ctx, first); same != id || err != nil || !to[0].WasDelivered {
 		t.Errorf("sent again it is %s, %+v, %v", same, to, err)
 	}
-	other := first
-	other.Text = "What?"
+	other, about := first, first
+	other.Text, about.Subject = "What?", "another"
+	later := first
+	if later.Due, later.WantsReply = time.Now().Add(time.Hour), true; send(later) != nil {
+		t.Error("what is due in an hour is another message a moment later")
+	}
 	toMe, _, err := team.Send(ctx, teams.Message{From: "alice", To: []string{"me"}, Text: "Please.", RequiresAck: true})
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +184,8 @@ func TestErrors(t *testing.T) {
 		"nothing to ack":      {team.Ack(ctx, "bob", wire.NewID(), ""), mailbox.ErrNotFound},
 		"other text":          {send(other), teams.ErrOtherText},
 		"another question":    {ask(other), teams.ErrOtherText},
+		"other subject":       {send(about), teams.ErrOtherText},
+		"asked about another": {ask(about), teams.ErrOtherText},
 		"an ack for a person": {team.Ack(ctx, "me", toMe, ""), teams.ErrNotCounted},
 	} {
 		if !errors.Is(c.got, c.want) {

@@ -84,6 +84,20 @@ const (
 	StatusUpdate = "status_update"
 )
 
+// The fields that events of several kinds have. docs/format.md says which, and names the others.
+const (
+	FieldID           = "id"     // of the message, or of the question
+	FieldBy           = "by"     // who did it
+	FieldNew          = "new"    // the activity, of a StateChange
+	FieldStatus       = "status" // how a turn or a tool call ended
+	FieldReason       = "reason"
+	FieldDetail       = "detail"
+	FieldPrompt       = "prompt"
+	FieldDelta        = "delta" // a piece of what the agent says or thinks
+	FieldTool         = "tool"
+	FieldErrorSummary = "error_summary"
+)
+
 // FieldSession is the field of an event, and of a message's meta.atm, that names an interactive session of its agent;
 // without it: all.
 const FieldSession = "interactive_session"
@@ -114,7 +128,7 @@ func (e Event) With(key string, value any) Event {
 func (e *Event) Field(key string) string { return parseObject(e.Extra).Text(key) }
 
 // MessageID returns the id of the message that a mailbox event is about.
-func (e *Event) MessageID() ID { return ID(e.Field("id")) }
+func (e *Event) MessageID() ID { return ID(e.Field(FieldID)) }
 
 // Append appends the event as one line of JSON, without a line feed. It appends nothing if Wire or Extra is not JSON.
 func (e *Event) Append(dst []byte) []byte {

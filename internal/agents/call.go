@@ -181,7 +181,7 @@ func (c *Call) StartTurn(prompt string) {
 	prompt = wire.Clip(prompt, MaxPrompt)
 	if c.Turn == "" && c.LastSession().Turn.IsOpen() {
 		for _, e := range c.recentEvents() { // a hook that is installed twice may have added it since the state was read
-			if e.Kind == wire.TurnStarted && e.Text("prompt") == prompt {
+			if e.Kind == wire.TurnStarted && e.Text(wire.FieldPrompt) == prompt {
 				return
 			}
 		}

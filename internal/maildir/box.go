@@ -191,7 +191,7 @@ func (b *Box) LogEvents(ctx context.Context, events ...wire.Event) error {
 
 // Event returns an event about a message.
 func Event(source, kind string, id wire.ID) wire.Event {
-	return wire.Event{Kind: kind, Source: source}.With("id", string(id))
+	return wire.Event{Kind: kind, Source: source}.With(wire.FieldID, string(id))
 }
 
 // IsUnwritable reports whether an error says that nothing can be written here: no permission, a read-only or a full disk.

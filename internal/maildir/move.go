@@ -151,7 +151,7 @@ func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked 
 			return from, nil, NotHeld(id)
 		}
 		if !isMine {
-			acked = acked.With("by", by.String())
+			acked = acked.With(wire.FieldBy, by.String())
 		}
 		if to = b.Done(id); from.State == Done {
 			to = from
@@ -225,7 +225,7 @@ func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove
 				return from, nil, err
 			}
 		}
-		return b.withdrawn(), []wire.Event{Event("cli", wire.EventWithdrawn, id).With("by", by.String())}, nil
+		return b.withdrawn(), []wire.Event{Event("cli", wire.EventWithdrawn, id).With(wire.FieldBy, by.String())}, nil
 	})
 	return state, err
 }

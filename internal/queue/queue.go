@@ -122,7 +122,7 @@ func (q *Queue) Apply(e *wire.Event, now time.Time) {
 	case wire.EventInjected, wire.EventRead:
 		q.markRead(m)
 	case wire.EventAcked:
-		if e.Field("by") != "" { // the holder of a lease has finished it
+		if e.Field(wire.FieldBy) != "" { // the holder of a lease has finished it
 			q.Remove(m.ID)
 		} else {
 			q.markRead(m) // an ack is no answer

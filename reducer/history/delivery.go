@@ -177,7 +177,7 @@ func (d *Delivery) apply(e *wire.Event) {
 		d.Acked = ref
 		return
 	case wire.EventInjectionFailed:
-		d.Failed, d.FailedWhy = ref, cmp.Or(e.Field("reason"), e.Field("outcome"))
+		d.Failed, d.FailedWhy = ref, cmp.Or(e.Field(wire.FieldReason), e.Field("outcome"))
 		d.IsHanded, d.isBeingTyped = d.Announced.Exists() || d.Turn != nil, false
 		return
 	}

@@ -149,10 +149,10 @@ func (h *History) addSaid(t *Turn, e *wire.Event) {
 func (t *Turn) addContent(e *wire.Event, b wire.Body) {
 	switch e.Kind {
 	case wire.TurnStarted:
-		t.Prompt = cmp.Or(t.Prompt, b.Text("prompt"))
+		t.Prompt = cmp.Or(t.Prompt, b.Text(wire.FieldPrompt))
 	case wire.ToolCallStart:
 		at := timeOr(b.Text("timestamp"), e.At)
-		t.addCall(ToolCall{b.Text("tool_call_id"), b.Text("tool"), b.Text("title"), b.Raw("arguments"), nil, at})
+		t.addCall(ToolCall{b.Text("tool_call_id"), b.Text(wire.FieldTool), b.Text("title"), b.Raw("arguments"), nil, at})
 	case wire.ToolCallEnd:
 		t.setResult(b.Text("tool_call_id"), b.Raw("result"))
 	case wire.TurnCompleted:

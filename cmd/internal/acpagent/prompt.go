@@ -157,9 +157,9 @@ func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
 		if e.Text("error") != "" {
 			status = acp.ToolCallStatusFailed
 		}
-		return acp.UpdateToolCall(id, acp.WithUpdateStatus(cmp.Or(acp.ToolCallStatus(e.Text("status")), status))), true
+		return acp.UpdateToolCall(id, acp.WithUpdateStatus(cmp.Or(acp.ToolCallStatus(e.Text(wire.FieldStatus)), status))), true
 	case wire.MessageDelta:
-		return words(e.Text("delta")), true
+		return words(e.Text(wire.FieldDelta)), true
 	}
 	return u, false
 }

@@ -52,7 +52,7 @@ func Answer(ctx context.Context, t *teamdir.Team, q ask.Question, r ask.Answer) 
 	log := t.Box(q.Agent).Log()
 	isQuestion := func(e *wire.Event) bool {
 		b := e.Body()
-		return e.Kind == wire.ConfirmRequired && cmp.Or(b.Text("id"), string(b.Raw("id"))) == q.ID
+		return e.Kind == wire.ConfirmRequired && cmp.Or(b.Text(wire.FieldID), string(b.Raw("id"))) == q.ID
 	}
 	events, err := log.Tail(func(e *wire.Event) bool { return isQuestion(e) || e.At.Before(q.Since) })
 	if err != nil {
@@ -66,7 +66,7 @@ func Answer(ctx context.Context, t *teamdir.Team, q ask.Question, r ask.Answer) 
 		return o, err
 	}
 	e.Source = "cli"
-	e = e.With("id", q.ID).With("by", r.By).With("decision", r.Decision())
+	e = e.With(wire.FieldID, q.ID).With(wire.FieldBy, r.By).With("decision", r.Decision())
 	return control.Outcome{Done: "answered", Detail: detail}, t.Sessions().Exclusive(ctx, func() error {
 		open, err := presence.Questions(t, q.Agent)
 		if err != nil {

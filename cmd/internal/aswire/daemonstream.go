@@ -29,7 +29,7 @@ func (d *DaemonStream) Translate(e wire.Event) []wire.Event {
 	events, shown := []wire.Event{e}, d.state.Session()
 	turn := &shown.Turn
 	add := func(kind, status string) {
-		more := d.started.With("status", status)
+		more := d.started.With(wire.FieldStatus, status)
 		more.Seq, more.Kind = e.Seq, kind
 		d.follow(&more)
 		events = append(events, more)

@@ -83,9 +83,9 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r 
 	n := slices.IndexFunc(open, func(q ask.Question) bool { return q.ID == r.Question && q.Since.Equal(r.Since) })
 	if n < 0 {
 		first, err := b.firstAnswer(agent, r)
-		isSame := first.Text("by") == string(by) && first.Text("decision") == r.Decision && cmp.Or(r.Option, first.Text("option_id")) == first.Text("option_id")
+		isSame := first.Text(wire.FieldBy) == string(by) && first.Text("decision") == r.Decision && cmp.Or(r.Option, first.Text("option_id")) == first.Text("option_id")
 		if err == nil && !isSame {
-			err = failure.Refused("that question is closed (already answered by %s)", cmp.Or(first.Text("by"), "somebody unknown"))
+			err = failure.Refused("that question is closed (already answered by %s)", cmp.Or(first.Text(wire.FieldBy), "somebody unknown"))
 		}
 		return err
 	}
@@ -99,7 +99,7 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r 
 func (b *Bridge) firstAnswer(agent wire.Name, r notices.PermissionReply) (wire.Event, error) {
 	events, err := b.Team.Box(agent).Log().Tail(func(e *wire.Event) bool { return e.At.Before(r.Since) })
 	for _, e := range events {
-		if e.Text("by") != "" && e.Text("id") == r.Question && !e.At.Before(r.Since) {
+		if e.Text(wire.FieldBy) != "" && e.Text(wire.FieldID) == r.Question && !e.At.Before(r.Since) {
 			return e, nil
 		}
 	}

@@ -187,7 +187,7 @@ func (b *Bridge) recordStages(ctx context.Context, batch []*incoming) {
 				continue
 			}
 			e := wire.Event{Source: "bridge", Kind: wire.EventStage, EventID: string(wire.Derive("stage "+stage.Name, s.ID, to))}
-			e = e.With("id", s.ID).With("to", s.To).With("host", in.FromHost).With("stage", stage.Name).With("reached_at", stage.At).With("evidence", stage.Evidence).With("text", stage.Text)
+			e = e.With(wire.FieldID, s.ID).With("to", s.To).With("host", in.FromHost).With("stage", stage.Name).With("reached_at", stage.At).With("evidence", stage.Evidence).With("text", stage.Text)
 			events[sender.Agent] = append(events[sender.Agent], e)
 			b.Report(Transfer{Kind: "stage", ID: s.ID, Host: in.FromHost, From: b.display(sender), To: b.display(to), Title: stage.Name})
 		}

@@ -102,11 +102,11 @@ func (f *follower) endFailed(ctx context.Context, t appserver.Turn) error {
 		e := wire.Event{Source: "hook", Kind: kind, Session: f.thread, EventID: "codex/" + kind + "/" + t.ID}
 		return e.With("transport", "hook")
 	}
-	ended, idle := event(wire.TurnCompleted).With("status", reducer.Failed), event(wire.TurnIdle)
+	ended, idle := event(wire.TurnCompleted).With(wire.FieldStatus, reducer.Failed), event(wire.TurnIdle)
 	ended.TurnID, idle.TurnID = t.ID, t.ID
-	events := []wire.Event{event(wire.StreamError).With("error_summary", why), ended, idle}
+	events := []wire.Event{event(wire.StreamError).With(wire.FieldErrorSummary, why), ended, idle}
 	if until := agents.LimitEnd(why, time.Now(), time.Now()); !until.IsZero() {
-		events = append(events, event(wire.StateChange).With("new", string(reducer.Limited)).With("detail", why).With("until", until.UTC().Format(time.RFC3339)))
+		events = append(events, event(wire.StateChange).With(wire.FieldNew, string(reducer.Limited)).With(wire.FieldDetail, why).With("until", until.UTC().Format(time.RFC3339)))
 	}
 	if err := f.box.Log().Append(ctx, events...); err != nil && ctx.Err() == nil {
 		f.log.Error("noting a turn that failed", "err", err)

@@ -214,7 +214,7 @@ func (w *wait) record(ctx context.Context) error {
 	if e.Kind = wire.ConfirmRequired; q.Kind == reducer.Question {
 		e.Kind = wire.WaitingForInput
 	}
-	e = e.With("id", q.ID)
+	e = e.With(wire.FieldID, q.ID)
 	for _, pair := range [][2]string{{"prompt", q.Prompt}, {"tool", q.Tool}, {"input", q.Input}} {
 		if pair[1] != "" {
 			e = e.With(pair[0], pair[1])
@@ -345,7 +345,7 @@ func (w *wait) accept(ctx context.Context, a ask.Answer, o ask.Option) error {
 	if a.Deny && w.next != reducer.Idle {
 		e = w.closing(reducer.Thinking)
 	}
-	w.append(ctx, e.With("answer", o.Label).With("by", a.By).With("option_id", o.ID).With("decision", a.Decision()))
+	w.append(ctx, e.With("answer", o.Label).With(wire.FieldBy, a.By).With("option_id", o.ID).With("decision", a.Decision()))
 	w.end(errAnswered)
 	return nil
 }
@@ -357,7 +357,7 @@ func (w *wait) closing(now reducer.Activity) wire.Event {
 		previous = reducer.AwaitingInput
 	}
 	e := wire.Event{Kind: wire.StateChange, Source: w.q.Event.Source, Session: w.q.Event.Session, TurnID: w.q.Event.TurnID}
-	return e.With("previous", string(previous)).With("new", string(now)).With("id", w.q.ID)
+	return e.With("previous", string(previous)).With(wire.FieldNew, string(now)).With(wire.FieldID, w.q.ID)
 }
 
 // append appends an event, also after the end of ctx.

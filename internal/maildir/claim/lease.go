@@ -86,7 +86,7 @@ func HasTaken(b *maildir.Box, id wire.ID, by wire.Address) bool {
 	before := id.Time().Add(-24 * time.Hour) // clocks differ
 	events, _ := b.Log().Tail(func(e *wire.Event) bool { return isEnd(e) || e.At.Before(before) })
 	if len(events) > 0 && isEnd(&events[0]) {
-		return events[0].Field("by") == by.String()
+		return events[0].Field(wire.FieldBy) == by.String()
 	}
 	it, err := b.OpenAnywhere(id)
 	return err == nil && it.State == maildir.Done
@@ -116,7 +116,7 @@ func EndLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address) 
 	if err != nil {
 		return err
 	}
-	return b.LogEvents(ctx, maildir.Event("cli", wire.EventReturned, id).With("by", by.String()))
+	return b.LogEvents(ctx, maildir.Event("cli", wire.EventReturned, id).With(wire.FieldBy, by.String()))
 }
 
 func changeLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address, change func(*claimfile.Entry)) error {

@@ -130,9 +130,9 @@ func Retry(ctx context.Context, t *teamdir.Team, s SetAside, by wire.Name) (id w
 	if it.State != maildir.Unread { // it was read just now
 		return "", &drop.DeliveredError{ID: it.ID, State: it.State}
 	}
-	again := wire.Event{Source: "cli", Kind: wire.EventUnread}.With("id", s.Name)
+	again := wire.Event{Source: "cli", Kind: wire.EventUnread}.With(wire.FieldID, s.Name)
 	if by != "" {
-		again = again.With("by", t.Box(by).Address().String())
+		again = again.With(wire.FieldBy, t.Box(by).Address().String())
 	}
 	return wire.ID(s.Name), t.Box(s.Agent).Log().Append(ctx, again)
 }

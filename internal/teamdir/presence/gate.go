@@ -128,7 +128,7 @@ func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
 		return nil
 	}
 	e := wire.Event{Source: "pty", Kind: wire.StateChange, Session: session.ID, Team: s.Team, Agent: s.Agent, At: session.Since}
-	e = e.With("new", string(claim.Activity)).With("evidence", string(reducer.FromFile)).With("detail", wire.Clip(session.WaitingFor, 40))
+	e = e.With(wire.FieldNew, string(claim.Activity)).With("evidence", string(reducer.FromFile)).With(wire.FieldDetail, wire.Clip(session.WaitingFor, 40))
 	return applyTo(s, e)
 }
 

@@ -139,7 +139,7 @@ func (q *asking) handOverAgain(ctx context.Context) error {
 	}
 	q.turns.Delivery(q.ID).Reset()
 	again := wire.Event{Source: "cli", Kind: wire.EventUnread}
-	return q.box.Log().Append(ctx, again.With("id", string(q.ID)).With("by", q.me.Address().String()))
+	return q.box.Log().Append(ctx, again.With(wire.FieldID, string(q.ID)).With(wire.FieldBy, q.me.Address().String()))
 }
 
 // isReplied reports whether there is a reply, which it looks for and keeps in q.Reply.
