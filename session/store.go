@@ -79,6 +79,9 @@ type OpenOptions struct {
 // Open opens the sessions of a team by its directory, such as .atm/main. Who may write in it decides what is in them, as
 // with package mailbox.
 func Open(dir string, o OpenOptions) (*Store, error) {
+	if dir == "" {
+		return nil, errors.New("open sessions: the directory has no name")
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err

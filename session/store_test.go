@@ -32,3 +32,10 @@ func TestInboxIsReadBeforeTheLock(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+func TestOpenNothing(t *testing.T) {
+	if st, err := Open("", OpenOptions{}); err == nil {
+		st.Close()
+		t.Error("a directory without a name was opened")
+	}
+}

@@ -3,6 +3,7 @@ package watcher
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/agentteammail/atm/internal/maildir"
@@ -115,6 +116,16 @@ func TestOpenTeam(t *testing.T) {
 		}
 		must(t, w.Close())
 		must(t, os.RemoveAll(s.Box("carol").Path()))
+	}
+	t.Chdir(dir)
+	if _, err := OpenTeam(t.Context(), "", Options{}); err == nil {
+		t.Error("a directory without a name was opened")
+	}
+	here, err := OpenTeam(t.Context(), ".", Options{Messages: true, Existing: true}, "bob")
+	must(t, err)
+	defer here.Close()
+	if e, err := here.Next(t.Context()); err != nil || e.Address.Team != wire.Name(filepath.Base(dir)) {
+		t.Error(e.Address, err)
 	}
 	if _, err := OpenTeam(t.Context(), dir+"/none", Options{}); err == nil {
 		t.Fatal("a directory that is not there was opened")

@@ -129,6 +129,13 @@ func Open(ctx context.Context, boxes []Mailbox, o Options) *Watcher {
 // OpenTeam begins to watch the mailboxes of some agents, or of all, in a team's directory such as .atm/main. Files that
 // were dropped there become messages: it must be a directory that only people whom you trust can write to.
 func OpenTeam(ctx context.Context, dir string, o Options, agents ...wire.Name) (*Watcher, error) {
+	if dir == "" {
+		return nil, errors.New("watch a team: the directory has no name")
+	}
+	dir, err := filepath.Abs(dir) // for the team's name
+	if err != nil {
+		return nil, err
+	}
 	root, err := durable.Open(dir)
 	if err != nil {
 		return nil, err
