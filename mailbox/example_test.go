@@ -38,6 +38,21 @@ func ExampleMailbox_Deliver() {
 	// true true <nil>
 }
 
+func ExampleMailbox_HandOver() {
+	bob, remove := newMailbox()
+	defer remove()
+	ctx, alice := context.Background(), wire.Address{Agent: "alice", Team: "main"}
+	bob.Deliver(ctx, wire.Message{From: alice, Body: "rebase, please"})
+	var queue []string // of another program
+	err := bob.HandOver(ctx, func(m *wire.Message, mayBeRepeat bool) error {
+		queue = append(queue, m.Body)
+		return nil // it is there, and so counts as read
+	})
+	fmt.Println(queue, err)
+	// Output:
+	// [rebase, please] <nil>
+}
+
 func ExampleMailbox_Read() {
 	bob, remove := newMailbox()
 	defer remove()

@@ -60,8 +60,8 @@ type Recipient struct {
 	Push    push.Outcome // what was given to its program
 }
 
-// ErrOtherText says that a message was sent before, under the same id or key, with another text.
-var ErrOtherText = errors.New("was already sent with another text")
+// ErrOtherText says that a message was sent before, under the same id or key, and said something else: see maildir.SaysSame.
+var ErrOtherText = errors.New("was already sent with another text or subject")
 
 // ErrTooManyHops refuses a reply in a chain of MaxHops replies within an hour.
 var ErrTooManyHops = errors.New("in a chain of replies within an hour")

@@ -89,12 +89,12 @@ func Ask(ctx context.Context, r *teamdir.Root, o *post.Outgoing, observer Observ
 	})
 }
 
-// OtherTextError refuses to wait for the answer to a message under whose id or key another text was sent: an answer to
-// that would be none to this one.
+// OtherTextError refuses to wait for the answer to a message under whose id or key another one was sent: an answer to that
+// would be none to this one.
 type OtherTextError struct{ ID wire.ID }
 
 func (e *OtherTextError) Error() string {
-	return fmt.Sprintf("%s %v; this text was not sent", e.ID.Short(6), post.ErrOtherText)
+	return fmt.Sprintf("%s %v; this one was not sent", e.ID.Short(6), post.ErrOtherText)
 }
 func (e *OtherTextError) Is(target error) bool { return target == post.ErrOtherText }
 
