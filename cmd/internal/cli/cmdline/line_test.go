@@ -148,7 +148,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestUnknownCommand(t *testing.T) {
-	for name, want := range map[string]string{"rm": "commands: send ls read reply run team; all of them: atm help all", "sned": `did you mean "atm send"?`, "lst": `did you mean "atm ls"?`} {
+	for name, want := range map[string]string{"rm": "commands: send ls read reply run team; atm help says what they do", "sned": `did you mean "atm send"?`, "lst": `did you mean "atm ls"?`} {
 		if e := UnknownCommand(testApp(), name); e.Hint.String() != want {
 			t.Errorf("%s: %s", name, e.Hint)
 		}
