@@ -1,4 +1,9 @@
 // Command atm carries mail between coding agents and the people they work with.
+
+// A command lives for milliseconds: it does not ask the container how many processors it may use, and then again each second.
+//
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
 package main
 
 import (

@@ -13,8 +13,8 @@ type (
 		*cli.StringFlag
 		names []string
 	}
-	intFlag struct {
-		*cli.IntFlag
+	countFlag struct {
+		*count
 		names []string
 	}
 	genericFlag struct {
@@ -29,7 +29,7 @@ type (
 
 func (f *boolFlag) Names() []string    { return f.names }
 func (f *stringFlag) Names() []string  { return f.names }
-func (f *intFlag) Names() []string     { return f.names }
+func (f *countFlag) Names() []string   { return f.names }
 func (f *genericFlag) Names() []string { return f.names }
 func (f *listFlag) Names() []string    { return f.names }
 
@@ -43,8 +43,8 @@ func knowNames(flags []cli.Flag) {
 			flags[i] = &boolFlag{f, namesOf(f.Name, f.Aliases)}
 		case *cli.StringFlag:
 			flags[i] = &stringFlag{f, namesOf(f.Name, f.Aliases)}
-		case *cli.IntFlag:
-			flags[i] = &intFlag{f, namesOf(f.Name, f.Aliases)}
+		case *count:
+			flags[i] = &countFlag{f, namesOf(f.Name, f.Aliases)}
 		case *cli.GenericFlag:
 			flags[i] = &genericFlag{f, namesOf(f.Name, f.Aliases)}
 		case *cli.StringSliceFlag:

@@ -47,64 +47,80 @@ func OnceFlag(name, usage string, aliases ...string) cli.Flag {
 	return &cli.GenericFlag{Name: name, Aliases: aliases, Value: &onceValue{}, Usage: usage}
 }
 
+// A count is a flag for a number that may not be negative.
+type count struct {
+	*cli.IntFlag
+	ifZero string // what 0 means
+}
+
 // CountFlag is a flag for a number that may not be negative; ifZero says what 0 means.
 func CountFlag(name string, value int, usage, ifZero string, aliases ...string) cli.Flag {
-	return &cli.IntFlag{Name: name, Aliases: aliases, Value: value, Usage: usage, Action: func(_ *cli.Context, n int) error {
-		if n < 0 {
-			return failure.Usage("--%s %d: must not be negative", name, n).WithHint("--%s 0: %s", name, ifZero)
-		}
-		return nil
-	}}
+	return &count{&cli.IntFlag{Name: name, Aliases: aliases, Value: value, Usage: usage}, ifZero}
+}
+
+// RunAction checks the number.
+func (f *count) RunAction(c *cli.Context) error {
+	if n := c.Int(f.Name); n < 0 {
+		return failure.Usage("--%s %d: must not be negative", f.Name, n).WithHint("--%s 0: %s", f.Name, f.ifZero)
+	}
+	return nil
+}
+
+// A choice is a flag for one of some words.
+type choice struct {
+	*cli.StringFlag
+	words []string
+	find  func() []string // instead of words
 }
 
 // ChoiceFlag is a flag for one of some words.
 func ChoiceFlag(name, usage string, words ...string) cli.Flag {
-	return ChoiceFuncFlag(name, usage, func() []string { return words })
-}
-
-// A choice is a flag whose values are known.
-type choice struct {
-	*cli.StringFlag
-	words func() []string
+	return &choice{&cli.StringFlag{Name: name, Usage: usage}, words, nil}
 }
 
 // ChoiceFuncFlag is ChoiceFlag for words that are looked up when the flag is given.
 func ChoiceFuncFlag(name, usage string, find func() []string) cli.Flag {
-	return &choice{&cli.StringFlag{Name: name, Usage: usage, Action: func(c *cli.Context, word string) error {
-		words := find()
-		if slices.Contains(words, word) {
-			return nil
-		}
-		return failure.Usage("--%s must be one of %s, not %q", name, strings.Join(words, ", "), word).
-			WithHint("--%s %s", name, words[0]).WithCandidates(words...).WithNearest(word, words)
-	}}, find}
+	return &choice{&cli.StringFlag{Name: name, Usage: usage}, nil, find}
+}
+
+func (f *choice) all() []string {
+	if f.find != nil {
+		return f.find()
+	}
+	return f.words
+}
+
+// RunAction checks the word.
+func (f *choice) RunAction(c *cli.Context) error {
+	word, words := c.String(f.Name), f.all()
+	if slices.Contains(words, word) {
+		return nil
+	}
+	return failure.Usage("--%s must be one of %s, not %q", f.Name, strings.Join(words, ", "), word).
+		WithHint("--%s %s", f.Name, words[0]).WithCandidates(words...).WithNearest(word, words)
 }
 
 // Choices returns the values of a command's flag, as it is typed, if they are known.
 func Choices(c *cli.Command, typed string) []string {
 	for _, f := range c.Flags {
 		if f, isChoice := f.(*choice); isChoice && slices.Contains(f.Names(), strings.TrimLeft(typed, "-")) {
-			return f.words()
+			return f.all()
 		}
 	}
 	return nil
 }
 
 // durationValue is the value of a DurationFlag.
-type durationValue time.Duration
+type durationValue struct{ time.Duration }
 
-func (v *durationValue) Set(word string) error {
-	d, err := ParseDuration(word)
-	*v = durationValue(d)
+func (v *durationValue) Set(word string) (err error) {
+	v.Duration, err = ParseDuration(word)
 	return err
 }
 
-func (v *durationValue) String() string { return time.Duration(*v).String() }
-
 // DurationFlag is a flag for what ParseDuration reads; Duration returns its value.
 func DurationFlag(name string, value time.Duration, usage string, aliases ...string) *cli.GenericFlag {
-	v := durationValue(value)
-	return &cli.GenericFlag{Name: name, Aliases: aliases, Value: &v, Usage: usage}
+	return &cli.GenericFlag{Name: name, Aliases: aliases, Value: &durationValue{value}, Usage: usage}
 }
 
 // TimeoutFlag is the --timeout of a verb that waits.
@@ -115,7 +131,7 @@ func TimeoutFlag(aliases ...string) cli.Flag {
 // Duration returns the value of a DurationFlag, or its default; 0 for a command that has no such flag.
 func Duration(c *cli.Context, name string) time.Duration {
 	if v, ok := c.Generic(name).(*durationValue); ok {
-		return time.Duration(*v)
+		return v.Duration
 	}
 	return 0
 }

@@ -1,6 +1,8 @@
 package mail
 
 import (
+	"slices"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
@@ -12,9 +14,9 @@ var replyCommand = &cli.Command{
 	Name: "reply", Aliases: []string{"respond", "answer"}, ArgsUsage: "ID [TEXT…]", Usage: "answer a message, in its thread",
 	UsageText:   `atm reply 9f3a1c "Yes."    9f3a1c is the id in the message's first line`,
 	Description: "A reply counts as the ack and marks the message as read.",
-	Flags: append(messageFlags(),
+	Flags: slices.Concat(messageFlags, []cli.Flag{
 		&cli.BoolFlag{Name: "all", Usage: "to all its recipients"},
-	),
+	}),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		parent, _, err := s.Find(c.Args().First())
 		if err != nil {

@@ -30,13 +30,13 @@ make test 2>&1 | tail -50 | atm send bob,carol -`,
 	Description: `all: everybody but you; @reviewers: a group or a role in team.toml.
 Exit 4: sent, but no answer in time; 6: sent to some recipients only.
 A line of --batch with "once":"NAME" is sent once, however often the batch is run.`,
-	Flags: append(messageFlags(),
+	Flags: slices.Concat(messageFlags, []cli.Flag{
 		cmdline.ListFlag("to", "`TO` as a flag", "t", "recipient", "recipients"),
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
 		cmdline.ListFlag("cc", "", "c"), &cli.BoolFlag{Name: "all", Hidden: true},
 		&cli.StringFlag{Name: "at", Usage: "later, at `T`: 14:00"},
 		cmdline.DurationFlag("in", 0, "later, in `D`", "delay"),
-	),
+	}),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if c.Bool("batch") {
 			return sendBatch(c.Context, s, p, c.NumFlags() == 1 && !c.Args().Present())
@@ -49,29 +49,28 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 	}),
 }
 
-func messageFlags() []cli.Flag {
-	return []cli.Flag{
-		command.MessageFlag(),
-		cmdline.OnceFlag("file", "the text is in `F`", "F", "body-file"),
-		cmdline.ListFlag("attach", "file `F`, repeatable", "a", "attachment"),
-		&cli.StringFlag{Name: "subject", Aliases: []string{"s", "title"}, Usage: "its title `S`"},
-		&cli.BoolFlag{Name: "urgent", Aliases: []string{"u", "important"}, Usage: "may end a turn"},
-		&cli.BoolFlag{Name: "ack", Aliases: []string{"require-ack", "requires-ack", "ack-required"}, Usage: "ask for an ack"},
-		&cli.BoolFlag{Name: "fyi", Aliases: []string{"no-reply"}, Usage: "no answer wanted"},
-		cmdline.DurationFlag("expires", 0, "expires after `D`", "ttl"),
-		cmdline.DurationFlag("due", 0, "answer due in `D`", "deadline"),
-		&cli.StringFlag{Name: "thread", Aliases: []string{"thread-id"}, Usage: "in the thread of `ID`"},
-		&cli.StringFlag{Name: "supersedes", Aliases: []string{"replaces"}, Usage: "replaces message `ID`"},
-		&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, to retry"},
-		&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "once under this `NAME`"},
-		&cli.StringFlag{Name: "type", Usage: "a type `T` of your own"},
-		&cli.StringFlag{Name: "payload", Usage: "add a `JSON` object"},
-		cmdline.ListFlag("meta", "metadata `K=V`, repeatable"),
-		&cli.BoolFlag{Name: "wait-ack", Usage: "wait for an ack"},
-		&cli.BoolFlag{Name: "wait-read", Usage: "wait until it is read"},
-		&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait", "wait-for-reply"}, Usage: "wait for the answer"},
-		cmdline.TimeoutFlag(),
-	}
+// messageFlags are those of send and reply.
+var messageFlags = []cli.Flag{
+	command.MessageFlag(),
+	cmdline.OnceFlag("file", "the text is in `F`", "F", "body-file"),
+	cmdline.ListFlag("attach", "file `F`, repeatable", "a", "attachment"),
+	&cli.StringFlag{Name: "subject", Aliases: []string{"s", "title"}, Usage: "its title `S`"},
+	&cli.BoolFlag{Name: "urgent", Aliases: []string{"u", "important"}, Usage: "may end a turn"},
+	&cli.BoolFlag{Name: "ack", Aliases: []string{"require-ack", "requires-ack", "ack-required"}, Usage: "ask for an ack"},
+	&cli.BoolFlag{Name: "fyi", Aliases: []string{"no-reply"}, Usage: "no answer wanted"},
+	cmdline.DurationFlag("expires", 0, "expires after `D`", "ttl"),
+	cmdline.DurationFlag("due", 0, "answer due in `D`", "deadline"),
+	&cli.StringFlag{Name: "thread", Aliases: []string{"thread-id"}, Usage: "in the thread of `ID`"},
+	&cli.StringFlag{Name: "supersedes", Aliases: []string{"replaces"}, Usage: "replaces message `ID`"},
+	&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, to retry"},
+	&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "once under this `NAME`"},
+	&cli.StringFlag{Name: "type", Usage: "a type `T` of your own"},
+	&cli.StringFlag{Name: "payload", Usage: "add a `JSON` object"},
+	cmdline.ListFlag("meta", "metadata `K=V`, repeatable"),
+	&cli.BoolFlag{Name: "wait-ack", Usage: "wait for an ack"},
+	&cli.BoolFlag{Name: "wait-read", Usage: "wait until it is read"},
+	&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait", "wait-for-reply"}, Usage: "wait for the answer"},
+	cmdline.TimeoutFlag(),
 }
 
 // recipients splits flags and words into names and text. Names that were typed as several words are refused.
