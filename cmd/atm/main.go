@@ -1,8 +1,7 @@
 // Command atm carries mail between coding agents and the people they work with.
 
-// A command lives for milliseconds: it does not ask the container how many processors it may use, and then again each second.
+// A command lives for milliseconds: it does not ask each second how many processors it may use.
 //
-//go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 package main
 

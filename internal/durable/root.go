@@ -140,6 +140,9 @@ func (r *Root) Exists(name string) (bool, error) {
 // IsDir returns nil for a directory, and ErrNotDirectory (wrapped) if the entry or a parent is something else, such as
 // a link to a directory.
 func (r *Root) IsDir(name string) error {
+	if name == "." { // it is open
+		return nil
+	}
 	info, err := r.Lstat(name)
 	if err == nil && !info.IsDir() || isNotDirectory(err) {
 		return r.pathError("open", name, ErrNotDirectory)

@@ -85,8 +85,15 @@ func (d Dir) Held(name string) (bool, error) {
 
 // try takes the lock; it returns nil if somebody holds it.
 func (d Dir) try(name string, m Mode, mayMake func() error) (*Lock, error) {
-	if info, err := d.team.Lstat(fileOf(name)); err == nil && !info.Mode().IsRegular() {
+	info, err := d.team.Lstat(fileOf(name))
+	switch {
+	case err == nil && !info.Mode().IsRegular():
 		return nil, fmt.Errorf("lock %s: %s: %w", name, fileOf(name), durable.ErrNotRegular)
+	case errors.Is(err, fs.ErrNotExist) && mayMake != nil:
+		if err := mayMake(); err != nil {
+			return nil, err
+		}
+		mayMake = nil // it was asked
 	}
 	for range 3 { // the file may be made or replaced meanwhile
 		l := &Lock{d, name, flock.New(d.team.Join(fileOf(name)), flock.SetFlag(os.O_RDONLY|durable.NoWait))} // flock makes no file

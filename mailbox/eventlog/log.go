@@ -177,6 +177,7 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 // newest is the segment to which events are appended.
 type newest struct {
 	first uint64
+	older []uint64 // the first numbers of the segments before it
 	file  *os.File // nil if there is no segment yet
 	size  int64
 	seq   uint64 // the log's last number
@@ -188,7 +189,7 @@ func (l *Log) openNewest(flag int) (n newest, err error) {
 	if err != nil || len(segs) == 0 {
 		return n, err
 	}
-	n.first = segs[len(segs)-1]
+	n.first, n.older = segs[len(segs)-1], segs[:len(segs)-1]
 	if n.file, err = l.root.OpenFile(l.segment(n.first), flag); err != nil {
 		return n, err
 	}
@@ -332,11 +333,11 @@ func (l *Log) known(events []wire.Event, n *newest) (known map[eventKey]bool, er
 			keys = append(keys, wire.Quote(e.EventID)[1:])
 		}
 	}
-	if len(keys) == 0 || n.size >= recentBytes && !n.mayHave(keys) {
+	if len(keys) == 0 || n.file == nil || n.size >= recentBytes && !n.mayHave(keys) {
 		return known, nil
 	}
 	size := 0
-	return known, l.backward(func(line []byte, _ uint64, _ int64) bool {
+	look := func(line []byte, _ uint64, _ int64) (enough bool) {
 		// Decoded only if it contains a key, which may be elsewhere, as in an event of another vocabulary.
 		if slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Contains(line, key) }) {
 			if e, err := wire.DecodeEvent(line); err == nil {
@@ -345,7 +346,12 @@ func (l *Log) known(events []wire.Event, n *newest) (known map[eventKey]bool, er
 		}
 		size += len(line)
 		return size >= recentBytes
-	})
+	}
+	enough, err := readBackward(n.file, func(line []byte, offset int64) bool { return look(line, n.first, offset) })
+	if enough || err != nil {
+		return known, err
+	}
+	return known, l.backwardIn(n.older, look)
 }
 
 // mayHave reports whether one of the keys is in the last MiB of the segment, without looking at lines, of which there may

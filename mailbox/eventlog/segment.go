@@ -75,6 +75,11 @@ func (l *Log) backward(f func(line []byte, first uint64, offset int64) (enough b
 	if err != nil {
 		return err
 	}
+	return l.backwardIn(segs, f)
+}
+
+// backwardIn is backward for some of the segments.
+func (l *Log) backwardIn(segs []uint64, f func(line []byte, first uint64, offset int64) (enough bool)) error {
 	for _, first := range slices.Backward(segs) {
 		file, err := l.root.Open(l.segment(first))
 		if errors.Is(err, fs.ErrNotExist) {

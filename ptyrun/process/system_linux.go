@@ -41,15 +41,19 @@ func readTable() ([]Info, error) {
 }
 
 // readInfo reads about a process: see proc_pid_stat(5).
-func readInfo(pid int) (Info, bool) {
-	text := readStat(pid)
+func readInfo(pid int) (Info, bool) { return readInfoOf(strconv.Itoa(pid)) }
+
+// readInfoOf is readInfo for the name of a process's directory.
+func readInfoOf(name string) (Info, bool) {
+	text := readStat(name)
 	// The name may contain blanks and parentheses.
 	open, shut := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	f := strings.Fields(string(text[shut+1:]))
 	if open < 0 || len(f) < 20 {
 		return Info{}, false
 	}
-	p := Info{PID: pid, Name: string(text[open+1 : shut]), isZombie: f[0] == "Z" || f[0] == "X"}
+	p := Info{Name: string(text[open+1 : shut]), isZombie: f[0] == "Z" || f[0] == "X"}
+	p.PID, _ = strconv.Atoi(string(bytes.TrimSpace(text[:open])))
 	p.ppid, _ = strconv.Atoi(f[1])
 	p.pgid, _ = strconv.Atoi(f[2])
 	p.sid, _ = strconv.Atoi(f[3])
@@ -57,10 +61,10 @@ func readInfo(pid int) (Info, bool) {
 	return p, true
 }
 
-// readStat reads /proc/PID/stat, which is there whole at the first read; nil if there is none. A process looks at all its
+// readStat reads the stat of a process, which is there whole at the first read; nil if there is none. A process looks at all its
 // ancestors, so this makes no more system calls than it must.
-func readStat(pid int) []byte {
-	fd, err := unix.Open(fmt.Sprintf("/proc/%d/stat", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+func readStat(name string) []byte {
+	fd, err := unix.Open("/proc/"+name+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
@@ -113,7 +117,7 @@ func self() int {
 
 // Parent returns the PID of this process's parent in the process table, which in some sandboxes is the host's.
 func Parent() int {
-	p, _ := readInfo(self())
+	p, _ := readInfoOf("self")
 	return p.ppid
 }
 

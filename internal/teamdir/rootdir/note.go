@@ -1,6 +1,7 @@
 package rootdir
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -38,16 +40,12 @@ func (p Place) noteFile(root, suffix string) string {
 }
 
 func (p Place) noteOf(root string) (n note, file string, err error) {
-	path, err := filepath.EvalSymlinks(root)
-	if err == nil && p.State == "" {
-		err = ErrNoState
+	if p.State == "" {
+		return n, "", ErrNoState
 	}
-	if err != nil {
-		return n, "", err
-	}
-	n.Path = strings.ToValidUTF8(path, "\uFFFD") // as encoding/json writes it
-	n.Ino, n.Born, err = identify(path)
-	return n, p.noteFile(path, noteSuffix), err
+	n.Path = strings.ToValidUTF8(root, "\uFFFD") // as encoding/json writes it
+	n.Ino, n.Born, err = identify(root)
+	return n, p.noteFile(root, noteSuffix), err
 }
 
 const (
@@ -81,13 +79,18 @@ func (p Place) noted(root string) (_ note, ok bool) {
 	if err != nil {
 		return note{}, false
 	}
-	var saved note
 	data, err := p.readOwn(file, maxNote)
-	// As messages are read: a second decoder would cost each command its start.
-	if err != nil || wire.Unmarshal(data, &saved) != nil || !saved.isSame(n) {
+	if err != nil {
 		return note{}, false
 	}
-	return saved, true
+	o, err := wire.ReadObject(data) // each command does this: a decoder for the type would cost it more than the rest
+	if err != nil {
+		return note{}, false
+	}
+	ino, inoErr := strconv.ParseUint(string(o.Get("ino")), 10, 64)
+	born, bornErr := strconv.ParseInt(cmp.Or(string(o.Get("born")), "0"), 10, 64)
+	saved := note{o.Text("path"), ino, born, o.Text("content")}
+	return saved, inoErr == nil && bornErr == nil && saved.isSame(n)
 }
 
 // readOwn reads a file about a root, if only this user can have written it.
