@@ -156,15 +156,40 @@ func isNotDirectory(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist)
 }
 
-func (r *Root) openDir(name string) (*os.File, error) {
-	if err := r.IsDir(name); err != nil {
-		return nil, err
-	}
-	d, err := r.root.OpenFile(name, os.O_RDONLY|dirOnly|NoWait, 0)
+func (r *Root) openDir(name string) (d *os.File, err error) {
+	err = r.above(name, func(dir *os.Root, base string) error {
+		if info, err := dir.Lstat(base); err != nil {
+			return err
+		} else if !info.IsDir() {
+			return syscall.ENOTDIR
+		}
+		d, err = dir.OpenFile(base, os.O_RDONLY|dirOnly|NoWait, 0)
+		return err
+	})
 	if isNotDirectory(err) {
-		err = r.pathError("open", name, ErrNotDirectory)
+		err = ErrNotDirectory
 	}
-	return d, err
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = failed.Err
+	}
+	if err != nil {
+		return nil, r.pathError("open", name, err)
+	}
+	return d, nil
+}
+
+// above calls f with the directory that an entry is in: every look through a path opens each of its directories.
+func (r *Root) above(name string, f func(dir *os.Root, base string) error) error {
+	dir, base := path.Split(name)
+	if dir == "" {
+		return f(r.root, base)
+	}
+	above, err := r.root.OpenRoot(dir) // with its slash: what is no directory is ENOTDIR
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	return f(above, base)
 }
 
 // MkdirAll makes a directory and its missing parents.
@@ -240,27 +265,22 @@ func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 	return f, err
 }
 
-func (r *Root) openFile(name string, flag int) (*os.File, error) {
+func (r *Root) openFile(name string, flag int) (f *os.File, err error) {
 	if flag&os.O_EXCL != 0 {
 		return OpenIn(r.root, name, flag, 0o600)
 	}
-	dir := r.root
-	if above, base := path.Split(name); above != "" { // every look through a path opens each of its directories
-		var err error
-		if dir, err = r.root.OpenRoot(above); err != nil {
-			return nil, err
+	err = r.above(name, func(dir *os.Root, base string) error {
+		info, err := dir.Lstat(base)
+		if err == nil && !info.Mode().IsRegular() {
+			return &fs.PathError{Op: "open", Err: ErrNotRegular}
 		}
-		defer dir.Close()
-		name = base
-	}
-	info, err := dir.Lstat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Err: ErrNotRegular}
-	}
-	if err != nil && flag&os.O_CREATE == 0 {
-		return nil, err
-	}
-	return OpenIn(dir, name, flag, 0o600)
+		if err != nil && flag&os.O_CREATE == 0 {
+			return err
+		}
+		f, err = OpenIn(dir, base, flag, 0o600)
+		return err
+	})
+	return f, err
 }
 
 // Open opens a regular file for reading.

@@ -134,8 +134,11 @@ func (s *Store) Agents() (agents []wire.Name, err error) {
 // IsAgent reports whether there is an agent of that name: a directory that holds inbox/new. An agent whose inbox is
 // damaged or not accessible still counts: opening the mailbox reports the error.
 func (s *Store) IsAgent(name wire.Name) bool {
-	isFile := errors.Is(s.root.IsDir(string(name)), durable.ErrNotDirectory)
-	return wire.IsName(string(name)) && !isFile && !errors.Is(s.Box(name).CheckPresent(), ErrNoAgent)
+	if !wire.IsName(string(name)) {
+		return false
+	}
+	err := s.Box(name).CheckPresent()
+	return err == nil || !errors.Is(err, ErrNoAgent) && !errors.Is(s.root.IsDir(string(name)), durable.ErrNotDirectory)
 }
 
 // Create makes a mailbox, or returns ErrExists. It is built under a dot name and renamed into place, so a half-made

@@ -30,17 +30,26 @@ type Counts struct{ Unread, Leased, Owed, Bad int }
 // what it could count.
 func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
 	ingested, _ := drop.IngestBriefly(ctx, b) // what cannot be ingested now stays where it is
-	unread, err := b.IDs(maildir.Range{Unread: true, Listed: ingested.Unread})
-	owed, err2 := b.OwedIDs()
-	bad, err3 := drop.BadNames(b)
-	claims, now := b.Claims(), time.Now()
-	for _, id := range unread {
-		if claims[id].IsLiveLease(now) {
-			c.Leased++
-		}
+	if err = b.CheckPresent(); err == nil {
+		err = b.EachFolder(maildir.Range{Unread: true, Owed: true, Listed: ingested.Unread}, func(d maildir.Folder, ids []wire.ID) bool {
+			switch {
+			case d.State == maildir.Owed:
+				c.Owed = len(ids)
+			case len(ids) > 0:
+				claims, now := b.Claims(), time.Now()
+				for _, id := range ids {
+					if claims[id].IsLiveLease(now) {
+						c.Leased++
+					}
+				}
+				c.Unread = len(ids) - c.Leased
+			}
+			return true
+		})
 	}
-	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)+ingested.Left
-	return c, cmp.Or(err, err2, err3)
+	bad, badErr := drop.BadNames(b)
+	c.Bad = len(bad) + ingested.Left
+	return c, cmp.Or(err, badErr)
 }
 
 // dueFor is how long a day of done messages is searched for overdue answers after its last change.
