@@ -3,7 +3,11 @@ package mail
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -141,11 +145,13 @@ func startCommands(s *app.Scope) (*notices.Commands, error) {
 	return notices.StartCommands(s.Team, c.OnFor, app.OwnEnvironment())
 }
 
-// printEarlier prints the messages and events since a time, in order and at most the last ones up to the limit. It adds all
-// to seen, and warns of those that it cannot read.
+// printEarlier prints the messages and events since a time, in order and at most the last ones up to the limit. What is
+// shown goes into seen where later ones follow. It warns of those that it cannot read.
 func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes []watcher.Mailbox, w watchOptions, seen map[string]bool) error {
 	everything := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: w.since}
-	var lines []logLine
+	var mail []logLine
+	var sources []iter.Seq[logLine]
+	total := 0
 	for _, watched := range boxes {
 		team, err := s.Root.Team(watched.Address().Team)
 		if err != nil {
@@ -153,26 +159,38 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 		}
 		box := team.Box(watched.Address().Agent)
 		_, err = inbox.Walk(ctx, box, everything, func(it *maildir.Item) bool {
-			lines = append(lines, logLine{watcher.Entry{Address: box.Address(), Message: it.Message}, it.Written()})
+			if at := it.Written(); !at.Before(w.since) {
+				mail = append(mail, logLine{watcher.Entry{Address: box.Address(), Message: it.Message}, at})
+			}
 			return true
 		})
-		n := 0
-		events, logErr := box.Log().Tail(func(e *wire.Event) bool { n++; return n == w.limit || e.At.Before(w.since) })
-		for i := range events {
-			l := logLine{watcher.Entry{Address: box.Address(), Event: &events[i]}, events[i].At}
-			if i > 0 && l.Event.Seq > events[i-1].Seq+1 {
-				l.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: l.Event.Seq - 1}
+		from, to, n, logErr := w.eventsOf(box.Log())
+		total += n
+		sources = append(sources, func(yield func(logLine) bool) {
+			cursor := box.Log().Follow(from)
+			defer cursor.Close()
+			for cursor.Seq() < to {
+				e, gap, err := cursor.Next()
+				if err != nil {
+					if !errors.Is(err, io.EOF) {
+						p.WarnUnreadable(teamdir.Unreadable(box, err))
+					}
+					return
+				}
+				if l := (logLine{watcher.Entry{Address: box.Address(), Event: &e, Gap: gap}, e.At}); !l.at.Before(w.since) && !yield(l) {
+					return
+				}
 			}
-			lines = append(lines, l)
-		}
+		})
 		p.WarnUnreadable(teamdir.Unreadable(box, cmp.Or(err, logErr)))
 	}
-	lines = slices.DeleteFunc(lines, func(l logLine) bool { return l.at.Before(w.since) })
-	slices.SortStableFunc(lines, func(a, b logLine) int { return a.at.Compare(b.at) })
-	first := max(0, len(lines)-cmp.Or(w.limit, len(lines)))
-	for i, l := range lines {
-		seen[l.key()] = true
-		if i < first {
+	slices.SortStableFunc(mail, func(a, b logLine) int { return a.at.Compare(b.at) })
+	skip := max(0, total+len(mail)-cmp.Or(w.limit, total+len(mail)))
+	for l := range inOrder(append([]iter.Seq[logLine]{slices.Values(mail)}, sources...)) {
+		if w.isFollowing {
+			seen[l.key()] = true
+		}
+		if skip--; skip >= 0 {
 			continue
 		}
 		if err := l.print(s, p); err != nil {
@@ -180,6 +198,54 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 		}
 	}
 	return nil
+}
+
+// eventsOf returns which events of a log are shown: those after one up to another, and how many they are; 0 for all, which
+// are not counted.
+func (w watchOptions) eventsOf(log *eventlog.Log) (from, to uint64, n int, err error) {
+	if w.limit == 0 && w.since.IsZero() {
+		first, err := log.FirstSeq()
+		return max(first, 1) - 1, math.MaxUint64, 0, err
+	}
+	err = log.Backward(func(e *wire.Event) (enough bool) {
+		if e.At.Before(w.since) {
+			return true
+		}
+		if n++; n == 1 {
+			from, to = e.Seq-1, e.Seq
+		}
+		from, to = min(from, e.Seq-1), max(to, e.Seq)
+		return n == w.limit
+	})
+	return from, to, n, err
+}
+
+// inOrder yields lines by their time, from sources that have each theirs in order.
+func inOrder(sources []iter.Seq[logLine]) iter.Seq[logLine] {
+	type head struct {
+		logLine
+		next func() (logLine, bool)
+	}
+	return func(yield func(logLine) bool) {
+		var heads []*head
+		for _, lines := range sources {
+			next, stop := iter.Pull(lines)
+			defer stop()
+			if l, ok := next(); ok {
+				heads = append(heads, &head{l, next})
+			}
+		}
+		for len(heads) > 0 {
+			h := slices.MinFunc(heads, func(a, b *head) int { return a.at.Compare(b.at) })
+			if !yield(h.logLine) {
+				return
+			}
+			var ok bool
+			if h.logLine, ok = h.next(); !ok {
+				heads = slices.DeleteFunc(heads, func(other *head) bool { return other == h })
+			}
+		}
+	}
 }
 
 // key identifies a message or an event. It has the event's time: a log that was replaced repeats seqs.

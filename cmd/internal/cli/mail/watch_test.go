@@ -1,6 +1,8 @@
 package mail
 
 import (
+	"iter"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,5 +60,28 @@ func TestLogLineKey(t *testing.T) {
 	}
 	if (logLine{}).key() != "" {
 		t.Error("nothing has a key")
+	}
+}
+
+// Lines come by their time, and no more of a log is read than is shown.
+func TestInOrder(t *testing.T) {
+	read := 0
+	source := func(seconds ...int64) iter.Seq[logLine] {
+		return func(yield func(logLine) bool) {
+			for _, s := range seconds {
+				if read++; !yield(logLine{at: time.Unix(s, 0)}) {
+					return
+				}
+			}
+		}
+	}
+	var got []int64
+	for l := range inOrder([]iter.Seq[logLine]{source(3, 4), source(), source(1, 2, 5, 6, 7, 8)}) {
+		if got = append(got, l.at.Unix()); len(got) == 4 {
+			break
+		}
+	}
+	if !slices.Equal(got, []int64{1, 2, 3, 4}) || read > 5 {
+		t.Errorf("%v, %d were read", got, read)
 	}
 }
