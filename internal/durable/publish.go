@@ -165,6 +165,14 @@ func tempBeside(name string) string { return path.Join(path.Dir(name), "."+rand.
 // Replace writes a small file atomically: readers see the old content or the new. With sync it survives a power cut
 // once Replace returns. A kill leaves a hidden temp file beside it, which Stale lists. Never for messages.
 func (r *Root) Replace(name string, data []byte, sync bool) error {
+	if dir, base := path.Split(name); dir != "" { // every step through a path opens each of its directories
+		root, err := r.root.OpenRoot(dir)
+		if err != nil {
+			return fmt.Errorf("replace %s: %w", r.Join(name), r.withFullPath(err))
+		}
+		defer root.Close()
+		return (&Root{root, r.Join(dir), r.fault, path.Join(r.below, dir)}).Replace(base, data, sync)
+	}
 	temp := tempBeside(name)
 	err := r.create(temp, bytes.NewReader(data), sync)
 	if err == nil {
