@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,34 +13,36 @@ var (
 	acpState   = oneOf("created", "active", "awaiting_input", "completed", "cancelled", "failed")
 	acpTurnEnd = oneOf("completed", "cancelled", "failed", "awaiting_input")
 
-	toolCallRecord = object(required("id", text), required("name", text), required("arguments", anything), optional("result", anything),
-		required("timestamp", text))
-	toolExecutionRequest = object(required("request_id", text), required("tool_call", toolCallRecord))
+	toolCallRecord = object(func() members {
+		return members{required("id", text), required("name", text), required("arguments", anything), optional("result", anything),
+			required("timestamp", text)}
+	})
+	toolExecutionRequest = object(func() members { return members{required("request_id", text), required("tool_call", toolCallRecord)} })
 
-	acpUpdates = func() kinds {
-		return kinds{
-			"message_delta":   {required("delta", text)},
-			"tool_call_start": {required("tool_call", toolCallRecord)},
-			"tool_call_end":   {required("tool_call_id", text), required("result", anything)},
-			"turn_complete":   {required("status", acpTurnEnd)},
-			"error":           {required("code", text), required("message", text)},
-			"server_request":  {required("request", toolExecutionRequest)},
-		}
-	}
 	bareUpdate                = tagged("update_type", acpUpdates)
-	sessionUpdate             = tagged("update_type", acpUpdates, optional("session_id", text), optional("turn_id", text))
-	sessionUpdateNotification = tagged("update_type", acpUpdates, required("session_id", text), required("turn_id", text))
+	sessionUpdate             = taggedAll("update_type", acpUpdates, func() members { return members{optional("session_id", text), optional("turn_id", text)} })
+	sessionUpdateNotification = taggedAll("update_type", acpUpdates, func() members { return members{required("session_id", text), required("turn_id", text)} })
 
-	acpSession = object(required("session_id", text), required("state", acpState), required("created_at", text),
-		optional("last_activity_at", text), unlessEmpty("metadata", anyObject), defaulted("turn_count", uint32s, "0"))
-	sessionNewParams = object(unlessEmpty("metadata", anyObject),
-		optional("workspace", object(required("root_path", text), optional("name", text), unlessEmpty("active_files", list(text)))),
-		optional("model_preferences", object(optional("model_id", text), optional("temperature", number), optional("max_tokens", uint32s))))
-	sessionNewResult  = object(required("session_id", text), defaulted("state", acpState, `"created"`))
-	sessionLoadParams = object(required("session_id", text))
-	sessionLoadResult = object(required("session", acpSession), unlessEmpty("history", list(conversationTurn)))
-	conversationTurn  = object(required("turn_id", text), required("prompt", list(promptContent)), optional("response", text),
-		unlessEmpty("tool_calls", list(toolCallRecord)), required("timestamp", text))
+	acpSession = object(func() members {
+		return members{required("session_id", text), required("state", acpState), required("created_at", text),
+			optional("last_activity_at", text), unlessEmpty("metadata", anyObject), defaulted("turn_count", uint32s, "0")}
+	})
+	sessionNewParams = object(func() members {
+		return members{unlessEmpty("metadata", anyObject),
+			optional("workspace", inner(required("root_path", text), optional("name", text), unlessEmpty("active_files", list(text)))),
+			optional("model_preferences", inner(optional("model_id", text), optional("temperature", number), optional("max_tokens", uint32s)))}
+	})
+	sessionNewResult = object(func() members {
+		return members{required("session_id", text), defaulted("state", acpState, `"created"`)}
+	})
+	sessionLoadParams = object(func() members { return members{required("session_id", text)} })
+	sessionLoadResult = object(func() members {
+		return members{required("session", acpSession), unlessEmpty("history", list(conversationTurn))}
+	})
+	conversationTurn = object(func() members {
+		return members{required("turn_id", text), required("prompt", list(promptContent)), optional("response", text),
+			unlessEmpty("tool_calls", list(toolCallRecord)), required("timestamp", text)}
+	})
 	promptContent = tagged("type", func() kinds {
 		return kinds{
 			"text":    {required("text", text)},
@@ -49,16 +50,28 @@ var (
 			"context": {required("path", text), required("content", text), optional("language", text)},
 		}
 	})
-	sessionPromptParams = object(required("session_id", text), required("content", list(promptContent)), unlessEmpty("metadata", anyObject))
-	sessionPromptResult = object(required("turn_id", text), optional("response", text), unlessEmpty("tool_calls", list(toolCallRecord)),
-		required("status", acpTurnEnd))
-	sessionCancelParams = object(required("session_id", text), optional("turn_id", text))
-	permissionOption    = object(required("id", text), required("label", text), optional("description", text))
-	permissionParams    = object(required("sessionId", text), required("toolCall", toolCallRecord), required("options", list(permissionOption)))
+	sessionPromptParams = object(func() members {
+		return members{required("session_id", text), required("content", list(promptContent)), unlessEmpty("metadata", anyObject)}
+	})
+	sessionPromptResult = object(func() members {
+		return members{required("turn_id", text), optional("response", text), unlessEmpty("tool_calls", list(toolCallRecord)),
+			required("status", acpTurnEnd)}
+	})
+	sessionCancelParams = object(func() members { return members{required("session_id", text), optional("turn_id", text)} })
+	permissionOption    = object(func() members {
+		return members{required("id", text), required("label", text), optional("description", text)}
+	})
+	permissionParams = object(func() members {
+		return members{required("sessionId", text), required("toolCall", toolCallRecord), required("options", list(permissionOption))}
+	})
 	permissionResult    = tagged("outcome", func() kinds { return kinds{"selected": {required("option_id", text)}, "cancelled": {}} })
-	toolExecutionResult = object(required("request_id", text), required("tool_call_id", text), required("output", anything),
-		required("success", boolean), optional("error", text))
-	serverRequest = object(required("session_id", text), required("request", toolExecutionRequest))
+	toolExecutionResult = object(func() members {
+		return members{required("request_id", text), required("tool_call_id", text), required("output", anything),
+			required("success", boolean), optional("error", text)}
+	})
+	serverRequest = object(func() members {
+		return members{required("session_id", text), required("request", toolExecutionRequest)}
+	})
 
 	// Its calls and responses, in JSON-RPC.
 	olderCall = tagged("method", func() kinds {
@@ -72,10 +85,23 @@ var (
 			"client/response": {required("params", toolExecutionResult)},
 		}
 	})
-	olderResponse = object(required("result", object(optional("session_id", text), optional("state", acpState), optional("session", acpSession),
-		unlessEmpty("history", list(conversationTurn)), optional("turn_id", text), optional("response", text),
-		unlessEmpty("tool_calls", list(toolCallRecord)), optional("status", acpTurnEnd))))
+	olderResponse = object(func() members {
+		return members{required("result", inner(optional("session_id", text), optional("state", acpState), optional("session", acpSession),
+			unlessEmpty("history", list(conversationTurn)), optional("turn_id", text), optional("response", text),
+			unlessEmpty("tool_calls", list(toolCallRecord)), optional("status", acpTurnEnd)))}
+	})
 )
+
+func acpUpdates() kinds {
+	return kinds{
+		"message_delta":   {required("delta", text)},
+		"tool_call_start": {required("tool_call", toolCallRecord)},
+		"tool_call_end":   {required("tool_call_id", text), required("result", anything)},
+		"turn_complete":   {required("status", acpTurnEnd)},
+		"error":           {required("code", text), required("message", text)},
+		"server_request":  {required("request", toolExecutionRequest)},
+	}
+}
 
 // The current Agent Client Protocol grows: a kind may have any member, and only the types of these are checked, in an
 // update and in what is around it.
@@ -86,14 +112,17 @@ var (
 			"usage_update": {}, "available_commands_update": {}, "current_mode_update": {}, "config_option_update": {}, "session_info_update": {},
 		}
 	})
-	currentFields = []field{optional("method", text), optional("sessionUpdate", text), optional("sessionId", text),
+	currentParams = object(func() members { return append(currentFields(), optional("update", inner(currentFields()...))) })
+	currentCall   = object(func() members { return append(currentParams.fields(), optional("params", currentParams)) })
+)
+
+func currentFields() members {
+	return members{optional("method", text), optional("sessionUpdate", text), optional("sessionId", text),
 		optional("toolCallId", text), optional("title", text), optional("status", text), optional("kind", text),
 		optional("messageId", text), optional("currentModeId", text), optional("entries", anyArray),
 		optional("availableCommands", anyArray), optional("locations", anyArray), optional("toolCall", anyObject),
 		optional("options", anyArray)}
-	currentParams = object(append(slices.Clone(currentFields), optional("update", object(currentFields...)))...)
-	currentCall   = object(append(slices.Clone(currentParams.fields), optional("params", currentParams))...)
-)
+}
 
 // The types of vtcode's client (vtcode-acp-client, session.rs), under its names.
 type (

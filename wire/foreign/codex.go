@@ -12,10 +12,12 @@ import (
 // The app-server of Codex.
 var (
 	codexStatus   = oneOf("completed", "interrupted", "failed", "inProgress")
-	codexCall     = object(required("method", text), required("params", anyObject))
-	codexTurnCall = object(required("method", text), required("params", object(optional("threadId", text), optional("thread_id", text),
-		optional("turnId", text), optional("turn_id", text), optional("status", codexStatus),
-		optional("turn", object(optional("id", text), optional("status", codexStatus))))))
+	codexCall     = object(func() members { return members{required("method", text), required("params", anyObject)} })
+	codexTurnCall = object(func() members {
+		return members{required("method", text), required("params", inner(optional("threadId", text), optional("thread_id", text),
+			optional("turnId", text), optional("turn_id", text), optional("status", codexStatus),
+			optional("turn", inner(optional("id", text), optional("status", codexStatus)))))}
+	})
 )
 
 // codexKinds maps its methods, and the statuses of its threads, to kinds of event.

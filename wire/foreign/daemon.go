@@ -5,8 +5,10 @@ var (
 	turnStatusWire   = oneOf("completed", "interrupted", "failed")
 	streamTurnStatus = oneOf("idle", "busy", "terminal")
 
-	agentStreamState = object(orAbsent("turn_id", text, "null"), orAbsent("thread_id", text, "null"), orAbsent("transport", text, "null"),
-		required("turn_status", streamTurnStatus))
+	agentStreamState = object(func() members {
+		return members{orAbsent("turn_id", text, "null"), orAbsent("thread_id", text, "null"), orAbsent("transport", text, "null"),
+			required("turn_status", streamTurnStatus)}
+	})
 	daemonEvent = tagged("kind", func() kinds {
 		return kinds{
 			"turn_started":     {orAbsent("agent", text, `""`), orAbsent("thread_id", text, `""`), orAbsent("turn_id", text, `""`), orAbsent("transport", text, `""`)},

@@ -65,7 +65,7 @@ func Adopt(line []byte) (wire.Event, error) {
 	}
 	members := f.typ.fieldsOf(o.Text(f.typ.tag))
 	if f.typ == currentUpdate {
-		members = currentCall.fields
+		members = currentCall.fields()
 	}
 	if _, err := selectFields(o, members); err != nil {
 		return wire.Event{}, locate(line, err)

@@ -6,8 +6,10 @@ import "encoding/json"
 var (
 	slotState = oneOf("starting", "idle", "thinking", "responding", "tool_running", "confirming", "error", "exited")
 
-	ptyAgentInfo = object(required("slotId", text), required("role", text), optional("pid", uint32s), required("state", slotState),
-		optional("startedAt", integer), optional("currentTaskId", text), required("logFile", text))
+	ptyAgentInfo = object(func() members {
+		return members{required("slotId", text), required("role", text), optional("pid", uint32s), required("state", slotState),
+			optional("startedAt", integer), optional("currentTaskId", text), required("logFile", text)}
+	})
 	managerEvent = tagged("kind", func() kinds {
 		return kinds{
 			"spawned":          {required("slot_id", text)},

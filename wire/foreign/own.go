@@ -10,9 +10,7 @@ import (
 
 // atm's own kinds, with the ids that an event from outside may have.
 var (
-	ownIDs = []field{optional("session", text), optional("session_id", text), optional("sessionId", text),
-		optional("turn_id", text), optional("event_id", text)}
-	runnerEvent = tagged("kind", func() kinds {
+	runnerEvent = taggedAll("kind", func() kinds {
 		return kinds{
 			"session_start":    {optional("source", text)},
 			"session_end":      {optional("reason", text)},
@@ -22,8 +20,8 @@ var (
 			"exited":           {optional("code", integer), optional("signal", text)},
 			"restarting":       {optional("attempt", integer), optional("pause_ms", integer)},
 		}
-	}, ownIDs...)
-	mailboxEvent = tagged("kind", func() kinds {
+	}, ownIDs)
+	mailboxEvent = taggedAll("kind", func() kinds {
 		return kinds{
 			wire.EventAnnounced: {optional("id", text)}, wire.EventAcked: {optional("id", text)}, wire.EventWithdrawn: {optional("id", text)},
 			wire.EventInjecting: {optional("id", text)}, wire.EventInjected: {optional("id", text)},
@@ -31,9 +29,14 @@ var (
 			wire.EventRead:            {optional("id", text), optional("batch", text)},
 			wire.EventInjectionFailed: {optional("id", text), optional("outcome", text), optional("reason", text)},
 		}
-	}, ownIDs...)
+	}, ownIDs)
 	activity = oneOf("unknown", "starting", "idle", "thinking", "responding", "tool_running", "awaiting_input", "confirming", "exited", "error")
 )
+
+func ownIDs() members {
+	return members{optional("session", text), optional("session_id", text), optional("sessionId", text),
+		optional("turn_id", text), optional("event_id", text)}
+}
 
 // CheckKind says why nobody but atm may append an event of a kind, or why the kind is none.
 func CheckKind(kind string) error {

@@ -30,16 +30,22 @@ var (
 		}
 	})
 
-	interactiveConfig = object(defaulted("enabled", boolean, "false"), defaulted("output_capture", text, `"pipe"`),
-		defaulted("allow_human_input", boolean, "true"), orAbsent("auto_exit_on", text, "null"), orAbsent("resume_cmd", text, "null"))
+	interactiveConfig = object(func() members {
+		return members{defaulted("enabled", boolean, "false"), defaulted("output_capture", text, `"pipe"`),
+			defaulted("allow_human_input", boolean, "true"), orAbsent("auto_exit_on", text, "null"), orAbsent("resume_cmd", text, "null")}
+	})
 
 	// SessionMessage is an entry in a session's log: session.Entry.
-	SessionMessage = object(required("sender", text), required("content", text), required("timestamp", timestamp))
+	SessionMessage = object(func() members {
+		return members{required("sender", text), required("content", text), required("timestamp", timestamp)}
+	})
 	// InteractiveSession is a session as it is stored: session.InteractiveSession.
-	InteractiveSession = object(required("session_id", uuid), required("goal_id", uuid), required("channel_id", text),
-		required("agent_id", text), required("state", sessionState),
-		required("created_at", timestamp), required("updated_at", timestamp),
-		unlessEmpty("messages", list(SessionMessage)), unlessEmpty("draft_ids", list(uuid)))
+	InteractiveSession = object(func() members {
+		return members{required("session_id", uuid), required("goal_id", uuid), required("channel_id", text),
+			required("agent_id", text), required("state", sessionState),
+			required("created_at", timestamp), required("updated_at", timestamp),
+			unlessEmpty("messages", list(SessionMessage)), unlessEmpty("draft_ids", list(uuid))}
+	})
 )
 
 // OutputStream is where an agent's output came from, in Trusted Autonomy's session channel.

@@ -18,14 +18,23 @@ import (
 // Type is a type of another system's JSON: it says what a value has to be, and how its owner writes it.
 type Type struct {
 	check   func(raw json.RawMessage) (json.RawMessage, error) // of a simple value
+	words   []string                                           // that a text may be
+	fits    func() any                                         // a pointer to a Go value that JSON must fit
+	is      string                                             // what fits must be
 	element *Type                                              // of an array
-	fields  []field                                            // the members of every kind of object
+	fields  func() members                                     // the members of every kind of object; nil: none
 	tag     string                                             // the member that names the kind; "": no kinds
-	kinds   func() kinds                                       // made when they are first asked for; nil: none
+
+	makeKinds func() kinds // when they are first asked for: most commands need none; nil: none
+	once      sync.Once
+	made      kinds
 }
 
 // kinds are the members that each kind of object has beside those of all kinds.
-type kinds map[string][]field
+type kinds map[string]members
+
+// members are those of an object.
+type members []field
 
 // field is a member of an object, in the order in which the owner writes them.
 type field struct {
@@ -59,24 +68,21 @@ func unlessEmpty(name string, t *Type) field {
 	return field{name: name, typ: t, mayBeAbsent: true, omitsEmpty: true}
 }
 
-func object(fields ...field) *Type { return &Type{fields: fields} }
+func object(f func() members) *Type { return &Type{fields: f} }
+
+// inner is an object within another's fields.
+func inner(f ...field) *Type { return object(func() members { return f }) }
 
 func list(element *Type) *Type { return &Type{element: element} }
 
-func tagged(tag string, k func() kinds, ofAll ...field) *Type {
-	return &Type{tag: tag, kinds: sync.OnceValue(k), fields: ofAll}
+func tagged(tag string, k func() kinds) *Type { return &Type{tag: tag, makeKinds: k} }
+
+// taggedAll is tagged with members that all kinds have.
+func taggedAll(tag string, k func() kinds, ofAll func() members) *Type {
+	return &Type{tag: tag, makeKinds: k, fields: ofAll}
 }
 
-func oneOf(words ...string) *Type {
-	return &Type{check: func(raw json.RawMessage) (json.RawMessage, error) {
-		s, err := readText(raw)
-		if err == nil && !slices.Contains(words, s) {
-			last := len(words) - 1
-			err = errors.New("must be " + strings.Join(words[:last], ", ") + " or " + words[last])
-		}
-		return wire.Quote(s), err
-	}}
-}
+func oneOf(words ...string) *Type { return &Type{words: words} }
 
 // The simple types. A number is written as it came, a text with as little escaped as possible.
 var (
@@ -85,29 +91,26 @@ var (
 		s, err := readText(raw)
 		return wire.Quote(s), err
 	}}
-	boolean   = fits[bool]("true or false")
-	number    = fits[float64]("a number")
-	integer   = fits[int64]("a whole number")
-	uint32s   = fits[uint32]("a whole number from 0 to 4294967295")
-	uint64s   = fits[uint64]("a whole number from 0 to 18446744073709551615")
-	anyObject = fits[map[string]json.RawMessage]("an object")
-	anyArray  = fits[[]json.RawMessage]("an array")
-	uuid      = asGo[wire.UUID]()
-	timestamp = asGo[time.Time]()
+	boolean   = &Type{is: "true or false", fits: func() any { return new(bool) }}
+	number    = &Type{is: "a number", fits: func() any { return new(float64) }}
+	integer   = &Type{is: "a whole number", fits: func() any { return new(int64) }}
+	uint32s   = &Type{is: "a whole number from 0 to 4294967295", fits: func() any { return new(uint32) }}
+	uint64s   = &Type{is: "a whole number from 0 to 18446744073709551615", fits: func() any { return new(uint64) }}
+	anyObject = &Type{is: "an object", fits: func() any { return new(map[string]json.RawMessage) }}
+	anyArray  = &Type{is: "an array", fits: func() any { return new([]json.RawMessage) }}
+	uuid      = &Type{check: func(raw json.RawMessage) (json.RawMessage, error) { return rewrite(raw, new(wire.UUID)) }}
+	timestamp = &Type{check: func(raw json.RawMessage) (json.RawMessage, error) { return rewrite(raw, new(time.Time)) }}
 )
 
-// asGo is a string that is written as its Go type has it.
-func asGo[T any]() *Type {
-	return &Type{check: func(raw json.RawMessage) (json.RawMessage, error) {
-		if _, err := readText(raw); err != nil {
-			return nil, err
-		}
-		var v T
-		if err := wire.Unmarshal(raw, &v); err != nil {
-			return nil, errors.New(err.(*wire.DecodeError).Msg)
-		}
-		return wire.Marshal(v)
-	}}
+// rewrite returns a string as the Go value has it that it is read into.
+func rewrite(raw json.RawMessage, value any) (json.RawMessage, error) {
+	if _, err := readText(raw); err != nil {
+		return nil, err
+	}
+	if err := wire.Unmarshal(raw, value); err != nil {
+		return nil, errors.New(err.(*wire.DecodeError).Msg)
+	}
+	return wire.Marshal(value)
 }
 
 func readText(raw json.RawMessage) (string, error) {
@@ -120,16 +123,6 @@ func readText(raw json.RawMessage) (string, error) {
 // unquote decodes a JSON string; it returns "" for any other JSON.
 func unquote(raw json.RawMessage) string { return wire.Object{{Value: raw}}.Text("") }
 
-// fits is a value that fits a Go type.
-func fits[T any](description string) *Type {
-	return &Type{check: func(raw json.RawMessage) (json.RawMessage, error) {
-		if raw[0] == 'n' || wire.Unmarshal(raw, new(T)) != nil { // null fits any Go type
-			return nil, errors.New("must be " + description)
-		}
-		return raw, nil
-	}}
-}
-
 // Canonical returns a value as its owner writes it: in one line, with the members in the owner's order and without
 // unknown ones. The error is a *wire.DecodeError or wire.ErrNotObject.
 func (t *Type) Canonical(data []byte) (json.RawMessage, error) {
@@ -137,7 +130,7 @@ func (t *Type) Canonical(data []byte) (json.RawMessage, error) {
 	if err := wire.Unmarshal(data, &raw); err != nil {
 		return nil, err
 	}
-	if t.check == nil && t.element == nil && raw[0] != '{' {
+	if t.isObject() && raw[0] != '{' {
 		return nil, wire.ErrNotObject
 	}
 	out, err := t.canonical(raw)
@@ -202,6 +195,16 @@ func (t *Type) canonical(raw json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case t.check != nil:
 		return t.check(raw)
+	case t.words != nil:
+		s, err := readText(raw)
+		if last := len(t.words) - 1; err == nil && !slices.Contains(t.words, s) {
+			err = errors.New("must be " + strings.Join(t.words[:last], ", ") + " or " + t.words[last])
+		}
+		return wire.Quote(s), err
+	case t.fits != nil && (raw[0] == 'n' || wire.Unmarshal(raw, t.fits()) != nil): // null fits any Go value
+		return nil, errors.New("must be " + t.is)
+	case t.fits != nil:
+		return raw, nil
 	case t.element != nil && raw[0] != '[':
 		return nil, errors.New("must be an array")
 	case t.element != nil:
@@ -242,17 +245,34 @@ func (t *Type) object(o wire.Object) (wire.Object, error) {
 	fields := t.fieldsOf(o.Text(t.tag))
 	if t.tag != "" {
 		tag := required(t.tag, oneOf(slices.Sorted(maps.Keys(t.kinds()))...))
-		fields = slices.Insert(slices.Clone(fields), len(t.fields), tag)
+		fields = slices.Insert(fields, len(t.ofAll()), tag)
 	}
 	return selectFields(o, fields)
 }
 
 // fieldsOf returns the members of a kind.
 func (t *Type) fieldsOf(kind string) []field {
-	if t.kinds == nil {
-		return t.fields
+	return slices.Concat(t.ofAll(), t.kinds()[kind])
+}
+
+func (t *Type) ofAll() members {
+	if t.fields == nil {
+		return nil
 	}
-	return slices.Concat(t.fields, t.kinds()[kind])
+	return t.fields()
+}
+
+func (t *Type) kinds() kinds {
+	t.once.Do(func() {
+		if t.makeKinds != nil {
+			t.made = t.makeKinds()
+		}
+	})
+	return t.made
+}
+
+func (t *Type) isObject() bool {
+	return t.check == nil && t.words == nil && t.fits == nil && t.element == nil
 }
 
 func (t *Type) hasKind(kind string) bool { _, ok := t.kinds()[kind]; return ok }

@@ -57,8 +57,8 @@ var types = map[string]*Type{
 	"daemon.TurnStatusWire": turnStatusWire, "daemon.StreamTurnStatus": streamTurnStatus, "daemon.AgentStreamState": agentStreamState,
 
 	// Nobody reads these.
-	"missiond.PTYExecuteResult": object(required("response", text), required("duration_ms", uint64s)),
-	"missiond.ManagerStats": object(required("total", uint64s), required("running", uint64s), required("idle", uint64s),
+	"missiond.PTYExecuteResult": inner(required("response", text), required("duration_ms", uint64s)),
+	"missiond.ManagerStats": inner(required("total", uint64s), required("running", uint64s), required("idle", uint64s),
 		required("busy", uint64s), required("stopped", uint64s)),
 }
 
