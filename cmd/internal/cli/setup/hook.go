@@ -70,9 +70,12 @@ func runHook(c *cli.Context) (err error) {
 	}()
 	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
 	p := command.PrinterOf(c)
-	if c.NArg() < 2 {
-		defer func() { hook.ReadInput(p.In, hookInput) }() // what is left: to some tools a closed pipe is a failure
-	}
+	hasRead := c.NArg() > 1
+	defer func() {
+		if !hasRead {
+			hook.ReadInput(p.In, hookInput) // to some tools a closed pipe is a failure
+		}
+	}()
 	isPatient := !c.IsSet("lock-timeout")
 	if isPatient {
 		p.LockTimeout = hookLock
@@ -89,6 +92,7 @@ func runHook(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	hasRead = true
 	if file := os.Getenv(h.vendor.EnvFile); file != "" && !h.isSecond { // when a session begins
 		h.err = errors.Join(h.err, markShell(file, h.scope))
 	}
@@ -105,11 +109,11 @@ type hookCall struct {
 	word      string   // what it was called with
 	vendor    *agents.Vendor
 	scope     *app.Scope
-	isSecond  bool             // atm runs the agent, and this is another program
-	isRunning bool             // atm runs the agent
-	isWake    bool             // nobody waits for it
-	isPatient bool             // it waits longer for a lock where an event would be lost
-	program   programs.Program // whose hook this is
+	isSecond  bool                    // atm runs the agent, and this is another program
+	isRunning bool                    // atm runs the agent
+	isWake    bool                    // nobody waits for it
+	isPatient bool                    // it waits longer for a lock where an event would be lost
+	program   func() programs.Program // whose hook this is
 
 	read  func() ([]byte, error) // the input
 	ended func() []string        // see programs.EndedSessions
@@ -134,13 +138,16 @@ func openHook(g *app.Given, word, argument string) (*hookCall, error) {
 		}
 		return hook.ReadInput(g.In, hookInput)
 	})}
-	var warning string
-	var err error
-	if h.program, warning, err = findCaller(g, v, word, h.read); warning != "" {
-		err = errors.Join(err, warnPerson(g.Out, warning))
-	}
-	if warning != "" || err != nil {
-		return nil, err
+	h.program = sync.OnceValue(func() programs.Program { return programs.This(word) })
+	if v.Server != nil && os.Getenv("ATM_RUN") == "" {
+		p, warning, err := findCaller(g, v, word, h.read)
+		if warning != "" {
+			err = errors.Join(err, warnPerson(g.Out, warning))
+		}
+		if warning != "" || err != nil {
+			return nil, err
+		}
+		h.program = func() programs.Program { return p }
 	}
 	if h.scope, h.isSecond, h.err = openForHook(g); h.scope == nil {
 		return nil, h.err
@@ -164,10 +171,10 @@ func (h *hookCall) options() hook.Options {
 		HasEnded:   func(session string) bool { return slices.Contains(h.ended(), session) },
 		Begins:     h.begin,
 		Ends: func() string {
-			programs.Forget(team, name, h.program)
-			return programs.OtherSession(team, name, h.program)
+			programs.Forget(team, name, h.program())
+			return programs.OtherSession(team, name, h.program())
 		},
-		TakesContextAtStop: h.program.TakesContextAtStop,
+		TakesContextAtStop: func() bool { return h.program().TakesContextAtStop() },
 		Primer:             h.primer,
 		Edited: func(ctx context.Context, path string) {
 			h.err = errors.Join(h.err, edits.NoteEdit(ctx, team, s.Me, path, s.Origin()))
@@ -216,11 +223,11 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 		return ""
 	}
 	h.err = errors.Join(h.err, edits.PruneEdits(context.Background(), h.scope.Team))
-	return app.SharingWarning(h.scope.Team, h.scope.Me.Agent(), h.program, !h.isSecond)
+	return app.SharingWarning(h.scope.Team, h.scope.Me.Agent(), h.program(), !h.isSecond)
 }
 
 func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
-	p := h.program
+	p := h.program()
 	p.Session, p.Mode, p.Entry, p.Flags = session.ID, session.Mode, os.Getenv(h.vendor.Entry), h.scope.Given.Flags("", "root", "team", "as")
 	if h.isRunning && !h.isSecond {
 		h.ofRun(&p)

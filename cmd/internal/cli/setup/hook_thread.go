@@ -20,14 +20,11 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// findCaller returns the program whose hook this is. Where all threads share one server, it runs their hooks with the
+// findCaller returns the program whose hook this is, of a tool whose threads may share one server. That runs their hooks with the
 // environment of whoever started it: then the thread says for whom this process acts (programs.MemberOfThread), and it
 // acts for nobody if that cannot be told. warning is for the person then.
 func findCaller(g *app.Given, v *agents.Vendor, word string, read func() ([]byte, error)) (p programs.Program, warning string, err error) {
 	p = programs.This(word)
-	if v.Server == nil || os.Getenv("ATM_RUN") != "" {
-		return p, "", nil
-	}
 	found, _, err := rootdir.Find(g.Place())
 	var root *teamdir.Root
 	if err == nil {
