@@ -52,7 +52,7 @@ Over ssh the two machines trust each other from then on; the other one needs atm
 Mail waits in the outbox until the other machine has it.
 With a server, run atm bridge keygen on each machine first, and atm bridge trust on the others.
 Mail waits on the server then. Two projects that share one need teams of different names.`,
-		Flags: command.CompanionFlags["bridge"], Subcommands: setup.BridgeCommands,
+		Flags: command.BridgeFlags, Subcommands: setup.BridgeCommands,
 	},
 	{
 		Name: "web", Action: runCompanion, Usage: "the team in a browser: who is busy, what is waiting for you, all mail",
@@ -61,7 +61,7 @@ atm web --export DIR           writes the pages as files, to show to others`,
 		Description: `Prints an address that lets one browser in, once; on a terminal it also opens your browser, with
 an address of its own. Ctrl-C ends it. Without --as it is read-only. Looking marks nothing as read;
 each button has the same rights as its command.`,
-		Flags: command.CompanionFlags["web"],
+		Flags: command.WebFlags,
 	},
 	{
 		Name: "claude", Usage: "exchange mail with Claude Code's own agent teams",
@@ -76,7 +76,7 @@ atm claude sync session-1a2b3c4d --once`,
 			Description: `TEAM is a directory in ~/.claude/teams (or under CLAUDE_CONFIG_DIR); default: the only one.
 Its members get mailboxes here, and ours get inboxes there. Its agents can write only
 to names in its config.json: --join adds ours.`,
-			Flags: command.CompanionFlags["claude"],
+			Flags: command.ClaudeFlags,
 		}},
 	},
 }

@@ -63,16 +63,15 @@ func typeText(c *cli.Context) (err error) {
 	})(c)
 }
 
-// keyNames maps names of keys, most of them tmux's, in lower case, to the flags that type them.
-var keyNames = map[string]string{
-	"enter": "--enter", "return": "--enter", "c-m": "--enter", "escape": `--raw '\e'`, "esc": `--raw '\e'`,
-	"up": `--raw '\e[A'`, "down": `--raw '\e[B'`, "right": `--raw '\e[C'`, "left": `--raw '\e[D'`,
-	"tab": `--raw '\t'`, "c-c": `--raw '\x03'`, "ctrl-c": `--raw '\x03'`, "c-d": `--raw '\x04'`,
-}
-
 // checkNoKeys refuses a text that was probably meant as keys: the name of one as the only word or, written as tmux
 // has it, as the last; and control characters.
 func checkNoKeys(name string, words []string, text string) error {
+	// Names of keys, most of them tmux's, in lower case, and the flags that type them.
+	keyNames := map[string]string{
+		"enter": "--enter", "return": "--enter", "c-m": "--enter", "escape": `--raw '\e'`, "esc": `--raw '\e'`,
+		"up": `--raw '\e[A'`, "down": `--raw '\e[B'`, "right": `--raw '\e[C'`, "left": `--raw '\e[D'`,
+		"tab": `--raw '\t'`, "c-c": `--raw '\x03'`, "ctrl-c": `--raw '\x03'`, "c-d": `--raw '\x04'`,
+	}
 	last := strings.Join(words[max(0, len(words)-1):], "")
 	key, isUpper := keyNames[strings.ToLower(last)], last != strings.ToLower(last)
 	isControl := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }

@@ -12,9 +12,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 )
 
-// CompanionFlags are the flags of the verbs of atm-more.
-var CompanionFlags = map[string][]cli.Flag{
-	"bridge": {
+// The flags of the verbs of atm-more.
+var (
+	BridgeFlags = []cli.Flag{
 		&cli.StringFlag{Name: "ssh", Usage: "carry mail to and from `HOST` alone, over ssh"},
 		&cli.StringFlag{Name: "dir", Usage: "the project's `DIR` there, from your home (default: as here)"},
 		&cli.StringFlag{Name: "name", Usage: "what HOST is called in the team (default: its first word)"},
@@ -23,16 +23,16 @@ var CompanionFlags = map[string][]cli.Flag{
 		&cli.StringFlag{Name: "creds", Usage: "`FILE` with its credentials (team.toml: creds)"},
 		&cli.StringFlag{Name: "host", Usage: "this machine's `NAME` (team.toml: host; or that of its only key)"},
 		&cli.BoolFlag{Name: "once", Usage: "send and fetch once, then exit"},
-	},
-	"claude": {
+	}
+	ClaudeFlags = []cli.Flag{
 		&cli.BoolFlag{Name: "once", Usage: "carry what is waiting, then exit"},
 		&cli.BoolFlag{Name: "join", Usage: "add our members to its config.json"},
-	},
-	"codex": {
+	}
+	CodexFlags = []cli.Flag{
 		&cli.IntFlag{Name: "program", Usage: "the process `PID` that a runner runs"},
 		&cli.StringFlag{Name: "server", Usage: "the `SOCKET` of codex's server (default: that of the program that shows the thread)"},
-	},
-	"web": {
+	}
+	WebFlags = []cli.Flag{
 		&cli.StringFlag{Name: "listen", Aliases: []string{"port"}, Usage: "serve at `HOST:PORT`, or a port of this machine (default 0: any free one)"},
 		&cli.BoolFlag{Name: "no-open", Usage: "do not open a browser"},
 		&cli.BoolFlag{Name: "token", Usage: "print a new address for the running server"},
@@ -40,8 +40,8 @@ var CompanionFlags = map[string][]cli.Flag{
 		&cli.BoolFlag{Name: "allow-remote", Usage: "let other machines in; needs --tls-cert and --tls-key"},
 		&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the TLS certificate"},
 		&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with its private key"},
-	},
-}
+	}
+)
 
 // FindCompanion is app.Companion for a program that must exist and have atm's version. The error says what it is for, as
 // "which runs agents".
@@ -66,9 +66,10 @@ const installHint = "make install in the atm source, or go install github.com/ag
 
 // RunCompanion is the main function of a verb of atm-more. atm starts it with flags before words; the help page is atm's.
 func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (code int) {
+	flags := map[string][]cli.Flag{"bridge": BridgeFlags, "claude": ClaudeFlags, "codex": CodexFlags, "web": WebFlags}[verb]
 	program := &cli.App{
 		Name: "atm-more", HelpName: "atm " + verb, Version: Version(version), Action: act,
-		Flags: append(cmdline.Flags(), CompanionFlags[verb]...),
+		Flags: append(cmdline.Flags(), flags...),
 	}
 	Prepare(program)
 	program.Setup()

@@ -38,14 +38,14 @@ func PrinterOf(c *cli.Context) *Printer {
 		return p
 	}
 	p := &Printer{Given: newGiven(c), IsJSON: c.Bool("json")}
-	p.isSilent = p.IsQuiet && !c.Bool("dry-run") && slices.Contains(confirming, c.Command.Name)
+	p.isSilent = p.IsQuiet && !c.Bool("dry-run") && slices.Contains(strings.Fields(confirming), c.Command.Name)
 	c.App.Metadata["printer"] = p
 	return p
 }
 
 // confirming are the verbs whose text only confirms what they did: --quiet omits it.
-var confirming = strings.Fields("send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
-	"run up down stop interrupt restart type approve reject message pause resume complete abort")
+const confirming = "send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
+	"run up down stop interrupt restart type approve reject message pause resume complete abort"
 
 // Print writes one value to stdout: with --json as a JSON document on a line, else as its String and a newline. A
 // stream calls it for each value.

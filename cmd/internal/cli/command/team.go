@@ -13,9 +13,20 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-var stateColours = map[reducer.Word]string{
-	reducer.WordBlocked: "1;31", reducer.WordError: "1;31", reducer.WordLimited: "35", reducer.WordBusy: "36",
-	reducer.WordIdle: "32", reducer.WordOff: "2", reducer.WordUnknown: "2",
+func stateColour(w reducer.Word) string {
+	switch w {
+	case reducer.WordBlocked, reducer.WordError:
+		return "1;31"
+	case reducer.WordLimited:
+		return "35"
+	case reducer.WordBusy:
+		return "36"
+	case reducer.WordIdle:
+		return "32"
+	case reducer.WordOff, reducer.WordUnknown:
+		return "2"
+	}
+	return ""
 }
 
 // Team shows each member in a line, and the totals in another. In a narrow terminal long names are cut, then the detail
@@ -43,7 +54,7 @@ func Team(members []presence.Member, width int, isColoured bool) []string {
 		}
 		colours := make([]string, len(row))
 		if isColoured {
-			colours[1] = stateColours[members[i].State]
+			colours[1] = stateColour(members[i].State)
 		}
 		lines = append(lines, alignRow(row, widths, colours))
 	}
