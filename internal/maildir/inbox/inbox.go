@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/wire"
@@ -29,24 +31,25 @@ type Counts struct{ Unread, Leased, Owed, Bad int }
 // Count ingests dropped files, but for large ones, and counts messages without opening them. With an error it returns
 // what it could count.
 func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
-	ingested, _ := drop.IngestBriefly(ctx, b) // what cannot be ingested now stays where it is
-	if err = b.CheckPresent(); err == nil {
-		err = b.EachFolder(maildir.Range{Unread: true, Owed: true, Listed: ingested.Unread}, func(d maildir.Folder, ids []wire.ID) bool {
-			switch {
-			case d.State == maildir.Owed:
-				c.Owed = len(ids)
-			case len(ids) > 0:
-				claims, now := b.Claims(), time.Now()
-				for _, id := range ids {
-					if claims[id].IsLiveLease(now) {
-						c.Leased++
-					}
-				}
-				c.Unread = len(ids) - c.Leased
-			}
-			return true
-		})
+	ingested, err := drop.IngestBriefly(ctx, b)                                        // what cannot be ingested now stays where it is
+	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, durable.ErrNotDirectory) { // a link to another's is no mailbox
+		return c, err
 	}
+	err = b.EachFolder(maildir.Range{Unread: true, Owed: true, Listed: ingested.Unread}, func(d maildir.Folder, ids []wire.ID) bool {
+		switch {
+		case d.State == maildir.Owed:
+			c.Owed = len(ids)
+		case len(ids) > 0:
+			claims, now := b.Claims(), time.Now()
+			for _, id := range ids {
+				if claims[id].IsLiveLease(now) {
+					c.Leased++
+				}
+			}
+			c.Unread = len(ids) - c.Leased
+		}
+		return true
+	})
 	bad, badErr := drop.BadNames(b)
 	c.Bad = len(bad) + ingested.Left
 	return c, cmp.Or(err, badErr)
