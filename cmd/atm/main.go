@@ -1,8 +1,8 @@
-// Command atm carries mail between coding agents and the people they work with.
-
 // A command lives for milliseconds: it does not ask each second how many processors it may use.
 //
 //go:debug updatemaxprocs=0
+
+// Command atm carries mail between coding agents and the people they work with.
 package main
 
 import (
