@@ -64,7 +64,6 @@ func Sort(app *cli.App, typed []string) (l *Line, first error) {
 	app.Metadata["line"] = l
 	knowNames(app.Flags)
 	rest := l.findCommand()
-	knowNames(l.Command.Flags)
 	programAt := slices.Index(ArgNames(l.Command), "CMD")
 	for len(rest) > 0 {
 		word, err := rest[0], error(nil)
@@ -111,6 +110,7 @@ func (l *Line) findCommand() (rest []string) {
 			l.top = []*cli.Command{sub}
 		}
 		l.Command, l.names = sub, append(l.names, word)
+		knowNames(sub.Flags) // they are asked for each further word
 	}
 	return rest
 }
