@@ -227,12 +227,19 @@ func (s *Screen) draw() {
 	if len(s.undrawn) == 0 {
 		return
 	}
-	for p := range slices.Chunk(s.undrawn, piece) {
-		s.feed(s.wholeRunes(s.withoutStrings(p)))
+	for rest := s.undrawn; len(rest) > 0; {
+		n := min(piece, len(rest))
+		if at := bytes.LastIndexFunc(rest[:n], isControlOrBlank); n < len(rest) && at > 0 {
+			n = at // no joined characters are parted
+		}
+		s.feed(s.wholeRunes(s.withoutStrings(rest[:n])))
+		rest = rest[n:]
 	}
 	s.undrawn, s.textUntil = nil, 0
 	s.version++
 }
+
+func isControlOrBlank(r rune) bool { return r <= ' ' }
 
 // IsBehind reports whether the end of a flood is undrawn. Looking at the screen then is slow.
 func (s *Screen) IsBehind() bool { return len(s.undrawn) > 0 }

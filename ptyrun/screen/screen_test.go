@@ -417,3 +417,15 @@ func TestTextPresentation(t *testing.T) {
 		}
 	}
 }
+
+// Joined characters that are written at once stay joined, wherever in a long output they stand.
+func TestJoinedAnywhere(t *testing.T) {
+	const family = "👩‍👩‍👧"
+	for n := piece - 30; n < piece+2; n++ {
+		s := New(40, 3, 0)
+		s.Write([]byte(strings.Repeat("\x1b[m", n/3) + strings.Repeat("\r", n%3) + family + "."))
+		if got := strings.TrimRight(s.Lines()[0], " "); got != family+"." {
+			t.Fatalf("%d: %q", n, got)
+		}
+	}
+}
