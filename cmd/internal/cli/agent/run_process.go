@@ -186,7 +186,11 @@ func (k *call) runHere(ctx context.Context, p *runnerProcess) error {
 	defer stop()
 	defer context.AfterFunc(ctx, func() { p.stdin.Close() })()
 	k.p.Warn("no terminal here: %s runs until it ends, or this command does; `atm attach %[1]s` joins it, --detach does not wait", k.name())
-	return k.awaitEnd(p)
+	err := k.awaitEnd(p)
+	if e := p.exit; p.err == nil && !e.Loop && e.Code != 0 {
+		k.p.Warn("%s", app.JoinFilled(": ", fmt.Sprintf("%s exited with %d", k.name(), e.Code), letter.OneLine(strings.Join(e.Tail, "\n"), 200)))
+	}
+	return err
 }
 
 // runAttached shows the agent in this terminal. Unless the user detaches, the agent ends with this process.
