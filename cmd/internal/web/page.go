@@ -9,18 +9,18 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/reducer/history"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -41,12 +41,6 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"quote":  func(s string) string { return letter.Quote(s, 200) },
 	"text":   letter.EscapeBody,
 	"size":   letter.Size,
-	"hint": func(q room.Question) string { // why it cannot be answered from here, and what to do
-		if reason, hint := app.AnsweredElsewhere(&q.Question); reason != "" {
-			return fmt.Sprintf("%s %s: %s", q.Agent, reason, hint)
-		}
-		return ""
-	},
 }).ParseFS(templateFiles, "templates/*.html"))
 
 const (
@@ -68,16 +62,15 @@ type page struct {
 	Parts    []part    // its lists of mail
 	Messages []message // of a thread
 	Member   presence.Member
-	Waiting  []room.Question
-	Turns    []history.Turn
+	Waiting  []question
+	Turns    []turn
 	Screen   []span
 	NoScreen string // why there is no screen
 	Missing  string // why messages are missing
 	Query    string
 	Timeline *timeline
 	Error    *failure.Error
-	Typed    string // the text of an action that failed
-	TypedTo  string // its recipients
+	Typed    url.Values // the form whose action failed
 }
 
 // Late is what waits for a person and is no question.
@@ -107,7 +100,41 @@ func (m message) Title() string {
 	return letter.Clip(letter.Escape(letter.Clip(m.Item.Title(), 100)), 100)
 }
 
-func (m message) Notes() string { return command.Notes(m.page.renderer(), m.Item) }
+// A note is what a line about a message adds to its sender and age.
+type note struct {
+	Text     string
+	IsStrong bool // it wants me first
+	IsTimed  bool // time changes it
+}
+
+// Notes are those of command.Notes, and how many files are attached.
+func (m message) Notes() (notes []note) {
+	for _, text := range strings.Split(command.Notes(m.page.renderer(), m.Item), ", ") {
+		isDue := strings.HasPrefix(text, "overdue") || strings.HasPrefix(text, "due ")
+		switch {
+		case text == "", strings.HasSuffix(text, " attached"), text == "read" && m.IsUnread(): // a copy of somebody else
+		default:
+			notes = append(notes, note{text, text == "urgent" || strings.HasPrefix(text, "overdue"), isDue || strings.HasPrefix(text, "taken by")})
+		}
+	}
+	if n := len(m.Attachments); n > 0 {
+		notes = append(notes, note{Text: fmt.Sprint(n, " attached")})
+	}
+	return notes
+}
+
+// IsStrong reports whether one of its notes is.
+func (m message) IsStrong() bool {
+	return slices.ContainsFunc(m.Notes(), func(n note) bool { return n.IsStrong })
+}
+
+// Subject is the subject unless it is the page's title.
+func (m message) Subject() string {
+	if s := letter.Escape(m.Item.Subject); s != m.page.Title {
+		return s
+	}
+	return ""
+}
 
 // Text is the body, as far as it is shown.
 func (m message) Text() string {
@@ -142,6 +169,54 @@ func (p page) With(data any) page {
 // MayAct reports whether the page has forms: it needs an identity and a server.
 func (p page) MayAct() bool { return !p.Static && p.Room.Me != "" }
 
+// Project is the name of the directory that holds the root.
+func (p page) Project() string {
+	return letter.OneLine(filepath.Base(filepath.Dir(p.Scope.Root.Path)), 60)
+}
+
+// Unread is how many messages of mine are unread, without those that are shown as questions.
+func (p page) Unread() int {
+	asked := p.asked()
+	return len(slices.DeleteFunc(slices.Clone(p.Room.Unread), func(id wire.ID) bool { return asked[id] }))
+}
+
+// HasAgents reports whether the team has a member that is no person.
+func (p page) HasAgents() bool {
+	return slices.ContainsFunc(p.Room.Members, func(m presence.Member) bool { return m.Kind != "person" })
+}
+
+// Asks reports whether a member's question is shown.
+func (p page) Asks(name wire.Name) bool {
+	return slices.ContainsFunc(p.Waiting, func(q question) bool { return q.Agent == name })
+}
+
+// HasTurns reports whether the page's member has turns that are known here.
+func (p page) HasTurns() bool { return p.Member.Kind != "person" && p.Member.Host == "" }
+
+// MayInterrupt reports whether the page's member has a turn that can be interrupted from here.
+func (p page) MayInterrupt() bool {
+	return p.MayAct() && p.Member.Running && p.Member.State == reducer.WordBusy
+}
+
+// Number counts from 1.
+func (p page) Number(i int) int { return i + 1 }
+
+// Mends reports whether the form that failed has something that was typed, so that it can be sent again.
+func (p page) Mends() bool { return p.Typed.Get("text") != "" || p.Typed.Get("to") != "" }
+
+// A field is one of a form.
+type field struct{ Name, Value string }
+
+// Rest are the fields of the form that failed which nobody types.
+func (p page) Rest() (rest []field) {
+	for name := range p.Typed {
+		if !slices.Contains([]string{"csrf", "back", "page", "to", "text"}, name) {
+			rest = append(rest, field{name, p.Typed.Get(name)})
+		}
+	}
+	return rest
+}
+
 // HasMail reports whether the page has messages.
 func (p page) HasMail() bool { return len(p.threads) > 0 }
 
@@ -149,6 +224,8 @@ func (p page) HasMail() bool { return len(p.threads) > 0 }
 func (p page) Link(kind string, about ...any) string {
 	name := fmt.Sprint(about...)
 	switch {
+	case p.Static && kind == "message": // a thread's page has it
+		return ""
 	case p.Static && kind == "team":
 		return "index.html"
 	case p.Static:
@@ -179,11 +256,15 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 	p.Path = p.Link(p.Kind, about)
 	switch p.Kind {
 	case "team":
-		p.addMine("new-mail", "New mail", p.Room.Unread, maxNew)
+		p.Waiting = p.questions("")
+		open, _, _ := p.myMail()
+		p.addMine("new-mail", "Mail for you", open, maxNew)
 	case "mail":
-		p.addMine("unread-mail", "Unread", p.Room.Unread, maxMail)
-		p.addMine("owed", "To acknowledge", p.Room.Owed, maxMail)
-		p.addMine("read", "Read", p.Room.Read, maxMail)
+		p.Waiting = p.questions("")
+		open, wanting, read := p.myMail()
+		p.addMine("wanting", "Wants you first", open[:wanting], maxMail)
+		p.addMine("unread-mail", "Unread", open[wanting:], maxMail)
+		p.addMine("read", "Read", read, maxMail)
 	case "thread":
 		err = p.fillThread(ctx, about)
 	case "agent", "screen":
@@ -205,6 +286,40 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 		p.Missing, err = p.Scope.Given.Explain(err).Message, nil
 	}
 	return err
+}
+
+// asked has the messages that ask what is shown as a question.
+func (p page) asked() map[wire.ID]bool {
+	asked := map[wire.ID]bool{}
+	for _, q := range p.Room.Waiting {
+		asked[wire.ID(q.ID)] = true
+	}
+	return asked
+}
+
+// myMail returns my open mail, what wants me first, and my read mail, newest first. The first messages of open, as many as
+// wanting says, are urgent, overdue or want an ack. What is shown as a question is in neither.
+func (p *page) myMail() (open []wire.ID, wanting int, read []wire.ID) {
+	const maxSorted = 1000
+	asked := p.asked()
+	isAsked := func(id wire.ID) bool { return asked[id] }
+	open = slices.DeleteFunc(slices.Concat(p.Room.Owed, p.Room.Unread), isAsked)
+	read = slices.DeleteFunc(slices.Clone(p.Room.Read), isAsked)
+	rank := map[wire.ID]int{}
+	for _, it := range p.Mail(open[:min(len(open), maxSorted)]) {
+		switch {
+		case it.Urgent():
+			rank[it.ID] = -3
+		case !it.DueAt.IsZero() && it.DueAt.Before(p.Now):
+			rank[it.ID] = -2
+		case it.RequiresAck:
+			rank[it.ID] = -1
+		}
+	}
+	slices.SortStableFunc(open, func(a, b wire.ID) int {
+		return cmp.Or(cmp.Compare(rank[a], rank[b]), strings.Compare(string(b), string(a))) // an id begins with its time
+	})
+	return open, len(rank), read
 }
 
 func (p *page) addMine(id, title string, ids []wire.ID, most int) {
@@ -238,15 +353,14 @@ func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
 		return cmp.Or(err, error(failure.NotFound("%s has just joined: reload the page", name)))
 	}
 	p.Title, p.Member = string(name), member
-	p.Waiting = slices.DeleteFunc(slices.Clone(p.Room.Waiting), func(q room.Question) bool { return q.Agent != name })
+	p.Waiting = p.questions(string(name))
 	if member.Running {
 		p.fillScreen(ctx)
 	} else {
 		p.NoScreen = fmt.Sprintf("atm does not run %s on this machine, so there is no screen to show.", name)
 	}
-	if member.Host == "" && p.Kind == "agent" {
-		p.Turns, err = p.server.Turns(name)
-		slices.Reverse(p.Turns)
+	if p.HasTurns() && p.Kind == "agent" {
+		p.Turns, err = p.turns(name)
 	}
 	return err
 }
@@ -281,6 +395,9 @@ func (p *page) write(w http.ResponseWriter, code int) {
 // fail makes it the page of an error, and returns its status code.
 func (p *page) fail(err error) (code int) {
 	p.Kind, p.Title, p.Error = "error", "That did not work", p.Scope.Given.Explain(err)
+	if p.Error.Code == "not_found" && p.Typed == nil {
+		p.Title = "There is no such page"
+	}
 	codes := map[string]int{"not_found": http.StatusNotFound, "refused": http.StatusForbidden, "locked": http.StatusConflict, "usage": http.StatusBadRequest}
 	return cmp.Or(codes[p.Error.Code], http.StatusInternalServerError)
 }

@@ -2,6 +2,8 @@
 // script; a small one loads them again when something changes.
 //
 //	/  /mail  /timeline  /search?q=  /thread/ID/ID  /agent/NAME  pages, which mark nothing
+//	/message/ID                                                   leads to the thread of a message
+//	/attached/ID/N                                                the file that is attached to a message, as a download
 //	/do                                                           a button's action, as the verb of that name does it
 //	/stream                                                       server-sent events: something has changed
 //
@@ -17,6 +19,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -160,9 +163,11 @@ func (s *server) routes() http.Handler {
 	} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, kind) })
 	}
+	mux.HandleFunc("GET /message/{id}", s.showMessage)
+	mux.HandleFunc("GET /attached/{id}/{number}", s.download)
 	mux.HandleFunc("POST /do", s.do)
 	mux.HandleFunc("GET /stream", s.stream)
-	for _, name := range []string{"atm.js", "htmx.min.js", "icon.svg", "style.css"} {
+	for _, name := range []string{"atm.js", "icon.svg", "style.css"} {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "private, max-age=3600")
 			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(staticFile(name)))
@@ -180,6 +185,17 @@ func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
 		p.Result, _ = result.(func() (string, error))()
 	}
 	p.write(w, code)
+}
+
+// showMessage leads to the thread of a message, of whose id the beginning is enough.
+func (s *server) showMessage(w http.ResponseWriter, r *http.Request) {
+	it, _, err := s.Scope.Find(r.PathValue("id"))
+	if err != nil {
+		p := s.newPage("error")
+		p.write(w, p.fail(err))
+		return
+	}
+	http.Redirect(w, r, fmt.Sprintf("/thread/%s/%s#m-%[2]s", it.ThreadID(), it.ID), http.StatusSeeOther)
 }
 
 // do performs a form's action, as the verb of that name does it, and redirects to its page, which shows the result.
@@ -204,7 +220,10 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	result, err := once.(func() (string, error))()
 	if err != nil {
 		p := s.newPage("error")
-		p.Path, p.Result, p.Typed, p.TypedTo = back.String(), result, r.PostForm.Get("text"), r.PostForm.Get("to")
+		p.Path, p.Result, p.Typed = back.String(), result, r.PostForm
+		if missed, ok := errors.AsType[*room.NotSentError](err); ok && p.Typed.Get("to") != "" {
+			p.Typed.Set("to", missed.To) // the others have it
+		}
 		p.write(w, p.fail(err))
 		return
 	}
@@ -237,11 +256,26 @@ func (s *server) act(ctx context.Context, form url.Values) (result string, err e
 		}
 		return s.Send(ctx, "", it.Message, text)
 	case "ack":
-		return s.Ack(ctx, wire.ID(id))
+		did, err := s.Ack(ctx, wire.ID(id))
+		_, warnings, _ := strings.Cut(did, "; ")
+		return app.JoinFilled("; ", "Acknowledged: "+s.titleOf(id), warnings), err
 	case "read":
-		return s.MarkRead(ctx, wire.ID(id))
+		_, err := s.MarkRead(ctx, wire.ID(id))
+		return "Marked as read: " + s.titleOf(id), err
+	case "interrupt":
+		return s.Interrupt(ctx, wire.Name(form.Get("agent")))
+	case "start":
+		return s.start(ctx, wire.Name(form.Get("agent")))
 	}
 	return "", failure.Usage("the form has no action that atm knows")
+}
+
+// titleOf returns the title of a message of mine.
+func (s *server) titleOf(id string) string {
+	for _, it := range s.Mail([]wire.ID{wire.ID(id)}) {
+		return message{Item: it}.Title()
+	}
+	return id
 }
 
 const (

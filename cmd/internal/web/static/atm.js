@@ -1,59 +1,166 @@
-// Keeps a page up to date. Without this script a page stays as it was loaded.
+// Keeps a page up to date, and sends its forms without leaving it. Without this script a page stays as it was loaded.
 'use strict'
 ;(() => {
   const body = document.body
   const server = new URL(document.currentScript.src).search // that this page comes from
-  const offline = document.getElementById('offline')
-  const waits = document.getElementById('waits')
+  const byID = id => document.getElementById(id)
+  const offline = byID('offline')
+  const waits = byID('waits')
+  const result = byID('result')
   const channel = new BroadcastChannel('atm')
-  const live = () => document.getElementById('live')
-  const shown = () => Number(live().dataset.version) // of the room, as this page shows it
+  const shown = () => Number(byID('live').dataset.version) // of the room, as this page shows it
   let isFetching = false
   let latest = null // the stream's last event
   const screens = new Set() // the changed ones
   let hiddenUntil = 0 // a hidden page follows slowly, for its title
 
-  // The regions of a page are loaded again on these events: see hx-trigger.
-  const fire = name => body.dispatchEvent(new CustomEvent(name))
+  const load = async (path, options) => {
+    const answer = await fetch(path, { ...options, signal: AbortSignal.timeout(60000) })
+    return [answer, new DOMParser().parseFromString(await answer.text(), 'text/html')]
+  }
+
+  // A region is a child of an element with data-live. It is replaced only if what the server says of it has changed: so
+  // what one reads stays where it is, also what one has selected. The page's own copy has open boxes, texts and ages.
+  const regions = 'data-live' // may be nested
+  const sources = new WeakMap() // what the server said of each region
+  const timed = root => [...root.querySelectorAll('[data-now]')].filter(one => { // what time alone changes
+    const inner = one.closest(`[${regions}]`)
+    return !inner || !root.contains(inner)
+  })
+  const sourceOf = region => {
+    const copy = region.cloneNode(true)
+    for (const one of timed(copy)) one.textContent = ''
+    for (const one of copy.querySelectorAll(`[${regions}]`)) one.replaceChildren()
+    for (const one of copy.querySelectorAll('[name=page]')) one.removeAttribute('value')
+    for (const one of copy.querySelectorAll('[disabled]')) one.removeAttribute('disabled') // while it is offline
+    return copy.outerHTML
+  }
+  const remember = root => {
+    for (const region of root.querySelectorAll(`[${regions}] > *`)) sources.set(region, sourceOf(region))
+  }
+
+  // keep takes over what a person has opened, typed and scrolled.
+  const keep = (old, newer) => {
+    for (const box of old.querySelectorAll('details[id][open]')) {
+      const next = newer.querySelector('#' + CSS.escape(box.id))
+      if (next && box.querySelector('form')) next.replaceWith(box)
+      else if (next) next.open = true
+    }
+    for (const one of old.querySelectorAll('[id][tabindex]')) {
+      const next = newer.querySelector('#' + CSS.escape(one.id))
+      if (next) [next.scrollLeft, next.scrollTop] = [one.scrollLeft, one.scrollTop]
+    }
+  }
+
+  const merge = (old, newer) => {
+    if (newer.dataset.version) old.dataset.version = newer.dataset.version
+    for (const one of [...old.children]) if (!one.id || !newer.children.namedItem(one.id)) one.remove()
+    let place = old.firstElementChild
+    for (const region of [...newer.children]) {
+      const known = region.id ? old.children.namedItem(region.id) : null
+      const source = sourceOf(region)
+      if (known && sources.get(known) === source) {
+        const now = timed(region)
+        timed(known).forEach((one, i) => { if (one.innerHTML !== now[i].innerHTML) one.replaceChildren(...now[i].childNodes) })
+        if (known === place) place = place.nextElementSibling
+        else old.insertBefore(known, place)
+        continue
+      }
+      sources.set(region, source)
+      remember(region)
+      old.insertBefore(region, place)
+      if (known) {
+        keep(known, region)
+        if (known === place) place = known.nextElementSibling
+        known.remove()
+      }
+    }
+  }
+
+  // show makes this page what its newer version is.
+  const show = page => {
+    const focus = document.activeElement
+    const { id, selectionStart, selectionEnd } = focus
+    for (const newer of page.querySelectorAll(`[${regions}]`)) {
+      const old = byID(newer.id)
+      if (old && old !== newer) merge(old, newer)
+    }
+    document.title = page.title
+    if (byID('unread') && page.getElementById('unread')) byID('unread').replaceChildren(...page.getElementById('unread').childNodes)
+    if (typeof id === 'string' && id && focus !== document.activeElement && byID(id)) {
+      byID(id).focus({ preventScroll: true })
+      if (typeof selectionStart === 'number') byID(id).setSelectionRange(selectionStart, selectionEnd)
+    }
+    restore()
+    guard()
+  }
+
+  const setOffline = isOffline => {
+    offline.hidden = !isOffline
+    for (const button of document.querySelectorAll('form[method=post] button')) button.disabled = isOffline
+  }
+
+  const update = async () => {
+    if (isFetching) return
+    isFetching = true
+    try {
+      const [answer, page] = await load(location.pathname + location.search)
+      if (answer.status === 404) return location.reload() // the member was retired, as the new page says
+      if (!answer.ok) throw new Error(answer.statusText)
+      show(page)
+      setOffline(!latest || !latest.version)
+      isFetching = false
+    } catch {
+      setOffline(true)
+      setTimeout(() => { isFetching = false }, 3000) // then it is tried again
+    }
+  }
+
+  const updateScreen = async name => {
+    const screen = byID('screen')
+    if (!screen || screen.dataset.of !== name) return
+    try {
+      const [answer, page] = await load(screen.dataset.from)
+      if (answer.ok && screen.innerHTML !== page.body.innerHTML) screen.replaceChildren(...page.body.childNodes)
+    } catch { /* as the notice says */ }
+  }
 
   let timer
   const refresh = () => {
     clearTimeout(timer)
-    const isBehind = latest && latest.version && (screens.size > 0 || live() && latest.version > shown())
+    const isBehind = latest && latest.version && (screens.size > 0 || byID('live') && latest.version > shown())
     if (isBehind) timer = setTimeout(refresh, 500) // until it is not; an idle page runs nothing
     else waits.hidden = true
     if (!isBehind || document.readyState !== 'complete' || document.hidden && Date.now() < hiddenUntil) return
     hiddenUntil = Date.now() + 5000
-    screens.forEach(name => fire('atm-screen-' + name))
+    screens.forEach(updateScreen)
     screens.clear()
-    // Buttons under the pointer stay in place, so that nobody presses another one by mistake.
-    const isNewer = live() && !isFetching && latest.version > shown()
-    waits.hidden = !isNewer || !document.querySelector('.answers:hover')
-    if (isNewer && waits.hidden) fire('atm-change') // if htmx misses it, the timer above fires it again
+    // Buttons under the pointer stay in place, so that nobody presses another one by mistake. After a tap nothing is
+    // pointed at, though :hover stays.
+    const isNewer = byID('live') && !isFetching && latest.version > shown()
+    waits.hidden = !isNewer || !hasPointer || !document.querySelector('.answers:hover')
+    if (isNewer && waits.hidden) update()
   }
-  body.addEventListener('htmx:beforeRequest', ({ detail }) => {
-    if (detail.requestConfig.elt.id === 'live') isFetching = true
-  })
-  body.addEventListener('htmx:afterRequest', ({ detail }) => {
-    if (detail.requestConfig.elt.id !== 'live') return
-    if (detail.xhr.status === 404) location.reload() // the member was retired, as the new page says
-    offline.hidden = detail.successful && Boolean(latest.version)
-    if (detail.successful) isFetching = false
-    else setTimeout(() => { isFetching = false }, 3000) // then it retries
+  let hasPointer = false // one that hovers
+  for (const kind of ['pointermove', 'pointerdown']) body.addEventListener(kind, event => { hasPointer = event.pointerType !== 'touch' })
+  waits.querySelector('a').addEventListener('click', event => {
+    event.preventDefault()
+    waits.hidden = true
+    update()
   })
 
   // A button that has just moved under the pointer cannot be pressed yet.
-  const questions = () => [...document.querySelectorAll('.question .answers > details')].map(one => one.id).join()
+  const questions = () => [...document.querySelectorAll('.question')].map(one => one.id).join()
   let asked = questions()
-  body.addEventListener('htmx:afterSwap', () => {
+  const guard = () => {
     if (asked === questions()) return
     asked = questions()
     body.classList.add('moved')
     setTimeout(() => body.classList.remove('moved'), 400)
-  })
+  }
   const handle = update => {
     latest = update
-    if (!isFetching) offline.hidden = Boolean(update.version)
+    if (!isFetching) setOffline(!update.version)
     for (const name of update.screens || []) screens.add(name)
     refresh()
   }
@@ -94,18 +201,81 @@
   body.addEventListener('input', ({ target }) => {
     if (isKept(target)) sessionStorage.setItem(keyOf(target), target.value)
   })
-  body.addEventListener('submit', ({ target }) => {
-    sessionStorage.setItem('atm sent', JSON.stringify([...target.elements].filter(isKept).map(keyOf)))
+
+  // A form is sent from where it is: its result is said there, and what was typed stays until it has succeeded.
+  let silence
+  const say = text => {
+    result.textContent = text
+    result.classList.add('floats')
+    clearTimeout(silence)
+    silence = setTimeout(() => { result.textContent = '' }, 15000)
+  }
+  const complain = (form, text) => {
+    let problem = form.querySelector('[role=alert]')
+    if (!problem) {
+      problem = document.createElement('p')
+      problem.setAttribute('role', 'alert')
+      problem.className = 'notice bad'
+      form.append(problem)
+    }
+    problem.textContent = text
+  }
+  const textsOf = (page, ...ids) => ids.map(id => page.getElementById(id)).filter(Boolean).map(one => one.textContent.trim()).filter(Boolean).join('. ')
+
+  // nextTo returns what gets the focus after a form: in its row if that stays, else in the row that takes its place. It is
+  // a link or what opens a box, never a button that would act.
+  const nextTo = form => {
+    const row = form.closest('.list > li, article')
+    if (!row) return () => form.closest('details')?.querySelector('summary')
+    const list = row.parentElement.id
+    const all = [...row.parentElement.children]
+    const at = all.indexOf(row)
+    const ids = [row, ...all.slice(at + 1), ...all.slice(0, at).reverse()].map(one => one.id)
+    return () => {
+      const next = ids.map(byID).find(one => one && one.parentElement.id === list)
+      return next && next.querySelector('a[id], summary')
+    }
+  }
+
+  body.addEventListener('submit', async event => {
+    const form = event.target
+    if (!form.matches('[method=post]')) return
+    event.preventDefault()
+    if (form.dataset.busy) return
+    form.dataset.busy = 'true'
+    const data = new URLSearchParams(new FormData(form))
+    const button = event.submitter
+    if (button && button.name) data.append(button.name, button.value)
+    const next = nextTo(form)
+    try {
+      const [answer, page] = await load('/do', { method: 'POST', body: data })
+      if (!answer.ok) return complain(form, textsOf(page, 'result', 'problem', 'way-out') || answer.statusText)
+      for (const field of form.elements) if (isKept(field)) sessionStorage.removeItem(keyOf(field))
+      if (!document.querySelector(`[${regions}]`)) return location.assign(answer.url) // from the page of an error
+      form.reset()
+      form.querySelector('[role=alert]')?.remove()
+      const box = form.closest('details')
+      if (box) box.open = false
+      show(page)
+      for (const stamp of document.querySelectorAll('[name=page]')) stamp.value = page.querySelector('[name=page]')?.value ?? stamp.value
+      say(textsOf(page, 'result', 'problem', 'way-out'))
+      const focus = next() || result
+      focus.focus({ preventScroll: true })
+      focus.scrollIntoView({ block: 'nearest' })
+    } catch {
+      complain(form, 'atm web is not answering. Send it again once it does: nothing is done twice.')
+    } finally {
+      delete form.dataset.busy
+    }
   })
+
   const here = new URL(location)
   if (here.searchParams.has('done')) { // the form succeeded
     here.searchParams.delete('done') // so that reloading does not show the result again
     history.replaceState(null, '', here)
-    for (const key of JSON.parse(sessionStorage.getItem('atm sent') || '[]')) sessionStorage.removeItem(key)
   }
-  sessionStorage.removeItem('atm sent')
+  remember(document)
   restore()
-  body.addEventListener('htmx:afterSwap', restore)
 
   // Ages grow without any event.
   const units = [[172800, 86400, 'd'], [3600, 3600, 'h'], [60, 60, 'm'], [0, 1, 's']]

@@ -1,0 +1,51 @@
+package web
+
+import (
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"regexp"
+	"strconv"
+	"sync"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+// download sends a file that is attached to a message. A browser saves it and never shows it: a page or a picture that
+// somebody sent would be one of this site.
+func (s *server) download(w http.ResponseWriter, r *http.Request) {
+	fail := func(err error) {
+		p := s.newPage("error")
+		p.write(w, p.fail(err))
+	}
+	it, box, err := s.Scope.Find(r.PathValue("id"))
+	if err != nil {
+		fail(err)
+		return
+	}
+	n, err := strconv.Atoi(r.PathValue("number"))
+	if err != nil || n < 1 || n > len(it.Attachments) {
+		fail(failure.NotFound("%s has no attachment %s", it.ID.Short(6), letter.Quote(r.PathValue("number"), 20)))
+		return
+	}
+	a := it.Attachments[n-1]
+	file, err := filestore.Open(box.Store().Dir(), a)
+	if err != nil {
+		fail(err)
+		return
+	}
+	defer file.Close()
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": downloadName(n, a.Name)}))
+	io.Copy(w, file)
+}
+
+// downloadName is a name that leads into no other directory, is hidden nowhere, and is none that a program obeys.
+func downloadName(n int, name string) string {
+	return fmt.Sprintf("%d-%s", n, notInNames().ReplaceAllString(letter.Clip(letter.Escape(name), 80), "_"))
+}
+
+var notInNames = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\x00-\x1f/\\:"<>|?*]`) })

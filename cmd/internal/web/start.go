@@ -1,0 +1,41 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/wire"
+)
+
+// StartCommand is the command that starts the page's member; "": it runs, or not here.
+func (p *page) StartCommand() string {
+	if p.Member.Running || p.Member.Host != "" || p.Member.Kind == "person" {
+		return ""
+	}
+	return app.RunCommand(p.Scope.Team, p.Member.Name)
+}
+
+// MayStart reports whether a button can start it: team.toml says how.
+func (p *page) MayStart() bool { return p.MayAct() && strings.HasPrefix(p.StartCommand(), "atm up ") }
+
+// start starts a member as `atm up` does, which looks at the same rights.
+func (s *server) start(ctx context.Context, name wire.Name) (string, error) {
+	if _, err := s.Scope.Member(string(name)); err != nil {
+		return "", err
+	}
+	atm, err := app.Companion("atm")
+	if err != nil {
+		return "", failure.Failed("atm is neither next to this program nor on PATH").WithHint("`atm up %s`", name)
+	}
+	words := []string{"up", string(name), "--root", s.Scope.Root.Path, "--team", string(s.Scope.Team.Name)}
+	out, err := exec.CommandContext(ctx, atm, words...).CombinedOutput()
+	said := strings.Join(strings.Split(strings.TrimSpace(string(out)), "\n"), "; ")
+	if err != nil {
+		return "", errors.New(strings.TrimPrefix(said, "atm: "))
+	}
+	return said, nil
+}
