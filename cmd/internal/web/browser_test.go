@@ -120,7 +120,7 @@ func TestBrowser(t *testing.T) {
 	t.Cleanup(theirs.Close)
 	b.load(theirs.URL) // the cookie is sent to other ports, too
 	b.do(chromedp.Click("button"))
-	b.shows("this request comes from another site")
+	b.shows("This request comes from another site")
 	b.load(base(address))
 
 	s.Atm("run", "bob", "--detach", "--", "fakeagent", "--log", log)

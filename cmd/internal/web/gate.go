@@ -125,7 +125,11 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// No redirect: after a link on another site, the browser would follow that without the cookie.
 		fmt.Fprint(w, `<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>atm</title><a href="/">continue</a>`)
 	case !isKnown:
-		refuse(w, http.StatusUnauthorized, "this browser has no access yet: atm web --token prints an address that grants it, once, within five minutes")
+		reason := "this browser has no access yet"
+		if isLook && r.URL.Path == "/" && token != "" {
+			reason = "this browser has no access yet, and this address was used already, or is older than five minutes"
+		}
+		refuse(w, http.StatusUnauthorized, reason, "atm web --token", "prints an address that lets one browser in, once, within five minutes.")
 	case !isLook && r.ParseForm() != nil:
 		refuse(w, http.StatusBadRequest, "the text is over 1 MiB, or this is not a form")
 	case !isLook && !isSame(r.PostFormValue("csrf"), g.csrf):
@@ -139,10 +143,13 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func isSame(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// refuse says why a request is refused, and ends its connection.
-func refuse(w http.ResponseWriter, code int, reason string) {
+// refuse says why a request is refused, with a command and what it does, and ends its connection. The page has no style:
+// that is for those who are let in.
+func refuse(w http.ResponseWriter, code int, reason string, wayOut ...string) {
 	w.Header().Set("Connection", "close")
-	http.Error(w, "atm: "+reason, code)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	templates.ExecuteTemplate(w, "refusal", map[string]any{"Reason": strings.ToUpper(reason[:1]) + reason[1:], "WayOut": wayOut})
 }
 
 // An entrance makes the one-time addresses that let a browser in. It is saved in a file that only this user can read, so

@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
@@ -182,7 +183,20 @@ func (p page) Unread() int {
 
 // HasAgents reports whether the team has a member that is no person.
 func (p page) HasAgents() bool {
-	return slices.ContainsFunc(p.Room.Members, func(m presence.Member) bool { return m.Kind != "person" })
+	return slices.ContainsFunc(p.Room.Members, func(m presence.Member) bool { return !p.IsPerson(m) })
+}
+
+// IsPerson reports whether a member is one, also without a word in team.toml.
+func (p page) IsPerson(m presence.Member) bool {
+	return m.Kind == "person" || m.Host == "" && m.State == reducer.WordUnknown && post.IsPerson(p.Scope.Root, p.Scope.Team.Box(m.Name).Address())
+}
+
+// State is the word for a member.
+func (p page) State(m presence.Member) reducer.Word {
+	if p.IsPerson(m) {
+		return reducer.WordPerson
+	}
+	return m.State
 }
 
 // Asks reports whether a member's question is shown.
@@ -191,7 +205,7 @@ func (p page) Asks(name wire.Name) bool {
 }
 
 // HasTurns reports whether the page's member has turns that are known here.
-func (p page) HasTurns() bool { return p.Member.Kind != "person" && p.Member.Host == "" }
+func (p page) HasTurns() bool { return p.Member.Host == "" && !p.IsPerson(p.Member) }
 
 // MayInterrupt reports whether the page's member has a turn that can be interrupted from here.
 func (p page) MayInterrupt() bool {

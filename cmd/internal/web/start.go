@@ -8,15 +8,25 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
 // StartCommand is the command that starts the page's member; "": it runs, or not here.
 func (p *page) StartCommand() string {
-	if p.Member.Running || p.Member.Host != "" || p.Member.Kind == "person" {
+	if p.Member.Running || p.Member.Host != "" || p.IsPerson(p.Member) {
 		return ""
 	}
-	return app.RunCommand(p.Scope.Team, p.Member.Name)
+	return strings.Replace(app.RunCommand(p.Scope.Team, p.Member.Name), "-- CMD", "-- claude", 1)
+}
+
+// HowToStart is the command that starts a member of which nothing is known yet.
+func (p page) HowToStart(m presence.Member) string {
+	if m.State != reducer.WordUnknown || m.Since != nil || m.Host != "" || p.IsPerson(m) {
+		return ""
+	}
+	return strings.Replace(app.RunCommand(p.Scope.Team, m.Name), "-- CMD", "-- claude", 1)
 }
 
 // MayStart reports whether a button can start it: team.toml says how.

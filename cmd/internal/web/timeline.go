@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	maxWindow, minWindow = time.Hour, time.Minute
+	maxWindow, minWindow = time.Hour, 10 * time.Second
 
 	chartWidth                       = 960
 	firstLane, laneHeight, barHeight = 34, 34, 14 // as in the style sheet
@@ -178,8 +178,8 @@ func (t *timeline) place() {
 		}
 	}
 	slices.Sort(t.Words)
-	step, format := 10*time.Second, "15:04:05"
-	for _, longer := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute} {
+	step, format := 2*time.Second, "15:04:05"
+	for _, longer := range []time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute} {
 		if t.now.Sub(t.since) > 8*step {
 			step = longer
 		}
