@@ -159,6 +159,8 @@ func TestBrowser(t *testing.T) {
 	s.Atm("send", "alice", "something that others see")
 	s.Atm("read", "--as", "alice", "--limit", "9")
 	b.becomes(`!document.getElementById('waits').hidden`)
+	b.js(`document.querySelector('#waits a').click()`)
+	b.becomes(`document.getElementById('waits').hidden`)                    // whoever wants it sees the new state
 	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1)) // or the buttons would stay
 	s.Atm("send", "me", "An update does not take away what is being typed.", "--as", "alice")
 	b.becomes(`parseInt(document.getElementById('unread').textContent) === 2`)
@@ -192,12 +194,15 @@ func TestBrowser(t *testing.T) {
 		}; true`)
 	s.Atm("send", "me", "while it is broken", "--as", "alice")
 	b.becomes(`!document.getElementById('offline').hidden`)
+	if b.js(`[...document.querySelectorAll('form[method=post] button')].every(one => one.disabled)`) != true {
+		t.Error("a button can be pressed while nothing can be sent")
+	}
 	b.js(`window.isBroken = false; window.isSlow = true`)
 	b.becomes(`Boolean(window.later)`)
 	s.Atm("send", "me", "while it is fetched", "--as", "alice")
 	b.js(`new Promise(done => setTimeout(done, 1000)).then(() => { later(); return true })`)
 	b.shows("while it is fetched")
-	b.becomes(`document.getElementById('offline').hidden`)
+	b.becomes(`document.getElementById('offline').hidden && !document.querySelector('button:disabled')`)
 
 	// A text survives other buttons and errors until it is sent.
 	b.load(base(address) + "/")
@@ -291,6 +296,122 @@ func used(t *testing.T, pids ...int) (sum time.Duration) {
 	return sum
 }
 
+// smallTargets lists what can be pressed on a page but is too small for a finger, or is beside another answer.
+const smallTargets = `[...document.querySelectorAll('button, summary, nav a, input:not([type=hidden]), .list li, .members tbody tr, .question h3 a')]
+	.filter(one => one.checkVisibility() && one.getBoundingClientRect().height < 44)
+	.concat([...document.querySelectorAll('.question .answers :is(button, summary)')].filter(one => one.checkVisibility() &&
+		one.offsetWidth < one.closest('.answers').offsetWidth))
+	.concat([...document.querySelectorAll('.list li > a, .members th a')].filter(one => { // the row is the link
+		one.scrollIntoView({ block: 'center', behavior: 'instant' })
+		const row = one.closest('li, tr').getBoundingClientRect()
+		return document.elementFromPoint(row.left + 4, row.bottom - 4) !== one
+	}))
+	.map(one => one.outerHTML.slice(0, 200)).join('\n')`
+
+// faintColours lists what carries meaning with a contrast below 3, and placeholders below 4.5.
+const faintColours = `(() => {
+	const light = colour => {
+		const [r, g, b] = colour.match(/[\d.]+/g).map(n => n / 255).map(n => n <= 0.04045 ? n / 12.92 : ((n + 0.055) / 1.055) ** 2.4)
+		return 0.2126 * r + 0.7152 * g + 0.0722 * b
+	}
+	const contrast = (a, b) => { const [low, high] = [light(a), light(b)].sort((x, y) => x - y); return (high + 0.05) / (low + 0.05) }
+	const probe = document.createElement('p')
+	document.body.append(probe)
+	const named = name => { probe.style.color = 'var(--' + name + ')'; return getComputedStyle(probe).color }
+	const faint = []
+	const check = (what, colour, least) => {
+		const found = contrast(colour, named('paper'))
+		if (found < least) faint.push(what + ' ' + found.toFixed(1))
+	}
+	for (const state of ['busy', 'idle', 'blocked', 'limited', 'error', 'off', 'person']) check(state, named(state), 4.5)
+	for (const one of document.querySelectorAll('.bar')) check(one.className.baseVal, getComputedStyle(one).fill, 3)
+	for (const one of document.querySelectorAll('button, input:not([type=hidden]), summary')) if (!one.matches('.main, .danger')) check(one.tagName, getComputedStyle(one).borderTopColor, 3)
+	for (const one of document.querySelectorAll('[placeholder]')) check('placeholder', getComputedStyle(one, '::placeholder').color, 4.5)
+	if (named('limited') === named('blocked')) faint.push('limited is as blocked')
+	probe.remove()
+	return faint.join(', ')
+})()`
+
+// A page stays where one reads: what has not changed is left alone, with its place, its selection and the focus.
+func TestPageStays(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "carol", "me")
+	var long strings.Builder
+	for i := range 600 {
+		fmt.Fprintf(&long, "This is line %d of a review that takes a while to read.\n", i)
+	}
+	first := sentID(s.Atm("send", "me", "--as", "alice", "--", long.String()))
+	b := s.browser(s.web())
+	home := b.js(`location.origin`).(string)
+	changes := func(change func()) { // and the page has followed
+		t.Helper()
+		before := b.js(`Number(document.getElementById('live').dataset.version)`).(float64)
+		change()
+		b.becomes(fmt.Sprintf(`Number(document.getElementById('live').dataset.version) > %v`, before))
+	}
+	b.load(home + "/message/" + first)
+	b.js(`{ window.kept = document.querySelector('.body'); scrollTo({ top: 1500, behavior: 'instant' }); getSelection().setBaseAndExtent(kept.firstChild, 9000, kept.firstChild, 9100) }`)
+	isStill := `scrollY === 1500 && getSelection().toString().length === 100 && kept.isConnected && kept.scrollHeight === kept.clientHeight`
+	changes(func() { s.Atm("send", "bob", "between others", "--as", "carol") })
+	changes(func() { s.Atm("event", "tool_call_start", "tool=Edit", "--as", "bob") })
+	changes(func() { s.Atm("send", "me", "One more thing", "--thread", first, "--as", "alice") })
+	b.becomes(`document.querySelectorAll('article').length === 2`)
+	if b.js(isStill) != true {
+		t.Error("the page has moved: ", b.js(`[scrollY, getSelection().toString().length, kept.isConnected]`))
+	}
+
+	// What has changed keeps the focus.
+	b.load(home)
+	b.js(`{ document.getElementById('member-alice').focus(); window.row = document.getElementById('row-alice') }`)
+	changes(func() { s.Atm("send", "alice", "this changes your row", "--as", "carol") })
+	if b.js(`document.activeElement.id + row.isConnected`) != "member-alicefalse" {
+		t.Error("the focus is at ", b.js(`document.activeElement.outerHTML`))
+	}
+
+	// After a button one is where one was, and is told what has happened.
+	b.do(chromedp.EmulateViewport(1200, 300))
+	for i := range 4 {
+		s.Atm("send", "me", fmt.Sprint("number ", i), "--as", "carol")
+	}
+	b.shows("number 3")
+	b.js(`{ window.place = scrollY; window.button = [...document.querySelectorAll('button[value=read]')].find(one => one.closest('li').innerText.includes('number 2')); button.focus(); button.scrollIntoView({ block: 'center', behavior: 'instant' }); window.place = scrollY; button.click() }`)
+	b.becomes(`document.getElementById('result').innerText === 'Marked as read: number 2'`)
+	b.becomes(`document.activeElement.innerText.includes('number 1') && !button.isConnected`)
+	if b.js(`place > 0 && scrollY === place && document.getElementById('result').getBoundingClientRect().bottom <= innerHeight`) != true {
+		t.Error("the page has moved: ", b.js(`[place, scrollY]`))
+	}
+
+	// An error is said beside the form, which can be mended and sent again.
+	b.do(chromedp.Click(`#write summary`), chromedp.SendKeys("#to", "bbo"), chromedp.SendKeys("#text", "half a thought"), chromedp.Click(`#write button`))
+	b.becomes(`document.querySelector('#write [role=alert]')?.innerText.includes('bob')`)
+	b.do(chromedp.SetValue("#to", "bob"), chromedp.Click(`#write button`))
+	b.becomes(`document.getElementById('result').innerText.startsWith('sent ')`)
+	if got := s.Atm("ls", "bob"); strings.Count(got, "half a thought") != 1 {
+		t.Error(got)
+	}
+
+	// After a tap the page follows, though a finger leaves :hover behind.
+	s.Atm("run", "bob", "--detach", "--", "fakeagent")
+	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
+	s.Atm("send", "bob", "CONFIRM [git push]")
+	b.do(chromedp.EmulateViewport(390, 800, chromedp.EmulateMobile, chromedp.EmulateTouch))
+	b.load(home)
+	b.becomes(`document.querySelector('.question') && !document.querySelector('.moved')`)
+	b.js(`document.querySelector('.question summary').scrollIntoView({ block: 'center', behavior: 'instant' })`)
+	at := b.js(`(at => [at.x + at.width / 2, at.y + at.height / 2])(document.querySelector('.question summary').getBoundingClientRect())`).([]any)
+	finger := []*input.TouchPoint{{X: at[0].(float64), Y: at[1].(float64)}}
+	for _, touch := range []input.DispatchTouchEventParams{{Type: input.DispatchTouchEventTypeTouchStart, TouchPoints: finger}, {Type: input.DispatchTouchEventTypeTouchEnd, TouchPoints: []*input.TouchPoint{}}} {
+		if _, err := chromedp.Call(b.ctx, input.DispatchTouchEvent, touch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.becomes(`document.querySelector('.question details').open`)
+	changes(func() { s.Atm("send", "alice", "after the tap", "--as", "carol") })
+	if b.js(`document.querySelector('.question details').open && document.getElementById('waits').hidden`) != true {
+		t.Error("the open box is closed, or the page does not follow")
+	}
+}
+
 // AXE finds no serious fault on any page, and no text of a message runs as code.
 func TestAccessible(t *testing.T) {
 	t.Parallel()
@@ -325,6 +446,9 @@ func TestAccessible(t *testing.T) {
 			if faults != "" {
 				t.Errorf("%s, %s: %v", path, scheme, faults)
 			}
+			if faint := b.js(faintColours); faint != "" {
+				t.Errorf("%s, %s: too faint: %v", path, scheme, faint)
+			}
 		}
 		if b.js(`window.pwned`) != nil {
 			t.Error(path, "runs what a message says")
@@ -332,6 +456,9 @@ func TestAccessible(t *testing.T) {
 		b.do(chromedp.EmulateViewport(390, 800))
 		if b.js(`document.documentElement.scrollWidth`).(float64) > 390 {
 			t.Error(path, "is wider than a phone")
+		}
+		if small := b.js(smallTargets); small != "" {
+			t.Errorf("%s has targets that are too small for a finger: %v", path, small)
 		}
 		b.do(chromedp.EmulateViewport(1200, 900))
 		if dir := os.Getenv("ATM_SCREENSHOTS"); dir != "" {

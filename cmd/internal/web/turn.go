@@ -43,7 +43,7 @@ func (t turn) Said() (all []saying) {
 		start := frame().FindStringSubmatch(line)
 		body, isBody := strings.CutPrefix(line, "  ")
 		switch {
-		case start != nil:
+		case start != nil && !strings.Contains(line, letter.End): // else a program has made one line of it
 			isIn = true
 			all = append(all, saying{From: start[2], ID: start[1]})
 		case isIn && (isBody || strings.TrimSpace(line) == ""):

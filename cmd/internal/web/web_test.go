@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/x509"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -19,6 +21,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -174,8 +177,14 @@ func TestWithoutScript(t *testing.T) {
 	if n := s.Atm("ls", "--count"); n != fmt.Sprint(len(hostile)) {
 		t.Error("unread after looking:", n)
 	}
-	if _, text := v.get("/timeline"); !strings.Contains(text, "<title>bob: blocked ") || !strings.Contains(text, fmt.Sprintf(" %d messages alice to me, ", len(hostile))) && strings.Count(text, `class="arrow"`) != len(hostile) {
-		t.Error("the timeline does not show states and messages: ", text)
+	_, text := v.get("/timeline")
+	messages := 0
+	for _, arrow := range regexp.MustCompile(`class="arrow"[^>]*><title>(?:(\d+) messages )?`).FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(cmp.Or(arrow[1], "1"))
+		messages += n
+	}
+	if !strings.Contains(text, "<title>bob: blocked ") || messages != len(hostile) {
+		t.Error("the timeline does not show states and messages: ", messages, text)
 	}
 
 	says := func(code int, text, want string) {
@@ -269,6 +278,132 @@ func TestWithoutScript(t *testing.T) {
 	if strings.Contains(text, "<form") || !strings.Contains(text, "read-only") {
 		t.Error(text)
 	}
+}
+
+// sentID returns the id in what atm send prints.
+func sentID(said string) string { return strings.Fields(said)[1] }
+
+// What wants me comes first and is strong, also where newer mail is, and the mail of a question is not shown beside it.
+func TestWhatWantsMe(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "me")
+	s.Atm("send", "me", "CI is red", "--urgent", "--as", "alice")
+	s.Atm("send", "me", "Which port?", "--ack", "--as", "alice")
+	s.Atm("send", "me", "An estimate?", "--due", "1ms", "--as", "alice")
+	for i := range 2 * maxNew {
+		s.Atm("send", "me", fmt.Sprint("note ", i), "--as", "alice")
+	}
+	v := s.visit(s.web())
+	for _, path := range []string{"/", "/mail"} {
+		_, text := v.get(path)
+		rows := regexp.MustCompile(`(?s)<li id="row-.*?</li>`).FindAllString(text, -1)
+		for i, want := range []string{"CI is red", "An estimate?", "Which port?", fmt.Sprint("note ", 2*maxNew-1)} {
+			if len(rows) <= i || !strings.Contains(rows[i], want) {
+				t.Fatalf("%s: row %d is not %q: %s", path, i, want, rows)
+			}
+			if isStrong := strings.Contains(rows[i], `class="note strong"`); isStrong != (i < 2) {
+				t.Errorf("%s: row %d is strong: %v", path, i, isStrong)
+			}
+		}
+		project := filepath.Base(s.Dir)
+		if !strings.Contains(text, "· "+project+" / main · atm</title>") || !strings.Contains(text, "<bdi>"+project+"</bdi> / main</a>") {
+			t.Error("the page does not say of which project it is: ", text)
+		}
+	}
+}
+
+// A file that is attached is a download with a harmless name, and never a page of this site.
+func TestAttached(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "me")
+	page := "<script>alert(1)</script>"
+	s.Write("CLAUDE.md", page)
+	s.Write("a\u202eb;\"é.html", page)
+	id := sentID(s.Atm("send", "me", "Two files", "--attach", "CLAUDE.md", "--attach", "a\u202eb;\"é.html", "--as", "alice"))
+	v := s.visit(s.web())
+	if _, text := v.get("/"); !strings.Contains(text, `<span class="note">2 attached</span>`) {
+		t.Error(text)
+	}
+	_, text := v.get("/message/" + id)
+	links := regexp.MustCompile(`href="(/attached/[^"]+)" download`).FindAllStringSubmatch(text, -1)
+	if len(links) != 2 {
+		t.Fatal(text)
+	}
+	names := []string{}
+	for _, link := range links {
+		r, err := v.Get(v.base + link[1])
+		code, text := v.read(r, err)
+		kind, fields, err := mime.ParseMediaType(r.Header.Get("Content-Disposition"))
+		if code != http.StatusOK || text != page || kind != "attachment" || err != nil ||
+			r.Header.Get("Content-Type") != "application/octet-stream" || r.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Error(code, text, r.Header, err)
+		}
+		names = append(names, fields["filename"])
+	}
+	if got, want := fmt.Sprintf("%q", names), `["1-CLAUDE.md" "2-a_u202eb;_é.html"]`; got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+	for _, path := range []string{"/attached/" + id + "/3", "/attached/" + id + "/0", "/attached/" + id + "/x", "/attached/0123456789ab/1"} {
+		if code, text := v.get(path); code != http.StatusNotFound {
+			t.Error(path, code, text)
+		}
+	}
+	if got := downloadName(1, "../../.ssh/x\n|y"); strings.ContainsAny(got, "/\\\n|") || strings.HasPrefix(got, ".") {
+		t.Error(got)
+	}
+}
+
+// A member's page says how to start it and has what it has: a person has no screen and no turns.
+func TestMemberPage(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "me")
+	s.Write(".atm/main/team.toml", "[members.bob]\ncommand = [\"fakeagent\"]\n")
+	v := s.visit(s.web())
+	has := func(path, text string, is bool) {
+		t.Helper()
+		if _, page := v.get(path); strings.Contains(page, text) != is {
+			t.Errorf("%q is on %s: %v: %s", text, path, !is, page)
+		}
+	}
+	has("/", "atm run alice -- claude", true)
+	has("/", `<span class="state person">`, true)
+	has("/agent/me", "<h2 id=\"turns-title\"", false)
+	has("/agent/me", `id="screen"`, false)
+	has("/agent/me", "Start it", false)
+	has("/agent/alice", `id="screen"`, false)
+	has("/agent/alice", "<code>atm run alice -- claude</code>", true)
+	has("/agent/alice", `value="start"`, false)
+	has("/agent/bob", "<code>atm up bob</code>", true)
+	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
+	if code, text := v.do("/agent/bob", "do", "start", "agent", "bob"); code != http.StatusOK || !strings.Contains(text, `role="status" tabindex="-1">bob`) {
+		t.Error(code, text)
+	}
+	s.Eventually("its page has its screen", func() bool {
+		_, text := v.get("/agent/bob")
+		return strings.Contains(text, `id="screen"`) && !strings.Contains(text, `value="start"`)
+	})
+	s.Atm("send", "bob", "THINK 3000")
+	s.Eventually("it can be interrupted", func() bool {
+		_, text := v.get("/agent/bob")
+		return strings.Contains(text, `value="interrupt"`)
+	})
+	if code, text := v.do("/agent/bob", "do", "interrupt", "agent", "bob"); code != http.StatusOK {
+		t.Error(code, text)
+	}
+	s.Atm("wait", "--idle", "bob")
+	// Its turn has the message, without the frame in which a model gets it, and leads to it.
+	_, text := v.get("/agent/bob")
+	link := regexp.MustCompile(`<a id="said-[^"]+" href="(/message/[0-9a-f]+)">me</a>: THINK 3000</p>`).FindStringSubmatch(text)
+	if link == nil || strings.Contains(text, "answer: atm reply") && !strings.Contains(text, "screen") {
+		t.Fatal(text)
+	}
+	if code, text := v.get(link[1]); code != http.StatusOK || !strings.Contains(text, "THINK 3000</pre>") {
+		t.Error(code, text)
+	}
+
+	alone := newTeam(t, "me")
+	v = alone.visit(alone.web())
+	has("/", "There is no agent yet. Start one in a terminal: <code>atm run alice -- claude</code>", true)
 }
 
 // Exported pages need neither a server nor a script, and link only to each other.
@@ -376,6 +511,8 @@ func TestGate(t *testing.T) {
 		{401, "GET", strings.TrimPrefix(address, v.base), own, nil}, // it was used
 		{401, "GET", "/?token=" + strings.Repeat("A", 90), own, nil},
 		{401, "GET", "/?token=A", own, nil},
+		{401, "GET", "/attached/0123456789ab/1", own, nil},
+		{401, "GET", "/message/0123456789ab", own, nil},
 		{200, "GET", second, own, known},
 		{401, "GET", second, own, nil}, // a browser with a cookie has used it
 		{401, "POST", "/do", own, nil},
