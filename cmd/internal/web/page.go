@@ -113,7 +113,9 @@ func (m message) Notes() (notes []note) {
 	for _, text := range strings.Split(command.Notes(m.page.renderer(), m.Item), ", ") {
 		isDue := strings.HasPrefix(text, "overdue") || strings.HasPrefix(text, "due ")
 		switch {
-		case text == "", strings.HasSuffix(text, " attached"), text == "read" && m.IsUnread(): // a copy of somebody else
+		case text == "", strings.HasSuffix(text, " attached"), text == "read" && m.IsUnread(): // of a copy of somebody else
+		case text == "wants ack" && m.State == "": // as it was sent; whether it got one is not known
+			notes = append(notes, note{Text: "asked for an ack"})
 		default:
 			notes = append(notes, note{text, text == "urgent" || strings.HasPrefix(text, "overdue"), isDue || strings.HasPrefix(text, "taken by")})
 		}
@@ -122,6 +124,14 @@ func (m message) Notes() (notes []note) {
 		notes = append(notes, note{Text: fmt.Sprint(n, " attached")})
 	}
 	return notes
+}
+
+// Class is for the style sheet: the state of my own copy, if I have one that is unread.
+func (m message) Class() string {
+	if m.IsUnread() {
+		return string(maildir.Unread)
+	}
+	return string(m.State)
 }
 
 // IsStrong reports whether one of its notes is.

@@ -293,9 +293,21 @@ func TestWhatWantsMe(t *testing.T) {
 	for i := range 2 * maxNew {
 		s.Atm("send", "me", fmt.Sprint("note ", i), "--as", "alice")
 	}
+	s.Write(".atm/main/team.toml", "lead = \"me\"\n[members.bob]\n")
+	s.Atm("run", "bob", "--detach", "--", "fakeagent")
+	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
+	s.Atm("send", "bob", "CONFIRM [git push --force]")
+	s.Atm("wait", "--blocked", "bob")
+	s.Eventually("the lead is asked", func() bool { return strings.Contains(s.Atm("ls"), "bob asks") })
 	v := s.visit(s.web())
 	for _, path := range []string{"/", "/mail"} {
 		_, text := v.get(path)
+		if strings.Count(text, "git push --force") != 1 || strings.Count(text, `class="question"`) != 1 || strings.Contains(text, "bob asks: ") {
+			t.Errorf("%s: the question is not there once: %s", path, text)
+		}
+		if !strings.Contains(text, fmt.Sprintf(`id="unread">%d<`, 2*maxNew+3)) {
+			t.Errorf("%s counts the question as mail: %s", path, text)
+		}
 		rows := regexp.MustCompile(`(?s)<li id="row-.*?</li>`).FindAllString(text, -1)
 		for i, want := range []string{"CI is red", "An estimate?", "Which port?", fmt.Sprint("note ", 2*maxNew-1)} {
 			if len(rows) <= i || !strings.Contains(rows[i], want) {
