@@ -17,7 +17,7 @@ import (
 const (
 	maxWindow, minWindow = time.Hour, 10 * time.Second
 
-	chartWidth                       = 960
+	chartWidth                       = 840
 	firstLane, laneHeight, barHeight = 34, 34, 14 // as in the style sheet
 	arrowsApart                      = 10         // closer ones with the same ends are one, with a number
 )
