@@ -390,6 +390,18 @@ func TestPageStays(t *testing.T) {
 		t.Error(got)
 	}
 
+	// A session shows what the agent says while it still speaks.
+	s.Atm("session", "new", "--agent", "carol")
+	b.load(home + "/agent/carol")
+	b.shows("Session ")
+	s.Atm("event", "turn_started", "turn_id=t1", "--as", "carol")
+	s.Atm("event", "message_delta", "turn_id=t1", "delta=Half a <b>", "--as", "carol")
+	b.shows("carol: Half a <b> still speaks")
+	s.Atm("event", "message_delta", "turn_id=t1", "delta=sentence.", "--as", "carol")
+	b.shows("carol: Half a <b>sentence. still speaks")
+	s.Atm("event", "turn_completed", "turn_id=t1", "--as", "carol")
+	b.becomes(`document.querySelector('.log').innerText.endsWith('carol: Half a <b>sentence.')`)
+
 	// After a tap the page follows, though a finger leaves :hover behind.
 	s.Atm("run", "bob", "--detach", "--", "fakeagent")
 	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })

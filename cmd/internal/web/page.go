@@ -65,6 +65,7 @@ type page struct {
 	Member   presence.Member
 	Waiting  []question
 	Turns    []turn
+	Sessions []conversation
 	Screen   []span
 	NoScreen string // why there is no screen
 	Missing  string // why messages are missing
@@ -384,7 +385,12 @@ func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
 		p.NoScreen = fmt.Sprintf("atm does not run %s on this machine, so there is no screen to show.", name)
 	}
 	if p.HasTurns() && p.Kind == "agent" {
+		var unreadable error
 		p.Turns, err = p.turns(name)
+		p.Sessions, unreadable = p.conversations(ctx, name)
+		if unreadable != nil { // it does not hide the rest
+			p.Missing = p.Scope.Given.Explain(unreadable).Message
+		}
 	}
 	return err
 }
