@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
@@ -38,9 +39,16 @@ func (s *server) download(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err == nil { // so that a browser knows when it has not got all
+		w.Header().Set("Content-Length", fmt.Sprint(info.Size()))
+	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": downloadName(n, a.Name)}))
-	io.Copy(w, file)
+	limits := http.NewResponseController(w)
+	for err == nil {
+		limits.SetWriteDeadline(time.Now().Add(writeTimeout))
+		_, err = io.CopyN(w, file, 1<<20)
+	}
 }
 
 // downloadName is a name that leads into no other directory, is hidden nowhere, and is none that a program obeys.

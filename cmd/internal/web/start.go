@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os/exec"
@@ -34,8 +35,12 @@ func (p *page) MayStart() bool { return p.MayAct() && strings.HasPrefix(p.StartC
 
 // start starts a member as `atm up` does, which looks at the same rights.
 func (s *server) start(ctx context.Context, name wire.Name) (string, error) {
-	if _, err := s.Scope.Member(string(name)); err != nil {
+	_, unknown := s.Scope.Member(string(name))
+	if err := cmp.Or(s.Scope.MayAct("start", name), unknown); err != nil {
 		return "", err
+	}
+	if s.Scope.Me == nil {
+		return "", failure.Usage("nobody has said who you are").WithHint("start again with --as NAME, or set ATM_AGENT")
 	}
 	atm, err := app.Companion("atm")
 	if err != nil {
