@@ -181,6 +181,14 @@ func (p page) With(data any) page {
 // MayAct reports whether the page has forms: it needs an identity and a server.
 func (p page) MayAct() bool { return !p.Static && p.Room.Me != "" }
 
+// UnreadOf is how many messages a member has not read; of me without those that are shown as questions.
+func (p page) UnreadOf(m presence.Member) int {
+	if m.Name == p.Room.Me {
+		return p.Unread()
+	}
+	return m.Unread
+}
+
 // Project is the name of the directory that holds the root.
 func (p page) Project() string {
 	return letter.OneLine(filepath.Base(filepath.Dir(p.Scope.Root.Path)), 60)

@@ -543,6 +543,9 @@ func TestGate(t *testing.T) {
 		if code != c.code {
 			t.Errorf("%s %s of %s with %q: %d %.200s, want %d", c.method, c.path, c.host, c.header, code, text, c.code)
 		}
+		if code == http.StatusUnauthorized && (!strings.Contains(text, "<pre>atm web --token</pre>") || strings.Contains(text, "used already") != (strings.HasPrefix(c.path, "/?token="))) {
+			t.Errorf("%s: the page does not say how to get in: %s", c.path, text)
+		}
 		if !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self'") {
 			t.Error(header)
 		}

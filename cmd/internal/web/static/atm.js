@@ -259,7 +259,8 @@
       show(page)
       for (const stamp of document.querySelectorAll('[name=page]')) stamp.value = page.querySelector('[name=page]')?.value ?? stamp.value
       say(textsOf(page, 'result', 'problem', 'way-out'))
-      const focus = next() || result
+      const after = next()
+      const focus = after && after.isConnected ? after : result
       focus.focus({ preventScroll: true })
       focus.scrollIntoView({ block: 'nearest' })
     } catch {
