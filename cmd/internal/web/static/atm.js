@@ -219,6 +219,7 @@
       form.append(problem)
     }
     problem.textContent = text
+    result.textContent = '' // of an earlier one
   }
   const textsOf = (page, ...ids) => ids.map(id => page.getElementById(id)).filter(Boolean).map(one => one.textContent.trim()).filter(Boolean).join('. ')
 
