@@ -1,0 +1,154 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A part is a list of mail.
+type part struct {
+	ID, Title string
+	Messages  []message
+	More      int // how many messages are not shown
+}
+
+type message struct {
+	*maildir.Item
+	page *page
+}
+
+func (p *page) messages(items []*maildir.Item) (out []message) {
+	for _, it := range items {
+		out, p.threads = append(out, message{it, p}), append(p.threads, it.ThreadID())
+	}
+	return out
+}
+
+// Title is a line; the message's own may have a million columns.
+func (m message) Title() string {
+	return letter.Clip(letter.Escape(letter.Clip(m.Item.Title(), 100)), 100)
+}
+
+// A note is what a line about a message adds to its sender and age.
+type note struct {
+	Text     string
+	IsStrong bool // it wants me first
+	IsTimed  bool // time changes it
+}
+
+// Notes are those of command.Notes, and how many files are attached.
+func (m message) Notes() (notes []note) {
+	for _, text := range strings.Split(command.Notes(m.page.renderer(), m.Item), ", ") {
+		isDue := strings.HasPrefix(text, "overdue") || strings.HasPrefix(text, "due ")
+		switch {
+		case text == "", strings.HasSuffix(text, " attached"), text == "read" && m.IsUnread(): // of a copy of somebody else
+		case text == "wants ack" && m.State == "": // as it was sent; whether it got one is not known
+			notes = append(notes, note{Text: "asked for an ack"})
+		default:
+			notes = append(notes, note{text, text == "urgent" || strings.HasPrefix(text, "overdue"), isDue || strings.HasPrefix(text, "taken by")})
+		}
+	}
+	if n := len(m.Attachments); n > 0 {
+		notes = append(notes, note{Text: fmt.Sprint(n, " attached")})
+	}
+	return notes
+}
+
+// Class is for the style sheet: the state of my own copy, if I have one that is unread.
+func (m message) Class() string {
+	if m.IsUnread() {
+		return string(maildir.Unread)
+	}
+	return string(m.State)
+}
+
+// IsStrong reports whether one of its notes is.
+func (m message) IsStrong() bool {
+	return slices.ContainsFunc(m.Notes(), func(n note) bool { return n.IsStrong })
+}
+
+// Subject is the subject unless it is the page's title.
+func (m message) Subject() string {
+	if s := letter.Escape(m.Item.Subject); s != m.page.Title {
+		return s
+	}
+	return ""
+}
+
+// Text is the body, as far as it is shown.
+func (m message) Text() string {
+	return letter.EscapeBody(strings.ToValidUTF8(m.Body[:min(maxText, len(m.Body))], ""))
+}
+
+// Left is the size of what Text leaves out, "" for nothing.
+func (m message) Left() string {
+	if len(m.Body) <= maxText {
+		return ""
+	}
+	return letter.Size(int64(len(m.Body) - maxText))
+}
+
+// IsEscaped reports whether Text or the subject has escapes.
+func (m message) IsEscaped() bool { return letter.IsEscaped(m.Item.Message) }
+
+// IsUnread reports whether it is in my mailbox, unread.
+func (m message) IsUnread() bool { return slices.Contains(m.page.Room.Unread, m.ID) }
+
+// WantsAck reports whether I owe it an ack.
+func (m message) WantsAck() bool {
+	return m.RequiresAck && (m.IsUnread() || slices.Contains(m.page.Room.Owed, m.ID))
+}
+
+// asked has the messages that ask what is shown as a question.
+func (p page) asked() map[wire.ID]bool {
+	asked := map[wire.ID]bool{}
+	for _, q := range p.Room.Waiting {
+		asked[wire.ID(q.ID)] = true
+	}
+	return asked
+}
+
+// myMail returns my open mail, what wants me first, and my read mail, newest first. The first messages of open, as many as
+// wanting says, are urgent, overdue or want an ack. What is shown as a question is in neither.
+func (p *page) myMail() (open []wire.ID, wanting int, read []wire.ID) {
+	const maxSorted = 1000
+	asked := p.asked()
+	isAsked := func(id wire.ID) bool { return asked[id] }
+	open = slices.DeleteFunc(slices.Concat(p.Room.Owed, p.Room.Unread), isAsked)
+	read = slices.DeleteFunc(slices.Clone(p.Room.Read), isAsked)
+	rank := map[wire.ID]int{}
+	for _, it := range p.Mail(open[:min(len(open), maxSorted)]) {
+		switch {
+		case it.Urgent():
+			rank[it.ID] = -3
+		case !it.DueAt.IsZero() && it.DueAt.Before(p.Now):
+			rank[it.ID] = -2
+		case it.RequiresAck:
+			rank[it.ID] = -1
+		}
+	}
+	slices.SortStableFunc(open, func(a, b wire.ID) int {
+		return cmp.Or(cmp.Compare(rank[a], rank[b]), strings.Compare(string(b), string(a))) // an id begins with its time
+	})
+	return open, len(rank), read
+}
+
+func (p *page) addMine(id, title string, ids []wire.ID, most int) {
+	n := min(len(ids), most)
+	p.Parts = append(p.Parts, part{id, title, p.messages(p.Mail(ids[:n])), len(ids) - n})
+}
+
+func (p *page) addFound(items []*maildir.Item) {
+	n := min(len(items), maxMail)
+	if p.Static { // every message of a record is there
+		n = len(items)
+	}
+	p.Parts = append(p.Parts, part{"found", "Messages", p.messages(items[:n]), len(items) - n})
+}
