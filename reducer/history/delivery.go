@@ -141,6 +141,15 @@ func (d *Delivery) place(turn *Turn) {
 	}
 }
 
+// displace takes a message out of a turn that it was placed in by mistake.
+func (d *Delivery) displace() {
+	turn := d.Turn
+	isThis := func(id wire.ID) bool { return id == d.ID }
+	turn.Messages = slices.DeleteFunc(turn.Messages, isThis)
+	d.placed = slices.DeleteFunc(d.placed, func(t *Turn) bool { return t == turn })
+	d.Turn, d.session = nil, ""
+}
+
 // isFor reports whether the message was handed over for this turn, by its id or its session.
 func (d *Delivery) isFor(turn *Turn) bool {
 	isOther := d.session != "" && d.session != turn.Session || d.turnID != "" && d.turnID != turn.ID
@@ -168,6 +177,9 @@ func (d *Delivery) apply(e *wire.Event) {
 		d.Announced, d.Failed, d.hasProgramEnded = ref, Event{}, false
 		d.IsHanded, d.isBeingTyped = true, false
 		d.IsOnlyAnnounced = e.Kind == wire.EventInjected && e.Field("as") != ""
+		if d.Turn != nil && d.turnID == "" && e.TurnID != "" && d.Turn.ID != e.TurnID { // it was placed when its typing began
+			d.displace()
+		}
 		if e.Kind == wire.EventInjected && !d.IsOnlyAnnounced {
 			d.Read = ref // the whole message was typed in
 		}

@@ -23,6 +23,7 @@ func TestDelivery(t *testing.T) {
 		{"read in the middle of a turn", []string{"turn_started turn=t1", "tool_call_start turn=t1", "message_read id=ID", "turn_completed turn=t1"}, "t1", 1, 4, "completed"},
 		{"read between turns", []string{"turn_started turn=t1", "turn_completed turn=t1", "message_read id=ID", "turn_started turn=t2"}, "", 0, 0, ""},
 		{"read between turns, then announced", []string{"message_read id=ID", "message_announced id=ID", "turn_started turn=t2"}, "t2", 3, 0, ""},
+		{"its typing is logged before the end of the turn before", []string{"turn_started turn=t0", "injecting id=ID", "turn_completed turn=t0 status=completed", "turn_started turn=t1", "injected id=ID turn=t1", "turn_completed turn=t1 status=failed"}, "t1", 4, 6, "failed"},
 		{"read while it is typed, before the turn begins", []string{"injecting id=ID", "message_read id=ID", "turn_started turn=t2", "injected id=ID"}, "t2", 3, 0, ""},
 		{"handed over by a hook, and moved when that shows", []string{"message_announced id=ID session=d1", "turn_started session=d1 turn=t1", "message_read id=ID session=d1", "turn_completed session=d1 turn=t1"}, "t1", 2, 4, "completed"},
 		{"put into a session of which no hook tells", []string{"turn_idle", "message_announced id=ID session=d1", "turn_started turn=t1", "message_read id=ID session=d1", "turn_completed turn=t1 status=completed"}, "t1", 3, 5, "completed"},

@@ -112,9 +112,14 @@ func (s *Snapshot) order(wants wantsOf, now time.Time) {
 			}
 		}
 	}
-	add(s.Unread, func(w want) int { return w.rank(true, now) })
+	s.New = 0
+	add(s.Unread, func(w want) int {
+		s.New++
+		return w.rank(true, now)
+	})
 	add(s.Owed, func(w want) int { return w.rank(false, now) })
 	add(s.Read, func(want) int { return rankRead })
 	s.Wanting = len(ranked[rankUrgent]) + len(ranked[rankOverdue]) + len(ranked[rankAnswer])
+	s.Open = s.Wanting + len(ranked[rankUnread])
 	s.Mail = slices.Concat(ranked[:]...)
 }

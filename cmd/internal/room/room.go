@@ -78,10 +78,10 @@ type Snapshot struct {
 	MailVersion        int
 
 	// Mail is all of that, but for messages that stand in Waiting as questions, in the order in which it wants me: urgent,
-	// overdue, to be answered or acknowledged, other unread, read; newest first in each. Wanting is how many of the first are
-	// not merely unread.
-	Mail    []wire.ID
-	Wanting int
+	// overdue, to be answered or acknowledged (so many are Wanting), other unread (all these are Open), read; newest first in
+	// each. New is how many of it are unread.
+	Mail               []wire.ID
+	Wanting, Open, New int
 
 	Problem string // what cannot be read; "": nothing
 

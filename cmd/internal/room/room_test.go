@@ -210,8 +210,8 @@ func TestOrder(t *testing.T) {
 	for _, id := range s.Mail {
 		order = append(order, string(id))
 	}
-	if got := strings.Join(order, "|"); got != "urgent|late|soon|read, urgent|new|unread|read" || s.Wanting != 4 {
-		t.Error(got, s.Wanting)
+	if got := strings.Join(order, "|"); got != "urgent|late|soon|read, urgent|new|unread|read" || s.Wanting != 4 || s.Open != 6 || s.New != 5 {
+		t.Error(got, s.Wanting, s.Open, s.New)
 	}
 }
 

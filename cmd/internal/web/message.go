@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,40 +103,6 @@ func (m message) IsUnread() bool { return slices.Contains(m.page.Room.Unread, m.
 // WantsAck reports whether I owe it an ack.
 func (m message) WantsAck() bool {
 	return m.RequiresAck && (m.IsUnread() || slices.Contains(m.page.Room.Owed, m.ID))
-}
-
-// asked has the messages that ask what is shown as a question.
-func (p page) asked() map[wire.ID]bool {
-	asked := map[wire.ID]bool{}
-	for _, q := range p.Room.Waiting {
-		asked[wire.ID(q.ID)] = true
-	}
-	return asked
-}
-
-// myMail returns my open mail, what wants me first, and my read mail, newest first. The first messages of open, as many as
-// wanting says, are urgent, overdue or want an ack. What is shown as a question is in neither.
-func (p *page) myMail() (open []wire.ID, wanting int, read []wire.ID) {
-	const maxSorted = 1000
-	asked := p.asked()
-	isAsked := func(id wire.ID) bool { return asked[id] }
-	open = slices.DeleteFunc(slices.Concat(p.Room.Owed, p.Room.Unread), isAsked)
-	read = slices.DeleteFunc(slices.Clone(p.Room.Read), isAsked)
-	rank := map[wire.ID]int{}
-	for _, it := range p.Mail(open[:min(len(open), maxSorted)]) {
-		switch {
-		case it.Urgent():
-			rank[it.ID] = -3
-		case !it.DueAt.IsZero() && it.DueAt.Before(p.Now):
-			rank[it.ID] = -2
-		case it.RequiresAck:
-			rank[it.ID] = -1
-		}
-	}
-	slices.SortStableFunc(open, func(a, b wire.ID) int {
-		return cmp.Or(cmp.Compare(rank[a], rank[b]), strings.Compare(string(b), string(a))) // an id begins with its time
-	})
-	return open, len(rank), read
 }
 
 func (p *page) addMine(id, title string, ids []wire.ID, most int) {

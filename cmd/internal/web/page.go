@@ -9,7 +9,6 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
@@ -90,38 +88,17 @@ func (p page) MayAct() bool { return !p.Static && p.Room.Me != "" }
 // UnreadOf is how many messages a member has not read; of me without those that are shown as questions.
 func (p page) UnreadOf(m presence.Member) int {
 	if m.Name == p.Room.Me {
-		return p.Unread()
+		return p.Room.New
 	}
 	return m.Unread
 }
 
-// Project is the name of the directory that holds the root.
-func (p page) Project() string {
-	return letter.OneLine(filepath.Base(filepath.Dir(p.Scope.Root.Path)), 60)
-}
-
-// Unread is how many messages of mine are unread, without those that are shown as questions.
-func (p page) Unread() int {
-	asked := p.asked()
-	return len(slices.DeleteFunc(slices.Clone(p.Room.Unread), func(id wire.ID) bool { return asked[id] }))
-}
+// Project is the room's, in a line.
+func (p page) Project() string { return letter.OneLine(p.Room.Project, 60) }
 
 // HasAgents reports whether the team has a member that is no person.
 func (p page) HasAgents() bool {
-	return slices.ContainsFunc(p.Room.Members, func(m presence.Member) bool { return !p.IsPerson(m) })
-}
-
-// IsPerson reports whether a member is one, also without a word in team.toml.
-func (p page) IsPerson(m presence.Member) bool {
-	return m.Kind == "person" || m.Host == "" && m.State == reducer.WordUnknown && post.IsPerson(p.Scope.Root, p.Scope.Team.Box(m.Name).Address())
-}
-
-// State is the word for a member.
-func (p page) State(m presence.Member) reducer.Word {
-	if p.IsPerson(m) {
-		return reducer.WordPerson
-	}
-	return m.State
+	return slices.ContainsFunc(p.Room.Members, func(m presence.Member) bool { return m.Kind != "person" })
 }
 
 // Asks reports whether a member's question is shown.
@@ -130,7 +107,7 @@ func (p page) Asks(name wire.Name) bool {
 }
 
 // HasTurns reports whether the page's member has turns that are known here.
-func (p page) HasTurns() bool { return p.Member.Host == "" && !p.IsPerson(p.Member) }
+func (p page) HasTurns() bool { return p.Member.Host == "" && p.Member.Kind != "person" }
 
 // MayInterrupt reports whether the page's member has a turn that can be interrupted from here.
 func (p page) MayInterrupt() bool {
@@ -196,14 +173,13 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 	switch p.Kind {
 	case "team":
 		p.Waiting = p.questions("")
-		open, _, _ := p.myMail()
-		p.addMine("new-mail", "Mail for you", open, maxNew)
+		p.addMine("new-mail", "Mail for you", p.Room.Mail[:p.Room.Open], maxNew)
 	case "mail":
 		p.Waiting = p.questions("")
-		open, wanting, read := p.myMail()
-		p.addMine("wanting", "Wants you first", open[:wanting], maxMail)
-		p.addMine("unread-mail", "Unread", open[wanting:], maxMail)
-		p.addMine("read", "Read", read, maxMail)
+		mail, wanting, open := p.Room.Mail, p.Room.Wanting, p.Room.Open
+		p.addMine("wanting", "Wants you first", mail[:wanting], maxMail)
+		p.addMine("unread-mail", "Unread", mail[wanting:open], maxMail)
+		p.addMine("read", "Read", mail[open:], maxMail)
 	case "thread":
 		err = p.fillThread(ctx, about)
 	case "agent", "screen":

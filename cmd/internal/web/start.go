@@ -16,18 +16,18 @@ import (
 
 // StartCommand is the command that starts the page's member; "": it runs, or not here.
 func (p *page) StartCommand() string {
-	if p.Member.Running || p.Member.Host != "" || p.IsPerson(p.Member) {
+	if p.Member.Running || p.Member.Host != "" || p.Member.Kind == "person" {
 		return ""
 	}
-	return strings.Replace(app.RunCommand(p.Scope.Team, p.Member.Name), "-- CMD", "-- claude", 1)
+	return app.RunCommand(p.Scope.Team, p.Member.Name)
 }
 
 // HowToStart is the command that starts a member of which nothing is known yet.
 func (p page) HowToStart(m presence.Member) string {
-	if m.State != reducer.WordUnknown || m.Since != nil || m.Host != "" || p.IsPerson(m) {
+	if m.State != reducer.WordUnknown || m.Since != nil || m.Host != "" || m.Kind == "person" {
 		return ""
 	}
-	return strings.Replace(app.RunCommand(p.Scope.Team, m.Name), "-- CMD", "-- claude", 1)
+	return app.RunCommand(p.Scope.Team, m.Name)
 }
 
 // MayStart reports whether a button can start it: team.toml says how.

@@ -377,13 +377,13 @@ func TestMemberPage(t *testing.T) {
 			t.Errorf("%q is on %s: %v: %s", text, path, !is, page)
 		}
 	}
-	has("/", "atm run alice -- claude", true)
+	has("/", "atm run alice -- CMD", true)
 	has("/", `<span class="state person">`, true)
 	has("/agent/me", "<h2 id=\"turns-title\"", false)
 	has("/agent/me", `id="screen"`, false)
 	has("/agent/me", "Start it", false)
 	has("/agent/alice", `id="screen"`, false)
-	has("/agent/alice", "<code>atm run alice -- claude</code>", true)
+	has("/agent/alice", "<code>atm run alice -- CMD</code>", true)
 	has("/agent/alice", `value="start"`, false)
 	has("/agent/bob", "<code>atm up bob</code>", true)
 	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
