@@ -111,7 +111,11 @@ func (m *model) leftWidth() int {
 	if m.width >= 100 {
 		need += len("  59m") // for how long
 	}
-	return min(max(m.width/3, 28, need), 60, m.width/2)
+	share := m.width / 3
+	if m.width >= previewFrom {
+		share = m.width / 4
+	}
+	return min(max(share, 28, need), 60, m.width/2)
 }
 
 // layOut fits everything into the terminal, as View draws it.
