@@ -133,6 +133,14 @@ func install(c *cli.Context) error {
 		report.Plugin = plugin.commands(installs)
 	}
 	text := reportText(report)
+	if text == "" && !installs {
+		other := dry
+		other.Local = !r.Local
+		if there, err := do(other); err == nil && len(there.Files) > 0 {
+			other.DryRun = r.DryRun
+			p.Warn("it is installed elsewhere: `atm uninstall %s%s`", r.Tool, flagsOf(other))
+		}
+	}
 	if failed != nil {
 		return p.PrintDone(report, text, failed)
 	}
