@@ -169,8 +169,15 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 			}
 		}
 	}
-	if isShared, _ := claim.Shared(box); isShared && it.State == maildir.Unread {
-		return m, failure.Refused("nobody has taken %s from %s", it.ID.Short(6), box.Agent()).WithHint("`atm take %s`; then ack what it shows", box.Agent())
+	for _, to := range it.To {
+		box, err := s.Root.Mailbox(to)
+		if err != nil {
+			continue
+		}
+		isShared, _ := claim.Shared(box)
+		if job, err := box.Get(it.ID); isShared && err == nil && job.State == maildir.Unread && job.Lease == nil {
+			return m, failure.Refused("nobody has taken %s from %s", it.ID.Short(6), to.Agent).WithHint("`atm take %s`; then ack what it shows", to.Agent)
+		}
 	}
 	return m, failure.Refused("message %s is not in your inbox", it.ID.Short(6)).WithHint("`atm trace %s` shows where it is", it.ID.Short(6))
 }
