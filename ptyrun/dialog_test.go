@@ -128,7 +128,7 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
 	gates := quick
-	gates.PersonQuiet = 3 * time.Second // longer than a busy machine pauses between two keys
+	gates.PersonQuiet = 20 * time.Second // longer than a busy machine pauses between two keys
 	r.opt.timing = &gates
 	r.think("THINK 10m")
 	c := r.client()
@@ -141,7 +141,7 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 		if typed = time.Now(); i == 2 {
 			id = r.send("stop that", urgent)
 		}
-		time.Sleep(gates.PersonQuiet / 30)
+		time.Sleep(100 * time.Millisecond)
 	}
 	r.wait("the urgent one to be read", r.read(id))
 	es, _ := testagent.ReadLog(r.log)
