@@ -82,8 +82,7 @@ func persons(r *teamdir.Root) func(wire.Address) bool {
 	return func(a wire.Address) bool { return IsPerson(r, a) }
 }
 
-// IsPerson reports whether an address may be a person's, as far as team.toml or another host says. The member called me
-// is one unless team.toml says otherwise or atm has run it: that is what people call themselves here.
+// IsPerson reports whether an address may be a person's, as far as team.toml or another host says.
 func IsPerson(r *teamdir.Root, a wire.Address) bool {
 	t, err := r.Team(a.Team)
 	if err != nil {
@@ -94,8 +93,7 @@ func IsPerson(r *teamdir.Root, a wire.Address) bool {
 		return err == nil && m.Kind == "person"
 	}
 	c, _ := t.Config() // doctor reports its mistakes
-	m, isDescribed := c.Members[a.Agent]
-	return m.Person || !isDescribed && a.Agent == "me" && t.RunInfo(a.Agent).Run == ""
+	return presence.IsPerson(t, c, a.Agent)
 }
 
 // Answers finds the answers to some messages. It walks the mailbox of each of their senders once, when the first reply is
