@@ -2,16 +2,14 @@ package app
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
-	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -26,17 +24,7 @@ func must(t *testing.T, err error) {
 // newScope makes a team of alice, whose scope it is, and of others.
 func newScope(t *testing.T, others ...wire.Name) *Scope {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "root")
-	_, err := rootdir.Make(path)
-	must(t, err)
-	root, err := teamdir.Open(path, notices.Tell)
-	must(t, err)
-	t.Cleanup(func() { root.Close() })
-	team, err := root.CreateTeam("main")
-	must(t, err)
-	for _, name := range append([]wire.Name{"alice"}, others...) {
-		must(t, team.Store.Create(t.Context(), name))
-	}
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, notices.Tell), append([]wire.Name{"alice"}, others...)...)
 	s := Of(team)
 	s.Me = team.Box("alice")
 	s.Given.IsQuiet = true

@@ -16,25 +16,15 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
-	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
 )
 
 // newTeam makes a team main in a new root.
 func newTeam(t *testing.T, members ...wire.Name) (*teamdir.Root, *teamdir.Team) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "root")
-	_, err := rootdir.Make(path)
-	must(t, err)
-	r, err := teamdir.Open(path, notices.Tell)
-	must(t, err)
-	t.Cleanup(func() { r.Close() })
-	team, err := r.CreateTeam("main")
-	must(t, err)
-	for _, m := range members {
-		must(t, team.Store.Create(context.Background(), m))
-	}
-	return r, team
+	r := teamtest.NewRoot(t, notices.Tell)
+	return r, teamtest.NewTeam(t, r, members...)
 }
 
 func must(t *testing.T, err error) {

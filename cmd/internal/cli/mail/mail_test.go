@@ -3,7 +3,6 @@ package mail
 import (
 	"bytes"
 	"io"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,9 +17,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
-	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
-	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -34,17 +32,7 @@ func must(t *testing.T, err error) {
 // newScope makes a team of alice, whose scope it is, bob, carol, and a person called me.
 func newScope(t *testing.T) *app.Scope {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "root")
-	_, err := rootdir.Make(path)
-	must(t, err)
-	root, err := teamdir.Open(path, notices.Tell)
-	must(t, err)
-	t.Cleanup(func() { root.Close() })
-	team, err := root.CreateTeam("main")
-	must(t, err)
-	for _, name := range []wire.Name{"alice", "bob", "carol", "me"} {
-		must(t, team.Store.Create(t.Context(), name))
-	}
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, notices.Tell), "alice", "bob", "carol", "me")
 	s := app.Of(team)
 	s.Me = team.Box("alice")
 	s.Given.IsQuiet = true
