@@ -169,9 +169,9 @@ func (s *session) read() error {
 	for {
 		silence.Reset(silentAfter)
 		line, err := readLine(s.in, maxLine)
-		silence.Stop()                                     // the disk may be slow
-		if err == io.EOF || errors.Is(err, fs.ErrClosed) { // see link.call
-			return errEnded
+		silence.Stop() // the disk may be slow
+		if err == io.EOF || errors.Is(err, fs.ErrClosed) {
+			return errEnded // closed: see link.call
 		}
 		if err != nil {
 			return err

@@ -121,8 +121,7 @@ func (x mail) first(rows []row) Outlook {
 // pushed are for what the sender's process has given to the program that the recipient's person started.
 func (x mail) pushed() []row {
 	p, m := x.push, x.pushedTo()
-	isPushed := p.By != "" && p.By != agents.Hook
-	isIn := isPushed && p.IsIn
+	isPushed, isIn := isPushed(p), isPushed(p) && p.IsIn
 	return []row{
 		{isPushed && p.IsUnsure, Now, "{busy}: handed over, not confirmed", ""},
 		{isIn && m.State == reducer.WordBlocked, Answer, "{busy}: handed over, and comes once that is answered", ""},
@@ -134,6 +133,10 @@ func (x mail) pushed() []row {
 		{m.State == "", Unknown, "unknown", ""}, // it could not be read, or was retired meanwhile
 	}
 }
+
+// isPushed reports whether there is a way into the program that the sender's process has used, or that takes the mail itself. What
+// a hook hands over comes with the next turn.
+func isPushed(p push.Outcome) bool { return p.By != "" && p.By != agents.Hook }
 
 // pushedTo is the recipient as it was when the mail was given to its program.
 func (x mail) pushedTo() *presence.Member {
@@ -180,7 +183,7 @@ func (x mail) gated() []row {
 	if m.Until != nil {
 		until = letter.Stamp(*m.Until)
 	}
-	isByLine := m.Running && m.State == reducer.WordIdle && m.Runner.ByLine && m.Inject == "run" // then a line is all that a program gets at once
+	isByLine := m.Running && m.State == reducer.WordIdle && isByLine(m)
 	return []row{
 		{isGate && gate.when == Never, Never, "{busy}, but {reason}: not typed in", gate.why},
 		{isLimited && m.Until == nil, Limit, "at its usage limit, which names no time: {typed} after its next turn", limited},
@@ -220,7 +223,7 @@ func (x mail) free() []row {
 	m := x.to
 	const notYet = "{name} {has been} {state}{for} and has not received it yet: `atm screen {name}`"
 	const byItself = "no runner brings mail to {name}: it must run atm read"
-	byLine := m.Runner.ByLine && m.Inject == "run" && strings.Contains(strings.TrimSpace(x.message.Body), "\n")
+	byLine := isByLine(m) && strings.Contains(strings.TrimSpace(x.message.Body), "\n")
 	isUnknown, atTurn := m.State == reducer.WordUnknown, "at its next turn; last seen {seen}"
 	switch {
 	case isUnknown:
@@ -241,6 +244,9 @@ func (x mail) free() []row {
 	}
 }
 
+// isByLine reports whether a line is all that the recipient's program gets at once.
+func isByLine(m *presence.Member) bool { return m.Runner.ByLine && m.Inject == "run" }
+
 // isOpen reports whether there is a way into the recipient's program while it is idle.
 func (x mail) isOpen() bool {
 	return slices.ContainsFunc(x.to.WaysIn, func(w programs.WayNow) bool { return w.At == agents.AtIdle && w.By != "" })
@@ -249,7 +255,7 @@ func (x mail) isOpen() bool {
 // filled is a row with what its words stand for.
 func (x mail) filled(r row) Outlook {
 	m, now := x.to, time.Now()
-	if x.push.By != "" {
+	if isPushed(x.push) {
 		m = x.pushedTo()
 	}
 	hasBeen, since, busy, read, typed, seen, failed := "is", "", string(m.State), "not read yet", "typed in", "", ""

@@ -2,7 +2,6 @@ package outlook
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/push"
-	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
@@ -26,25 +25,7 @@ import (
 // newTeam makes a team of alice and others.
 func newTeam(t *testing.T, others ...wire.Name) *teamdir.Team {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "root")
-	_, err := rootdir.Make(path)
-	must(t, err)
-	root, err := teamdir.Open(path, notices.Tell)
-	must(t, err)
-	t.Cleanup(func() { root.Close() })
-	team, err := root.CreateTeam("main")
-	must(t, err)
-	for _, name := range append([]wire.Name{"alice"}, others...) {
-		must(t, team.Store.Create(t.Context(), name))
-	}
-	return team
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return teamtest.NewTeam(t, teamtest.NewRoot(t, notices.Tell), append([]wire.Name{"alice"}, others...)...)
 }
 
 // Both words are of the same row: what a send says and what a trace says cannot disagree.
@@ -132,16 +113,14 @@ func TestOfUnknown(t *testing.T) {
 func TestGateOfMissing(t *testing.T) {
 	team := newTeam(t, "bob", "carol")
 	send := func(to wire.Name) *wire.Message {
-		m := &wire.Message{ID: wire.NewID(), From: team.Box("alice").Address(), To: []wire.Address{team.Box(to).Address()}, Body: "hello"}
-		p := &maildir.Post{Message: m, To: []*maildir.Box{team.Box(to)}, Sender: team.Box("alice")}
-		maildir.Deliver(t.Context(), p)
-		must(t, p.Outcomes[0].Err)
-		return m
+		it, err := team.Box(to).Get(teamtest.Post(t, team, "alice", to, "hello"))
+		teamtest.Must(t, err)
+		return it.Message
 	}
 	toBob, toCarol := send("bob"), send("carol")
 	_, err := team.Retire(t.Context(), "bob")
-	must(t, err)
-	must(t, os.RemoveAll(team.Box("carol").Path()))
+	teamtest.Must(t, err)
+	teamtest.Must(t, os.RemoveAll(team.Box("carol").Path()))
 	for m, want := range map[*wire.Message]string{
 		toBob:   "bob@main is retired; its mail is kept: atm team restore bob --team main",
 		toCarol: "carol@main has no mailbox here: atm team",
@@ -171,6 +150,11 @@ func TestSentIsHandedOver(t *testing.T) {
 		if got := sent(state); got != "idle: typed in now" {
 			t.Errorf("%s: %s", state, got)
 		}
+	}
+	to := post.Recipient{Address: box.Address(), Push: push.Outcome{By: agents.Hook}} // which hands it over with the next turn
+	busy := &presence.Member{Name: "bob", Running: true, State: reducer.WordBusy, Inject: "body"}
+	if got := Sent(team.Root(), busy, to, m).Text; got != "idle: typed in now" {
+		t.Error(got)
 	}
 	if m.Priority = "urgent"; sent(reducer.WordBusy) != "busy: interrupts it" {
 		t.Error(sent(reducer.WordBusy))

@@ -19,7 +19,7 @@ func Of(ctx context.Context, r *teamdir.Root, to post.Recipient, sent *wire.Mess
 
 // Sent returns the outlook of a message that has just been sent, by what is known of its recipient.
 func Sent(r *teamdir.Root, m *presence.Member, to post.Recipient, sent *wire.Message) Outlook {
-	isPushed := to.Push.By != ""
+	isPushed := isPushed(to.Push)
 	if t, err := r.Team(to.Address.Team); !isPushed && to.Address.Host != "" && err == nil {
 		if presence.IsBridged(t, to.Address.Host) {
 			return Outlook{When: Bridge, Text: "the bridge sends it"}

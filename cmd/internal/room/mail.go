@@ -2,17 +2,19 @@ package room
 
 import (
 	"cmp"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
 // projectOf names the project of a root: the directory that .atm is in, else the root itself.
 func projectOf(root string) string {
-	if filepath.Base(root) == ".atm" {
+	if filepath.Base(root) == rootdir.Name {
 		root = filepath.Dir(root)
 	}
 	return filepath.Base(root)
@@ -39,11 +41,7 @@ func (w wantsOf) read(r *Room, s *Snapshot) (hasMore bool) {
 		for _, id := range open {
 			isOpen[id] = true
 		}
-		for id := range w {
-			if !isOpen[id] {
-				delete(w, id)
-			}
-		}
+		maps.DeleteFunc(w, func(id wire.ID, _ want) bool { return !isOpen[id] })
 	}
 	most := readFirst
 	if len(w) > 0 {
