@@ -193,7 +193,7 @@ func (x mail) gated() []row {
 		{m.Running && m.State == reducer.WordIdle && m.GateReason() != "", Prompt, "idle, but {reason}: {typed} later", "{name} {has been} {state}{for} and has not received it yet: `atm screen {name}`"},
 		{isByLine && len(x.message.Body) > control.MaxLine(), Read, fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(x.message.Body)),
 			"it does not fit into a line of {name}'s terminal, so it is not typed in: it must run atm read"},
-		{isBusy || m.Runner.Gate == control.GateBusy, Idle, "{busy}: {typed} when idle", busy},
+		{isBusy, Idle, "{busy}: {typed} when idle", busy},
 	}
 }
 

@@ -74,6 +74,7 @@ func TestOutlook(t *testing.T) {
 		"too long":          {mail: mail{message: long}, m: with(run, reducer.WordIdle, byLine), when: Read, why: "does not fit into a line"},
 		"line by line":      {mail: mail{message: lines}, m: with(run, reducer.WordIdle, byLine), when: Now, text: "idle: typed in and run now, line by line", why: "not received it yet"},
 		"idle":              {m: with(run, reducer.WordIdle), when: Now, text: "idle: typed in now", why: "not received it yet"},
+		"its screen lags":   {m: with(run, reducer.WordIdle, gate(control.GateBusy)), when: Now, text: "idle: typed in now", why: "not received it yet"},
 		"busy":              {m: with(run, reducer.WordBusy, busy), when: Idle, text: "busy 3m: typed in when idle", why: "bob has been busy for 3m and gets it when idle"},
 		"urgent":            {mail: mail{message: urgent}, m: with(run, reducer.WordBusy), when: Now, text: "busy: interrupts it", why: "bob is busy"},
 		"starting":          {m: with(run, reducer.WordStarting), when: Idle, text: "starting: typed in when idle", why: "not received it yet"},
