@@ -32,7 +32,7 @@ atm events bob --as-wire daemon --since 120`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f", "watch"}, Usage: "keep printing new events until interrupted"},
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
-		&cli.Uint64Flag{Name: "since", Usage: "only events after event `SEQ` (by time: atm watch --since 1h)"},
+		cmdline.CountFlag("since", 0, "only events after event `SEQ` (by time: atm watch --since 1h)", "all of them"),
 		cmdline.ListFlag("kind", "only events of kind `K`, repeatable", "type"),
 		cmdline.CountFlag("limit", 0, "only the last `N`", "all", "n", "tail"),
 		cmdline.ChoiceFlag("as-wire", "in the vocabulary `daemon|session|acp`", "daemon", "session", "acp"),
@@ -61,7 +61,7 @@ func events(c *cli.Context) error {
 		return err
 	}
 	o := eventsOptions{
-		since: c.Uint64("since"), from: max(first, 1) - 1, kinds: cmdline.List(c, "kind"), as: c.String("as-wire"), limit: c.Int("limit"),
+		since: uint64(c.Int("since")), from: max(first, 1) - 1, kinds: cmdline.List(c, "kind"), as: c.String("as-wire"), limit: c.Int("limit"),
 		follows: c.Bool("follow"), timeout: command.GivenTimeout(c),
 	}
 	if c.IsSet("since") {

@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -30,7 +31,7 @@ type Line struct {
 	names   []string       // of the commands
 	globals []string       // flags of the app
 	flags   []string       // flags of the command
-	times   int            // how often one says how long to wait
+	given   []cli.Flag     // those that take one value
 }
 
 // IsUnknown reports whether a word stands where the command should be that is none.
@@ -49,11 +50,6 @@ func (l *Line) Args() []string {
 // CompanionArgs is Args without the command.
 func (l *Line) CompanionArgs() []string {
 	return slices.Concat(l.globals, l.flags, []string{"--"}, l.Words)
-}
-
-// HasJSON reports whether --json is there: urfave/cli does not say it after an error in another flag of the app.
-func (l *Line) HasJSON() bool {
-	return slices.ContainsFunc(l.globals, func(word string) bool { return strings.TrimLeft(word, "-") == "json" })
 }
 
 // Sort sorts the words behind the program's name, so that a flag means the same wherever it is typed before "--". What
@@ -83,9 +79,6 @@ func Sort(app *cli.App, typed []string) (l *Line, first error) {
 			l.Words = append(l.Words, word)
 		}
 		first = cmp.Or(first, err)
-	}
-	if l.times > 1 { // --wait 3s --timeout 1s
-		first = cmp.Or(first, error(failure.Usage("it is given twice how long to wait").WithHint("leave one out")))
 	}
 	return l, first
 }
@@ -134,21 +127,20 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 		typed, usage := FlagUsage(f)
 		return rest, failure.Usage("%s needs a value", name).WithHint("%s: %s", typed, usage)
 	case takesValue(f) && !hasValue:
-		l.add(f, name, next)
-		return rest[1:], nil
+		return rest[1:], l.add(f, next, name, next)
 	case l.waits(f) && isDuration(value): // --wait=30s
-		l.add(f, name, "--timeout", value)
+		return rest, l.addWait(f, name, value)
 	case l.waits(f) && isDuration(next) && !isID(next): // --wait 30s
-		l.add(f, name, "--timeout", next)
-		return rest[1:], nil
+		return rest[1:], l.addWait(f, name, next)
 	case l.waits(f) && next != "" && len(next) < 4 && strings.Trim(next, "0123456789") == "": // too short for an id
 		return rest, failure.Usage("%s %s: the time needs a unit", name, next).WithHint("`%s %s %ss`", l.Command.HelpName, name, next)
 	case !takesValue(f) && (next == "true" || next == "false"): // --urgent false
 		return rest, failure.Usage("%s takes no value: what is %q?", name, next).WithHint("leave it out, or put text after --")
+	case hasValue:
+		return rest, l.add(f, value, word)
 	default:
-		l.add(f, word)
+		return rest, l.add(f, "true", word)
 	}
-	return rest, nil
 }
 
 // isID reports whether a word can be an id, such as 12345d.
@@ -157,15 +149,28 @@ func isID(word string) bool {
 	return err == nil
 }
 
-func (l *Line) add(f cli.Flag, words ...string) {
-	if f.Names()[0] == "timeout" || slices.Contains(words, "--timeout") {
-		l.times++
+// add adds a flag as it is typed, unless it does not take the value, or has one already.
+func (l *Line) add(f cli.Flag, value string, typed ...string) error {
+	if err := refused(f, value); err != nil {
+		return err
+	}
+	if _, isList := f.(*listFlag); takesValue(f) && !isList {
+		if slices.Contains(l.given, f) {
+			return failure.Usage("--%s is given twice: the second is %q", f.Names()[0], letter.Clip(value, 40)).WithHint("leave one out")
+		}
+		l.given = append(l.given, f)
 	}
 	if slices.Contains(l.Program.Flags, f) {
-		l.globals = append(l.globals, words...)
+		l.globals = append(l.globals, typed...)
 	} else {
-		l.flags = append(l.flags, words...)
+		l.flags = append(l.flags, typed...)
 	}
+	return nil
+}
+
+// addWait adds a flag that makes the command wait, and for how long.
+func (l *Line) addWait(f cli.Flag, typed, timeout string) error {
+	return cmp.Or(l.add(f, "true", typed), l.add(l.flag("--timeout"), timeout, "--timeout", timeout))
 }
 
 // splitLetters splits flags of a letter each, "-al" into -a and -l, and one and its number, "-n5" into -n and 5; nil: it

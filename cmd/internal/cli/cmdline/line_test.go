@@ -22,7 +22,7 @@ func testApp() *cli.App {
 		},
 		Commands: []*cli.Command{
 			{Name: "send", Aliases: []string{"msg"}, Args: true, ArgsUsage: "TO [TEXT…]", Flags: []cli.Flag{
-				OnceFlag("message", "`TEXT`", "m"), &cli.BoolFlag{Name: "urgent", Aliases: []string{"u"}},
+				&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT`"}, &cli.BoolFlag{Name: "urgent", Aliases: []string{"u"}},
 				ListFlag("attach", "", "a"), &cli.BoolFlag{Name: "wait-reply"}, TimeoutFlag(),
 			}},
 			{Name: "ls", Aliases: []string{"list"}, ArgsUsage: "[AGENT]", Flags: []cli.Flag{
@@ -100,18 +100,18 @@ func TestRefusals(t *testing.T) {
 		{"--jsn", "unknown flag --jsn for atm", "did you mean --json?"},
 		{"send bob hi --urgent true", `--urgent takes no value: what is "true"?`, "leave it out"},
 		{"--urgent false send bob hi", `--urgent takes no value: what is "false"?`, "leave it out"},
-		{"send bob hi --urgent=maybe", `invalid boolean value "maybe" for --urgent`, ""},
+		{"send bob hi --urgent=maybe", `invalid value "maybe" for --urgent: neither true nor false`, ""},
 		{"send bob -m", "-m needs a value", "--message TEXT"},
 		{"send bob -m --urgent", "-m needs a value", ""},
-		{"send bob -m one -m two", `the text is given twice: the second is "two"`, "leave one out"},
+		{"send bob -m one -m two", `--message is given twice: the second is "two"`, "leave one out"},
 		{"send bob -m one --message two", "given twice", ""},
-		{"ls -n 1 --limit 2", "cannot use two forms of the same flag", ""},
+		{"ls -n 1 --limit 2", "--limit is given twice", ""},
 		{"--as= ls", "--as needs a value", ""},
-		{"ls --limit many", `invalid value "many" for --limit`, "--limit N: N"},
+		{"ls --limit many", `invalid value "many" for --limit: not a number`, "--limit N: N"},
 		{"ls --limit -1", "--limit -1: must not be negative", ""},
 		{"read --timeout 5s", "--timeout does nothing without --wait", "add --wait"},
 		{"send bob hi --timeout 5s", "--timeout does nothing without --wait-reply", "leave --timeout out"},
-		{"read --wait 3s --timeout 1s", "given twice how long to wait", "leave one out"},
+		{"read --wait 3s --timeout 1s", `--timeout is given twice: the second is "1s"`, "leave one out"},
 		{"read --wait 5", "--wait 5: the time needs a unit", "atm read --wait 5s"},
 		{"ls bob carol", `unexpected argument "carol"`, ""},
 		{"ls bob done", `unexpected argument "done"`, "one at a time: atm ls [AGENT]"},
@@ -125,9 +125,8 @@ func TestRefusals(t *testing.T) {
 	} {
 		app := testApp()
 		app.HideVersion, app.ExitErrHandler = true, func(*cli.Context, error) {}
-		app.OnUsageError = func(c *cli.Context, err error, _ bool) error { return BadValue(c, err) }
 		for _, c := range slices.Concat(app.Commands, app.Command("team").Subcommands) {
-			c.HideHelp, c.OnUsageError = true, app.OnUsageError
+			c.HideHelp = true
 			if c.Action == nil {
 				c.Action = func(c *cli.Context) error { return stdcmp.Or(CheckWords(c), CheckTimeout(c)) }
 			}

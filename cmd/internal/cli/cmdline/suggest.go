@@ -2,7 +2,6 @@ package cmdline
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -97,24 +96,6 @@ func listed(commands []*cli.Command, separator string) string {
 		names = append(names, c.Name)
 	}
 	return strings.Join(names, separator)
-}
-
-// BadValue is the error for a value that urfave/cli or a flag refuses. It says what the flag takes.
-func BadValue(c *cli.Context, err error) error {
-	parts := regexp.MustCompile(`(?s)^(invalid (?:boolean )?value )(".*") for (?:flag )?-([^ :]+)(.*)$`).FindStringSubmatch(err.Error())
-	if parts == nil { // of several forms of a flag
-		return failure.Usage("%s", strings.Replace(err.Error(), "Cannot", "cannot", 1)).WithHint("leave one out")
-	}
-	value, name, why := letter.Clip(parts[2], 42), parts[3], strings.TrimSuffix(parts[4], ": parse error")
-	if strings.HasSuffix(why, errTwice.Error()) {
-		return failure.Usage("the text is given twice: the second is %s", value).WithHint("leave one out")
-	}
-	e := failure.Usage("%s%s for --%s%s", parts[1], value, name, why)
-	if f := (&Line{Command: c.Command, Program: c.App}).flag("--" + name); f != nil {
-		typed, usage := FlagUsage(f)
-		e.WithHint("%s: %s", typed, usage)
-	}
-	return e
 }
 
 // Synopsis returns a command and the names of its arguments.

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // ListFlag is a flag that may be given several times; List returns its values. Without a usage it is hidden.
@@ -22,31 +23,6 @@ func ListFlag(name, usage string, aliases ...string) cli.Flag {
 // List returns the values of a ListFlag, none for a command that has no such flag.
 func List(c *cli.Context, name string) []string { return c.StringSlice(name) }
 
-var errTwice = errors.New("it is given twice")
-
-// onceValue is the value of a OnceFlag.
-type onceValue struct{ text *string }
-
-func (v *onceValue) Set(word string) error {
-	if v.text != nil {
-		return errTwice
-	}
-	v.text = &word
-	return nil
-}
-
-func (v *onceValue) String() string {
-	if v == nil || v.text == nil {
-		return ""
-	}
-	return *v.text
-}
-
-// OnceFlag is a flag for a text of which a second one must not replace the first.
-func OnceFlag(name, usage string, aliases ...string) cli.Flag {
-	return &cli.GenericFlag{Name: name, Aliases: aliases, Value: &onceValue{}, Usage: usage}
-}
-
 // A count is a flag for a number that may not be negative.
 type count struct {
 	*cli.IntFlag
@@ -56,14 +32,6 @@ type count struct {
 // CountFlag is a flag for a number that may not be negative; ifZero says what 0 means.
 func CountFlag(name string, value int, usage, ifZero string, aliases ...string) cli.Flag {
 	return &count{&cli.IntFlag{Name: name, Aliases: aliases, Value: value, Usage: usage}, ifZero}
-}
-
-// RunAction checks the number.
-func (f *count) RunAction(c *cli.Context) error {
-	if n := c.Int(f.Name); n < 0 {
-		return failure.Usage("--%s %d: must not be negative", f.Name, n).WithHint("--%s 0: %s", f.Name, f.ifZero)
-	}
-	return nil
 }
 
 // A choice is a flag for one of some words.
@@ -90,14 +58,34 @@ func (f *choice) all() []string {
 	return f.words
 }
 
-// RunAction checks the word.
-func (f *choice) RunAction(c *cli.Context) error {
-	word, words := c.String(f.Name), f.all()
-	if slices.Contains(words, word) {
+// refused says why a flag does not take a value; nil: it does.
+func refused(f cli.Flag, value string) error {
+	name, why := "--"+f.Names()[0], error(nil)
+	switch f := f.(type) {
+	case *boolFlag:
+		if _, err := strconv.ParseBool(value); err != nil {
+			why = errors.New("neither true nor false")
+		}
+	case *countFlag:
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			why = errors.New("not a number")
+		} else if n < 0 {
+			return failure.Usage("%s %d: must not be negative", name, n).WithHint("%s 0: %s", name, f.ifZero)
+		}
+	case *choice:
+		if words := f.all(); !slices.Contains(words, value) {
+			return failure.Usage("%s must be one of %s, not %q", name, strings.Join(words, ", "), value).
+				WithHint("%s %s", name, words[0]).WithCandidates(words...).WithNearest(value, words)
+		}
+	case *genericFlag:
+		_, why = ParseDuration(value)
+	}
+	if why == nil {
 		return nil
 	}
-	return failure.Usage("--%s must be one of %s, not %q", f.Name, strings.Join(words, ", "), word).
-		WithHint("--%s %s", f.Name, words[0]).WithCandidates(words...).WithNearest(word, words)
+	typed, usage := FlagUsage(f)
+	return failure.Usage("invalid value %q for %s: %w", letter.Clip(value, 40), name, why).WithHint("%s: %s", typed, usage)
 }
 
 // Choices returns the values of a command's flag, as it is typed, if they are known.

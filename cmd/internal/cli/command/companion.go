@@ -29,7 +29,7 @@ var (
 		&cli.BoolFlag{Name: "join", Usage: "add our members to its config.json"},
 	}
 	CodexFlags = []cli.Flag{
-		&cli.IntFlag{Name: "program", Usage: "the process `PID` that a runner runs"},
+		cmdline.CountFlag("program", 0, "the process `PID` that a runner runs", "none"),
 		&cli.StringFlag{Name: "server", Usage: "the `SOCKET` of codex's server (default: that of the program that shows the thread)"},
 	}
 	WebFlags = []cli.Flag{

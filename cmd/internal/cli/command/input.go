@@ -28,7 +28,7 @@ const (
 
 // MessageFlag is the --message of a verb that takes a text.
 func MessageFlag() cli.Flag {
-	return cmdline.OnceFlag("message", "`TEXT` as a flag", "m", "b", "body", "text", "content")
+	return &cli.StringFlag{Name: "message", Aliases: []string{"m", "b", "body", "text", "content"}, Usage: "`TEXT` as a flag"}
 }
 
 // TextTwice is the error for a text beside one in a flag.

@@ -2,7 +2,6 @@ package command
 
 import (
 	"cmp"
-	"flag"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -22,12 +21,6 @@ func Prepare(program *cli.App) {
 		program.Metadata[innermost] = c
 		return nil
 	}
-	program.OnUsageError = func(c *cli.Context, err error, _ bool) error {
-		flags := new(flag.FlagSet)
-		flags.Bool("json", cmdline.LineOf(c).HasJSON(), "")
-		program.Metadata[innermost] = cli.NewContext(c.App, flags, c)
-		return cmdline.BadValue(c, err)
-	}
 	prepare(program, program.Commands)
 }
 
@@ -36,7 +29,7 @@ const innermost = "innermost"
 
 func prepare(program *cli.App, commands []*cli.Command) {
 	for _, c := range commands {
-		c.HideHelp, c.Before, c.OnUsageError = true, program.Before, program.OnUsageError
+		c.HideHelp, c.Before = true, program.Before
 		act := c.Action
 		c.Action = func(c *cli.Context) error {
 			if err := cmp.Or(cmdline.CheckWords(c), cmdline.CheckTimeout(c)); err != nil && !c.Bool("help") {

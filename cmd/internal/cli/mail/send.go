@@ -52,7 +52,7 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 // messageFlags are those of send and reply.
 var messageFlags = []cli.Flag{
 	command.MessageFlag(),
-	cmdline.OnceFlag("file", "the text is in `F`", "F", "body-file"),
+	&cli.StringFlag{Name: "file", Aliases: []string{"F", "body-file"}, Usage: "the text is in `F`"},
 	cmdline.ListFlag("attach", "file `F`, repeatable", "a", "attachment"),
 	&cli.StringFlag{Name: "subject", Aliases: []string{"s", "title"}, Usage: "its title `S`"},
 	&cli.BoolFlag{Name: "urgent", Aliases: []string{"u", "important"}, Usage: "may end a turn"},

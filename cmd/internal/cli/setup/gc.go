@@ -24,7 +24,7 @@ atm gc --keep 7d`,
 	Description: "Leaves unread and owed mail alone, and deletes nothing. Works in whole days.",
 	Flags: []cli.Flag{
 		cmdline.DurationFlag("keep", 30*24*time.Hour, "keep what is newer than `D` (default 30d)", "older-than"),
-		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "keep the newest `N` of each inbox (default 100)"},
+		cmdline.CountFlag("keep-last", 100, "keep the newest `N` of each inbox (default 100)", "none"),
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only count; the totals are the same"},
 	},
 	Action: command.With(app.OpenTeam, gc),
@@ -33,7 +33,7 @@ atm gc --keep 7d`,
 func gc(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	options := keep.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
+	options := keep.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: c.Int("keep-last"), DryRun: c.Bool("dry-run")}
 	looked, progress := 0, p.Progress("looking at old mail: %d messages")
 	options.Progress = func() { looked++; progress(looked) }
 	var total keep.Moved
