@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,9 @@ const (
 	MaxBody = 1 << 20 // bytes of body
 	MaxFile = 4 << 20 // bytes of the encoded message
 	MaxHops = 32      // from this hop on, a reply is refused if those before it came within an hour
+
+	MaxChoices = 20  // that a message offers
+	MaxChoice  = 200 // bytes of each
 )
 
 // The types of message with a meaning here. Any other type is shown as a plain message.
@@ -63,6 +67,8 @@ type Message struct {
 	Priority    string          `json:"priority,omitzero"` // "normal", "urgent" or absent
 	RequiresAck bool            `json:"requires_ack,omitzero"`
 	ReplyWanted string          `json:"reply_wanted,omitzero"` // "yes", "no" or absent
+	Choices     []string        `json:"choices,omitempty"`     // answers that it offers; any other text answers it too
+	Choice      string          `json:"choice,omitzero"`       // of an answer: which of them it is
 	SentAt      time.Time       `json:"sent_at,omitzero"`
 	ExpiresAt   time.Time       `json:"expires_at,omitzero"`
 	DueAt       time.Time       `json:"due_at,omitzero"`
@@ -177,6 +183,39 @@ func (m *Message) SetOutcome(outcome string) {
 
 // NextHop returns the hop of a reply, up to the largest that is read.
 func (m *Message) NextHop() int { return min(m.Hop+1, math.MaxUint32) }
+
+// Chosen returns which of the message's Choices an answer means: the choice itself, in any case, or its number from 1.
+// "": none of them.
+func (m *Message) Chosen(answer string) string {
+	answer = strings.TrimSpace(answer)
+	for _, choice := range m.Choices {
+		if strings.EqualFold(choice, answer) {
+			return choice
+		}
+	}
+	if i, err := strconv.Atoi(answer); err == nil && i > 0 && i <= len(m.Choices) {
+		return m.Choices[i-1]
+	}
+	return ""
+}
+
+// CheckChoices says what is wrong with the Choices: there are too many, or one is blank, too long, of several lines, or there
+// twice.
+func (m *Message) CheckChoices() error {
+	if len(m.Choices) > MaxChoices {
+		return fmt.Errorf("more than %d choices", MaxChoices)
+	}
+	for i, choice := range m.Choices {
+		isSame := func(other string) bool { return strings.EqualFold(other, choice) }
+		switch {
+		case choice == "" || choice != strings.TrimSpace(choice) || len(choice) > MaxChoice || strings.ContainsAny(choice, "\x00\r\n"):
+			return fmt.Errorf("a choice must be one line of at most %d bytes, without spaces around it", MaxChoice)
+		case slices.ContainsFunc(m.Choices[:i], isSame):
+			return fmt.Errorf("the choice %q is there twice", choice)
+		}
+	}
+	return nil
+}
 
 // Expired reports whether the message expires and now is past that time.
 func (m *Message) Expired(now time.Time) bool { return !m.ExpiresAt.IsZero() && now.After(m.ExpiresAt) }
@@ -378,6 +417,9 @@ func (m *Message) check() error {
 		return &memberError{"reply_wanted", "must be yes or no"}
 	case m.Hop < 0 || m.Hop > math.MaxUint32:
 		return &memberError{"hop", "must be a whole number from 0 to 4294967295"}
+	}
+	if err := m.CheckChoices(); err != nil {
+		return &memberError{"choices", err.Error()}
 	}
 	for _, a := range m.Attachments {
 		if a.SHA256 == "" {

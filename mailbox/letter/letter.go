@@ -129,6 +129,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(m.RequiresAck && !f.Done, "wants ack")
 	add(m.RequiresAck && f.Done, "acked")
 	add(m.ReplyWanted == "no", "no answer wanted")
+	add(len(m.Choices) > 0, "choices: %s", Choices(m.Choices))
 	add(!m.DueAt.IsZero(), "%s", r.Due(m, f.Done))
 	add(m.Expired(r.Now), "expired")
 	add(f.Repeat, "may be a repeat")
@@ -293,6 +294,15 @@ func (r *Renderer) layOut(text string, upTo, size, lines int) (out []byte, end, 
 		}
 	}
 	return rows.out, end, line
+}
+
+// Choices lists the answers that a message offers, with their numbers: 1 yes | 2 "not yet".
+func Choices(choices []string) string {
+	all := make([]string, len(choices))
+	for i, choice := range choices {
+		all[i] = fmt.Sprintf("%d %s", i+1, Name(choice, 60))
+	}
+	return strings.Join(all, " | ")
 }
 
 // Who renders an address: bob or bob@build if the team is the reader's, else bob@main or bob@main.build.

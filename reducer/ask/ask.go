@@ -22,8 +22,9 @@ type Question struct {
 	// ID is also the id of the message to the lead if a runner asks. "": the program gave none, and the question cannot
 	// be answered through atm.
 	ID      string    `json:"id"`
-	Agent   wire.Name `json:"agent"` // bob@build if on another host
-	Kind    string    `json:"kind"`  // a kind of reducer.Waiting, or KindDraft
+	Agent   wire.Name `json:"agent"`        // bob@build if on another host
+	Kind    string    `json:"kind"`         // a kind of reducer.Waiting, KindDraft or KindMail
+	To      wire.Name `json:"to,omitempty"` // who is asked, if only they may answer: of KindMail
 	Prompt  string    `json:"prompt"`
 	Tool    string    `json:"tool"`
 	Input   string    `json:"input,omitempty"`  // what the tool is about to do, if the prompt does not say it
@@ -72,6 +73,9 @@ func (a Answer) Decision() string {
 
 // KindDraft is the kind of a question that asks whether to approve a draft; its ID is the draft's.
 const KindDraft = "draft"
+
+// KindMail is the kind of a question that a message to a person asks, with choices; its ID is the message's.
+const KindMail = "mail"
 
 // Option is one of the answers to a question.
 type Option struct {

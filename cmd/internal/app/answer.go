@@ -67,6 +67,14 @@ func (s *Scope) Decide(ctx context.Context, q ask.Question, a ask.Answer) (o con
 		return control.Outcome{Done: "sent " + id.Short(6), Detail: string(q.Host) + " decides whether it counts"}, err
 	case q.Kind == ask.KindDraft:
 		return s.answerDraft(ctx, q, a)
+	case q.Kind == ask.KindMail && a.Option == "" && a.Reason != "":
+		return s.AnswerMail(ctx, q, a.Reason)
+	case q.Kind == ask.KindMail:
+		chosen, err := q.Pick(ask.Answer{Option: a.Option})
+		if err != nil {
+			return o, failure.Usage("%s", letter.Escape(err.Error())).WithHint("`atm approve %s 1`, or another text: `atm reply %[1]s \"…\"`", q.Short())
+		}
+		return s.AnswerMail(ctx, q, chosen.Label)
 	}
 	if err := pick(q, &a); err != nil {
 		return o, err
@@ -91,6 +99,23 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q ask.Question,
 	}
 	_, err := post.Send(ctx, s.Root, &post.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m})
 	return m.ID, err
+}
+
+// AnswerMail answers what a message to me asks, with one of its choices or another text.
+func (s *Scope) AnswerMail(ctx context.Context, q ask.Question, text string) (o control.Outcome, err error) {
+	if err := s.MayAnswer(q); err != nil {
+		return o, err
+	}
+	it, err := s.Me.Get(wire.ID(q.ID))
+	if err != nil {
+		return o, fmt.Errorf("%s: %w", q.Short(), ask.ErrNoQuestion)
+	}
+	m := &wire.Message{Body: text}
+	out, err := s.Send(ctx, &Submission{Parent: it.Message, Content: m})
+	if err == nil {
+		err = out.Err("sent to")
+	}
+	return control.Outcome{Done: "answered " + q.Short(), Detail: letter.OneLine(m.Body, 80)}, err
 }
 
 func (s *Scope) answerDraft(ctx context.Context, q ask.Question, a ask.Answer) (o control.Outcome, err error) {
@@ -195,7 +220,7 @@ func AnsweredElsewhere(q *ask.Question) (why string, hint failure.Hint) {
 		where = "there: "
 	}
 	switch {
-	case q.Kind == ask.KindDraft, q.ByWire && q.ID != "", q.Served:
+	case q.Kind == ask.KindDraft, q.Kind == ask.KindMail, q.ByWire && q.ID != "", q.Served:
 		return "", ""
 	case q.OnChannel && q.Session != "":
 		return "takes the answer as a message in its session", where + failure.Say("`atm session message %s \"…\"`", name)

@@ -198,6 +198,12 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q ask.Question) error
 	if err := s.CheckAccepted(); err != nil {
 		return err
 	}
+	if q.Kind == ask.KindMail {
+		if who != q.To {
+			return failure.Refused("%s asks %s, who alone may answer", q.Agent, q.To).WithHint("`atm send %s \"Please answer %s.\"`", q.To, q.Short())
+		}
+		return nil
+	}
 	if q.Host != "" && isInAgent {
 		return failure.Refused("%s is on another host: only a person may answer it from here", q.Agent).WithHint("ask a person")
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -12,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -53,18 +55,18 @@ func home(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	now, err := room.Open(s).Look(c.Context)
+	if err := p.WarnUnreadable(err); err != nil {
+		return err
+	}
 	o, text := overview{Root: s.Root.Path, Team: s.Team.Name}, ""
 	where := fmt.Sprintf("in team %s (%s)", s.Team.Name, letter.Escape(s.Root.Path))
 	if missing != nil {
 		text = fmt.Sprintf("no name given, %s\n\n%s\n%s; atm primer and atm help explain the rest\n", where, missing.Message, missing.Hint)
-	} else if text, err = o.readMail(c.Context, s, p); err != nil {
+	} else if text, err = o.readMail(c.Context, s, p, now); err != nil {
 		return err
 	} else {
 		text = fmt.Sprintf("%s, %s\n\n%s", o.Agent, where, text)
-	}
-	now, err := room.Open(s).Look(c.Context)
-	if err := p.WarnUnreadable(err); err != nil {
-		return err
 	}
 	o.Members, o.Pending, o.Overdue, o.Held = now.Members, now.Questions(), now.Overdue, now.Held
 	waits := now.Waits()
@@ -81,8 +83,8 @@ func home(c *cli.Context) error {
 	return p.PrintAs(o, text+"\n"+strings.Join(lines, "\n"))
 }
 
-// readMail adds my mail to the overview, and returns the lines about it.
-func (o *overview) readMail(ctx context.Context, s *app.Scope, p *command.Printer) (text string, err error) {
+// readMail adds my mail to the overview, and returns the lines about it. A message that asks a question is shown as that.
+func (o *overview) readMail(ctx context.Context, s *app.Scope, p *command.Printer, now *room.Snapshot) (text string, err error) {
 	unread, err := inbox.Peek(ctx, s.Me, inbox.ReadOptions{Limit: maxSorted})
 	if err != nil {
 		return "", err
@@ -93,8 +95,9 @@ func (o *overview) readMail(ctx context.Context, s *app.Scope, p *command.Printe
 	if o.Unread > 0 {
 		text = fmt.Sprintf("%d unread: %s\n", o.Unread, p.Command("atm read"))
 		r := p.Renderer(s)
-		room.SortUnread(unread.Items, r.Now)
-		for _, it := range unread.Items[:min(maxShown, len(unread.Items))] {
+		mail := slices.DeleteFunc(unread.Items, func(it *maildir.Item) bool { return now.Asks(it.ID) })
+		room.SortUnread(mail, r.Now)
+		for _, it := range mail[:min(maxShown, len(mail))] {
 			about := app.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
 			room := cmp.Or(p.Width(), 110) - letter.Columns(about)
 			text += fmt.Sprintf("  %s %s\n", about, letter.Quote(it.Title(), max(room-6, 20)))

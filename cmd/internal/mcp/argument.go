@@ -26,7 +26,7 @@ type schema struct {
 var otherNames = map[string][]string{
 	"body": {"text"}, "message": {"text"}, "content": {"text"}, "note": {"text"},
 	"recipient": {"to"}, "recipients": {"to"}, "attachments": {"attach"}, "files": {"attach"}, "requires_ack": {"ack"},
-	"message_id": {"id"}, "ids": {"id"}, "thread_id": {"thread", "id"}, "query": {"words"},
+	"message_id": {"id"}, "ids": {"id"}, "thread_id": {"thread", "id"}, "query": {"words"}, "choices": {"choice"}, "options": {"choice"},
 }
 
 // hints are for what models try that means something else.

@@ -44,7 +44,7 @@ func (r *Room) Decide(ctx context.Context, asked Question, a ask.Answer) (string
 	return "", fmt.Errorf("%s: %w", asked.ID, ask.ErrNoQuestion)
 }
 
-// AnswerText answers a question that takes a text, as `atm send --type human_input` does. The question must be in the
+// AnswerText answers a question that takes a text, as `atm send --type human_input` or `atm reply` does. The question must be in the
 // snapshot.
 func (r *Room) AnswerText(ctx context.Context, asked Question, text string) (string, error) {
 	if err := r.checkMayAct(); err != nil {
@@ -53,7 +53,10 @@ func (r *Room) AnswerText(ctx context.Context, asked Question, text string) (str
 	s, _ := r.Snapshot()
 	for _, q := range s.Waiting {
 		switch {
-		case !q.TakesText() || !q.Is(asked):
+		case !q.TakesText() && !q.IsMail() || !q.Is(asked):
+		case q.IsMail():
+			o, err := r.Scope.AnswerMail(ctx, q.Question, text)
+			return outcomeLine(q.Agent, o), err
 		case q.Agent == r.Scope.Me.Agent():
 			return "", failure.Refused("nobody answers a question of their own")
 		default:

@@ -97,14 +97,10 @@ func SortUnread(items []*maildir.Item, now time.Time) {
 
 // order orders Mail.
 func (s *Snapshot) order(wants wantsOf, now time.Time) {
-	isQuestion := map[wire.ID]bool{}
-	for _, q := range s.Waiting {
-		isQuestion[wire.ID(q.ID)] = true
-	}
 	var ranked [ranks][]wire.ID
 	add := func(ids []wire.ID, rank func(want) int) {
 		for _, id := range ids {
-			if !isQuestion[id] {
+			if !s.Asks(id) {
 				i := rank(wants[id])
 				ranked[i] = append(ranked[i], id)
 			}

@@ -113,8 +113,11 @@ type Question struct {
 	MayAnswer bool // by me, from here
 }
 
-// TakesText reports whether a text answers the question, which an agent here asks on its session channel.
+// TakesText reports whether only a text answers the question, which an agent here asks on its session channel.
 func (q Question) TakesText() bool { return q.OnChannel && q.Host == "" }
+
+// IsMail reports whether a message asks the question: one of its options answers it, or a text.
+func (q Question) IsMail() bool { return q.Kind == ask.KindMail }
 
 // A Wait is one thing that waits for a person.
 type Wait struct {
@@ -154,6 +157,11 @@ func (s *Snapshot) Questions() []ask.Question {
 		all = append(all, q.Question)
 	}
 	return all
+}
+
+// Asks reports whether a message asks one of the questions.
+func (s *Snapshot) Asks(id wire.ID) bool {
+	return slices.ContainsFunc(s.Waiting, func(q Question) bool { return q.ID == string(id) })
 }
 
 // Is reports whether both are the same question. An id alone may be another agent's as well.
@@ -276,7 +284,7 @@ func (r *Room) Run(ctx context.Context) error {
 		isDue := since > lateAtRest || hasNews && since > lateAtMost
 		hasNewDraft := hasDraft.Swap(false)
 		if hasNewDraft {
-			drafts, _ = presence.Drafts(ctx, r.Scope.Team)
+			drafts, _ = presence.Asked(ctx, r.Scope.Team)
 			s.Waiting = r.waiting(s.Members, drafts)
 		}
 		if isDue {
@@ -291,9 +299,10 @@ func (r *Room) Run(ctx context.Context) error {
 	return nil
 }
 
-// isAboutDraft reports whether an entry may change which drafts wait for an answer.
+// isAboutDraft reports whether an entry may change which drafts, and which messages with choices, wait for an answer.
 func isAboutDraft(e watcher.Entry) bool {
-	return e.Message != nil && e.Message.Type == wire.TypeHumanInput ||
+	m := e.Message
+	return m != nil && (m.Type == wire.TypeHumanInput || len(m.Choices) > 0 || m.InReplyTo != "") ||
 		e.Event != nil && (e.Event.Kind == wire.DraftReady || strings.HasPrefix(e.Event.Kind, "session_"))
 }
 
@@ -325,7 +334,7 @@ func (r *Room) Look(ctx context.Context) (*Snapshot, error) {
 	s, _ := r.Snapshot()
 	now := *s
 	err := r.readMembers(ctx, &now)
-	drafts, draftsErr := presence.Drafts(ctx, r.Scope.Team)
+	drafts, draftsErr := presence.Asked(ctx, r.Scope.Team)
 	now.Waiting = r.waiting(now.Members, drafts)
 	overdue, overdueErr := notices.OverdueAnswers(ctx, r.Scope.Team)
 	now.Overdue = overdue

@@ -191,6 +191,8 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 		return m.refuse("nothing is waiting for you")
 	case q.TakesText():
 		return m.refuse("%s asks for words: r", q.Agent)
+	case q.IsMail() && (key == "a" || key == "x"):
+		return m.refuse("press the number of an answer, or r for another one")
 	case q.ID == "":
 		return m.refuse("only a person at its terminal can answer %s: t", q.Agent)
 	case key == "x":
@@ -237,7 +239,7 @@ func (m *model) startMessage(key string) (cmd tea.Cmd) {
 	case it != nil && m.focus == middlePane && key != "s":
 		title := fmt.Sprintf("reply to %s: %s", it.From.Agent, letter.Clip(letter.Escape(it.Title()), 60))
 		cmd = m.startWriting(&composer{kind: replying, key: "reply " + string(it.ID), title: title, parent: it.Message}, "")
-	case i >= 0 && q.TakesText() && key != "s":
+	case i >= 0 && (q.TakesText() || q.IsMail() && m.isSelected(q)) && key != "s":
 		about := fmt.Sprint("answer ", q.Agent, q.Since)
 		cmd = m.startWriting(&composer{kind: answering, key: about, title: fmt.Sprintf("answer %s", q.Agent), question: q}, "")
 	case key == "r":

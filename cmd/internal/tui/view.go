@@ -432,6 +432,8 @@ func (m *model) keys() (keys []string) {
 	switch {
 	case i >= 0 && m.isSelected(q) && q.TakesText():
 		keys = []string{"r answer", "Enter open"}
+	case i >= 0 && m.isSelected(q) && q.IsMail() && q.MayAnswer:
+		keys = []string{fmt.Sprintf("1-%d answer", min(len(q.Options), 9)), "r another answer", "Enter open"}
 	case i >= 0 && m.isSelected(q) && (elsewhere != "" || !q.MayAnswer):
 		keys = []string{"Enter open", "t attach", "s write"}
 	case i >= 0 && m.isSelected(q):

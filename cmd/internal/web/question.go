@@ -60,6 +60,8 @@ func (q question) Rest() string {
 func (q question) Refusal() *ask.Option {
 	o, err := q.Pick(ask.Answer{Deny: true})
 	switch {
+	case q.IsMail():
+		return &ask.Option{Label: "Another answer"}
 	case len(q.Options) == 0, err == nil && !slices.Contains(q.Options, o):
 		return &ask.Option{Label: "Reject"}
 	case err != nil:

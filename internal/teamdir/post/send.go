@@ -150,6 +150,9 @@ func Prepare(r *teamdir.Root, o *Outgoing) (post *maildir.Post, unknown []Recipi
 	m.Origin = OrCommand(m.Origin)
 	if p := o.Parent; p != nil {
 		m.InReplyTo, m.Thread = p.ID, cmp.Or(m.Thread, p.ThreadID())
+		if m.Choice = p.Chosen(m.Body); m.Choice != "" {
+			m.Body = m.Choice // not its number
+		}
 		if !o.Person {
 			m.Hop = p.NextHop()
 		}

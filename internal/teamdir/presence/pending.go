@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
@@ -19,10 +21,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Pending returns everything that waits for a person's answer, oldest first: the questions of these members and the local
-// drafts. With an *UnreadableError it returns what could be read.
+// Pending returns everything that waits for a person's answer, oldest first: the questions of these members, the local
+// drafts and what messages ask. With an *UnreadableError it returns what could be read.
 func Pending(ctx context.Context, t *teamdir.Team, members []Member) ([]ask.Question, error) {
-	out, err := Drafts(ctx, t)
+	out, err := Asked(ctx, t)
 	for _, m := range members {
 		out, err = append(out, m.Questions...), errors.Join(err, m.EventsErr)
 	}
@@ -77,6 +79,50 @@ func onlySession(t *teamdir.Team, agent wire.Name) (only wire.UUID) {
 		}
 	}
 	return only
+}
+
+// Asked returns the open drafts, and what messages ask people.
+func Asked(ctx context.Context, t *teamdir.Team) ([]ask.Question, error) {
+	drafts, err := Drafts(ctx, t)
+	asked, mailErr := MailQuestions(t)
+	return append(drafts, asked...), errors.Join(err, mailErr)
+}
+
+// askedMail is how many of a person's newest messages, unread or owed, are searched for questions.
+const askedMail = 1000
+
+// MailQuestions returns the messages with choices to people of this machine that nobody has answered: they want an ack, so
+// they are unread or owed.
+func MailQuestions(t *teamdir.Team) (out []ask.Question, err error) {
+	c, err := t.Config() // a file with mistakes names no person
+	boxes, listErr := t.Boxes()
+	for _, box := range boxes {
+		if !IsPerson(t, c, box.Agent()) {
+			continue
+		}
+		rg := maildir.Range{Unread: true, Owed: true, Newest: true, Limit: askedMail}
+		rg.Keep = func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"choices"`)) }
+		_, walkErr := box.Walk(rg, func(it *maildir.Item) bool {
+			if len(it.Choices) > 0 && it.RequiresAck && !it.Expired(time.Now()) {
+				out = append(out, mailQuestion(it.Message, box.Address()))
+			}
+			return true
+		})
+		err = errors.Join(err, walkErr)
+	}
+	return out, errors.Join(err, listErr)
+}
+
+func mailQuestion(m *wire.Message, to wire.Address) ask.Question {
+	r := letter.Renderer{Team: to.Team}
+	q := ask.Question{
+		ID: string(m.ID), Kind: ask.KindMail, Agent: wire.Name(r.Who(m.From)), To: to.Agent, Since: m.SentAt,
+		Prompt: strings.TrimSpace(m.Subject + "\n" + m.Body), Options: []ask.Option{},
+	}
+	for i, choice := range m.Choices {
+		q.Options = append(q.Options, ask.Option{ID: strconv.Itoa(i + 1), Label: choice})
+	}
+	return q
 }
 
 // draftEvents is how many of an agent's newest events are searched for drafts outside any session.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -22,12 +23,14 @@ import (
 
 var askCommand = &cli.Command{
 	Name: "ask", Aliases: []string{"prompt"}, ArgsUsage: "NAME [TEXT…]", Usage: "send a question, wait, and print the answer",
-	UsageText: `atm ask bob "Which branch are you on?"`,
+	UsageText: `atm ask bob "Which branch are you on?"
+atm ask me "Deploy to prod?" --choice yes --choice "not yet"`,
 	Description: `The answer is a reply, or the last text of the turn that the question started. Exit 4: no answer
 in time; the question stays sent. Asking again with the same --once only waits, unless the agent's
 turn was cut short: then it gets the question again. --json has the exact answer.`,
 	Flags: []cli.Flag{
 		command.MessageFlag(),
+		command.ChoiceFlag("offer answer `A`, repeatable"),
 		&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "send it once under this `NAME`, however often you ask"},
 		cmdline.TimeoutFlag(),
 	},
@@ -36,9 +39,12 @@ turn was cut short: then it gets the question again. --json has the exact answer
 
 type answer struct {
 	foreign.PTYExecuteResult
+	Choice string `json:"choice,omitempty"` // of those that were offered
 	TurnID string `json:"turn_id"`
 	Status string `json:"status"` // replied, or how the turn ended: completed, interrupted, failed, cancelled, awaiting_input
 	From   string `json:"from"`   // who has answered
+
+	At *time.Time `json:"at,omitempty"` // when the reply was sent
 }
 
 // text is the answer alone. On a terminal it is indented, as whatever others wrote.
@@ -71,6 +77,9 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
+	if err := command.SetChoices(c, m); err != nil {
+		return err
+	}
 	o := &post.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m, Once: once}
 	isSent, timeout := false, cmdline.Duration(c, "timeout")
 	// Follow, since without a reader there is nobody to wait for.
@@ -95,7 +104,10 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 
 // printAnswer prints the answer, and marks a reply as read.
 func printAnswer(ctx context.Context, s *app.Scope, p *command.Printer, r *reply.Response) error {
-	a := answer{foreign.PTYExecuteResult{Response: r.Text, DurationMS: uint64(r.Took.Milliseconds())}, r.Turn, r.Status, r.From.String()}
+	a := answer{foreign.PTYExecuteResult{Response: r.Text, DurationMS: uint64(r.Took.Milliseconds())}, "", r.Turn, r.Status, r.From.String(), nil}
+	if r.Reply != nil {
+		a.Choice, a.At = r.Reply.Choice, &r.Reply.SentAt
+	}
 	if err := p.PrintAs(a, a.text(p.Width())); err != nil || r.Reply == nil {
 		return err
 	}

@@ -31,6 +31,22 @@ func MessageFlag() cli.Flag {
 	return &cli.StringFlag{Name: "message", Aliases: []string{"m", "b", "body", "text", "content"}, Usage: "`TEXT` as a flag"}
 }
 
+// ChoiceFlag is the --choice of a verb that asks; without a usage it is hidden. SetChoices takes it.
+func ChoiceFlag(usage string) cli.Flag { return cmdline.ListFlag("choice", usage, "option") }
+
+// SetChoices makes a message offer the answers that --choice names. It wants an ack then, so that it stays with who is asked
+// until it is answered.
+func SetChoices(c *cli.Context, m *wire.Message) error {
+	if m.Choices = cmdline.List(c, "choice"); len(m.Choices) == 0 {
+		return nil
+	}
+	m.RequiresAck, m.ReplyWanted = true, "yes"
+	if err := m.CheckChoices(); err != nil {
+		return failure.Usage("--choice: %v", err).WithHint("for example --choice yes --choice \"not yet\"")
+	}
+	return nil
+}
+
 // TextTwice is the error for a text beside one in a flag.
 func TextTwice(word string) *failure.Error {
 	return failure.Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out; a title is --subject, a file beside the text --attach FILE")

@@ -33,7 +33,7 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 	Flags: slices.Concat(messageFlags, []cli.Flag{
 		cmdline.ListFlag("to", "`TO` as a flag", "t", "recipient", "recipients"),
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
-		cmdline.ListFlag("cc", "", "c"), &cli.BoolFlag{Name: "all", Hidden: true},
+		cmdline.ListFlag("cc", "", "c"), &cli.BoolFlag{Name: "all", Hidden: true}, command.ChoiceFlag(""),
 		&cli.StringFlag{Name: "at", Usage: "later, at `T`: 14:00"},
 		cmdline.DurationFlag("in", 0, "later, in `D`", "delay"),
 	}),
@@ -156,7 +156,7 @@ type sendOptions struct {
 }
 
 func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
-	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once", "at in")
+	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "fyi choice", "file message", "id once", "at in")
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func newMessage(c *cli.Context, s *app.Scope, words []string, at time.Time) (m *
 	if m.Body, err = bodyText(c, words); err != nil {
 		return nil, err
 	}
-	return m, cmp.Or(setObjects(c, m), setThread(c, s, m))
+	return m, cmp.Or(setObjects(c, m), setThread(c, s, m), command.SetChoices(c, m))
 }
 
 // bodyText takes the text from --file, --message, the words or stdin. With a payload or an attachment it may be empty.
