@@ -456,6 +456,12 @@ func (m *Message) SetMeta(key string, value json.RawMessage) {
 	}
 }
 
+// Label returns a string in meta that is not ours, as atm send --meta sets it; ok is false if there is none.
+func (m *Message) Label(key string) (value string, ok bool) {
+	meta := parseObject(m.Meta)
+	return meta.Text(key), meta.Get(key) != nil
+}
+
 // MetaString returns a string that SetMeta set, else "".
 func (m *Message) MetaString(key string) string { return parseObject(m.Meta).Object("atm").Text(key) }
 

@@ -319,5 +319,5 @@ func (m *model) search(words []string) tea.Cmd {
 	p := &page{kind: searchPage, title: "search: " + strings.Join(words, " ")}
 	m.push(p)
 	m.setStatus("…", nil)
-	return m.load(p, func() ([]*maildir.Item, error) { return command.Search(m.ctx, m.room.Scope, words) })
+	return m.load(p, func() ([]*maildir.Item, error) { return command.SearchWords(m.ctx, m.room.Scope, words) })
 }

@@ -188,7 +188,7 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 		p.Query = about
 		if about != "" || p.Static {
 			var items []*maildir.Item
-			items, err = command.Search(ctx, p.Scope, strings.Fields(about))
+			items, err = command.SearchWords(ctx, p.Scope, strings.Fields(about))
 			p.addFound(items)
 		}
 	case "timeline":

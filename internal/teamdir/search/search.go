@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -144,8 +145,45 @@ func Collect(ctx context.Context, t *teamdir.Team, rg maildir.Range, members []w
 	return slices.Collect(maps.Values(found)), cmp.Or(ctx.Err(), err)
 }
 
+// Says selects messages by what they say of themselves; all of its conditions must hold. The zero value selects all.
+type Says struct {
+	Type     string            // "": any
+	Labels   map[string]string // in meta; "": with any value
+	IsUrgent bool
+	Thread   wire.ID // "": any
+}
+
+// IsAll reports whether all messages are selected.
+func (s Says) IsAll() bool {
+	return s.Type == "" && len(s.Labels) == 0 && !s.IsUrgent && s.Thread == ""
+}
+
+// Matches reports whether a message is selected.
+func (s Says) Matches(m *wire.Message) bool {
+	for key, want := range s.Labels {
+		if value, ok := m.Label(key); !ok || want != "" && value != want {
+			return false
+		}
+	}
+	return (s.Type == "" || m.Kind() == s.Type) && (!s.IsUrgent || m.Urgent()) && (s.Thread == "" || m.ThreadID() == s.Thread)
+}
+
+// AddLabel adds a label as people type it: K=V, or K for any value.
+func (s *Says) AddLabel(pair string) error {
+	key, value, _ := strings.Cut(pair, "=")
+	if key == "" {
+		return fmt.Errorf("%q is no label: K=V, or K for any value", pair)
+	}
+	if s.Labels == nil {
+		s.Labels = map[string]string{}
+	}
+	s.Labels[key] = value
+	return nil
+}
+
 // Query selects messages for Search; all of its conditions must hold.
 type Query struct {
+	Says
 	Words []string // in subject or body, lower case
 	From  string   // agent or agent@team
 	To    string
@@ -188,7 +226,7 @@ func (q Query) matches(it *maildir.Item, team wire.Name) bool {
 	isCalled := func(a wire.Address, word string) bool { // a name without a team means a member of this one
 		return word == "" || word == a.String() || word == (&letter.Renderer{Team: team}).Who(a)
 	}
-	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written().Before(q.Since) || !q.Until.IsZero() && !it.Written().Before(q.Until) {
+	if !q.Says.Matches(it.Message) || !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written().Before(q.Since) || !q.Until.IsZero() && !it.Written().Before(q.Until) {
 		return false
 	}
 	if q.To != "" && !slices.ContainsFunc(it.To, func(a wire.Address) bool { return isCalled(a, q.To) }) {

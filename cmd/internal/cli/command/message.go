@@ -33,17 +33,24 @@ func Once(c *cli.Context) (string, error) {
 	return c.String("once"), nil
 }
 
-// Search returns the team's messages that a query matches, newest first.
-func Search(ctx context.Context, s *app.Scope, words []string) ([]*maildir.Item, error) {
-	query, err := parseQuery(words)
+// Search returns the team's messages that match words, filters such as from: among them, and what they say of themselves, newest first.
+func Search(ctx context.Context, s *app.Scope, words []string, says search.Says) ([]*maildir.Item, error) {
+	query, err := parseQuery(words, says)
 	if err != nil {
 		return nil, failure.Usage("%v", err).WithHint("`atm search WORDS in:cur since:7d`")
 	}
 	return s.Search(ctx, query)
 }
 
-// parseQuery parses words, from:, to:, in:new|cur|done, since: and until:, also several in one quoted word.
-func parseQuery(words []string) (q search.Query, err error) {
+// SearchWords is Search by words alone.
+func SearchWords(ctx context.Context, s *app.Scope, words []string) ([]*maildir.Item, error) {
+	return Search(ctx, s, words, search.Says{})
+}
+
+// parseQuery parses words, from:, to:, in:new|cur|done, since:, until:, type:, meta: and is:urgent, also several in one quoted
+// word.
+func parseQuery(words []string, says search.Says) (q search.Query, err error) {
+	q.Says = says
 	for _, w := range strings.Fields(strings.Join(words, " ")) {
 		switch key, value, isFilter := strings.Cut(w, ":"); {
 		case isFilter && key == "from":
@@ -54,6 +61,14 @@ func parseQuery(words []string) (q search.Query, err error) {
 			if q.In = value; !slices.Contains([]string{"new", "cur", "done"}, value) {
 				return q, fmt.Errorf("in:%s: must be new, cur or done", value)
 			}
+		case isFilter && key == "type":
+			q.Type = value
+		case isFilter && key == "meta":
+			if err = q.AddLabel(value); err != nil {
+				return q, fmt.Errorf("meta: %w", err)
+			}
+		case w == "is:urgent":
+			q.IsUrgent = true
 		case isFilter && key == "since":
 			if q.Since, err = cmdline.ParseSince(value); err != nil {
 				return q, err

@@ -137,8 +137,12 @@ func (l *listing) setDigits() int {
 	return n
 }
 
-// printLines prints one line for each message, up to a limit (0: all), or ifEmpty.
-func (l *listing) printLines(p *command.Printer, r *letter.Renderer, limit int, ifEmpty string) error {
+// printLines prints one line for each message behind the first offset, up to a limit (0: all), or ifEmpty.
+func (l *listing) printLines(p *command.Printer, r *letter.Renderer, offset, limit int, ifEmpty string) error {
+	if skipped := min(offset, len(l.Messages)); skipped > 0 {
+		l.Messages = l.Messages[skipped:]
+		ifEmpty = "no more"
+	}
 	if limit > 0 && len(l.Messages) > limit {
 		l.More += len(l.Messages) - limit
 		l.Messages = l.Messages[:limit]
@@ -160,7 +164,7 @@ func (l *listing) printLines(p *command.Printer, r *letter.Renderer, limit int, 
 		return err
 	}
 	if l.More > 0 && !p.IsJSON {
-		p.Warn("%d more: add --limit 0", l.More)
+		p.Warn("%d more: add --limit 0, or --offset %d", l.More, offset+len(l.Messages))
 	}
 	return nil
 }

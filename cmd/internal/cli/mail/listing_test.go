@@ -88,11 +88,11 @@ func TestPrintLinesLimit(t *testing.T) {
 	for range 5 {
 		items = append(items, &maildir.Item{Message: &wire.Message{ID: wire.NewID(), Body: "x"}, State: maildir.Done})
 	}
-	for limit, want := range map[int][2]int{0: {5, 2}, 3: {3, 4}, 4: {4, 3}, 5: {5, 2}, 9: {5, 2}} {
+	for page, want := range map[[2]int][2]int{{0, 0}: {5, 2}, {0, 3}: {3, 4}, {0, 4}: {4, 3}, {0, 5}: {5, 2}, {0, 9}: {5, 2}, {2, 2}: {2, 3}, {4, 2}: {1, 2}, {9, 2}: {0, 2}} {
 		p, out := newPrinter(s, true)
 		l := newListing(p, items, nil)
 		l.More = 2
-		must(t, l.printLines(p, &letter.Renderer{}, limit, "none"))
+		must(t, l.printLines(p, &letter.Renderer{}, page[0], page[1], "none"))
 		var got struct {
 			Messages []any
 			More     int
@@ -100,7 +100,7 @@ func TestPrintLinesLimit(t *testing.T) {
 		}
 		must(t, json.Unmarshal(out.Bytes(), &got))
 		if len(got.Messages) != want[0] || got.More != want[1] || got.Owed == nil {
-			t.Errorf("limit %d: %d messages, %d more, owed %v", limit, len(got.Messages), got.More, got.Owed)
+			t.Errorf("offset and limit %v: %d messages, %d more, owed %v", page, len(got.Messages), got.More, got.Owed)
 		}
 	}
 }

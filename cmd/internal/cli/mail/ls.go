@@ -30,20 +30,20 @@ var lsCommand = &cli.Command{
 atm ls --owed
 atm ls bob
 atm ls --sent --owed`,
-	Description: "Marks nothing as read. Unread and owed: oldest first; done and sent: newest first.",
-	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "unread", Aliases: []string{"new", "u"}, Usage: "not read yet, as without a flag"},
-		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, but you still owe an ack"},
+	Description: "Marks nothing as read. Unread and owed: oldest first; others: newest first.",
+	Flags: slices.Concat([]cli.Flag{
+		&cli.BoolFlag{Name: "unread", Aliases: []string{"new", "u"}, Usage: "not read yet (default)"},
+		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, and you owe an ack"},
 		&cli.BoolFlag{Name: "done", Aliases: []string{"archived"}, Usage: "read, with no ack owed"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "unread, owed and done"},
-		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages, and why"},
-		&cli.BoolFlag{Name: "sent", Aliases: []string{"outbox"}, Usage: "what you sent, with its state at each recipient"},
+		&cli.BoolFlag{Name: "bad", Usage: "files that are no messages"},
+		&cli.BoolFlag{Name: "sent", Aliases: []string{"outbox"}, Usage: "what you sent, and how far it is"},
 		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "only from `NAME`"},
 		&cli.StringFlag{Name: "to", Hidden: true},
-		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
-		limitFlag(),
+		&cli.StringFlag{Name: "since", Usage: "from the last `D`: 2h, 7d"},
+		limitFlag(), offsetFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "print only the number"},
-	},
+	}, saysFlags),
 	Action: command.With(app.OpenMeIfGiven, ls),
 }
 
@@ -51,17 +51,17 @@ atm ls --sent --owed`,
 type lsOptions struct {
 	whose, word                                string // the inbox, and how it was named as a word
 	all, unread, owed, done, bad, sent, counts bool
-	limit                                      int
+	limit, offset                              int
 	filter                                     filter
 }
 
 func ls(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "unread sent bad", "bad owed", "bad done", "bad from", "bad since", "count limit"); err != nil {
+	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "unread sent bad", "bad owed", "bad done", "bad from", "bad since", "bad type", "bad meta", "bad urgent", "bad thread", "count limit", "count offset"); err != nil {
 		return err
 	}
 	o := lsOptions{
 		word: c.Args().First(), all: c.Bool("all"), unread: c.Bool("unread"), owed: c.Bool("owed"), done: c.Bool("done"),
-		bad: c.Bool("bad"), sent: c.Bool("sent"), counts: c.Bool("count"), limit: c.Int("limit"),
+		bad: c.Bool("bad"), sent: c.Bool("sent"), counts: c.Bool("count"), limit: c.Int("limit"), offset: c.Int("offset"),
 	}
 	o.whose = o.word
 	if !o.sent {
@@ -105,7 +105,7 @@ func list(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Bo
 	if o.counts {
 		return printCount(p, len(l.Messages)+l.More)
 	}
-	if err := l.printLines(p, p.Renderer(s), o.limit, ifEmpty); err != nil || !o.sent {
+	if err := l.printLines(p, p.Renderer(s), o.offset, o.limit, ifEmpty); err != nil || !o.sent {
 		return err
 	}
 	return l.warnHeld(s, p)
@@ -140,7 +140,9 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 		}
 	}
 	if o.filter.matchesAll() && !(o.sent && o.owed) { // then messages beyond the limit are not read
-		rg.Limit = o.limit
+		if rg.Limit = o.limit; o.limit > 0 {
+			rg.Limit += o.offset
+		}
 		if o.counts {
 			rg.Limit = -1
 		}
@@ -202,6 +204,7 @@ func listBad(ctx context.Context, p *command.Printer, box *maildir.Box, o lsOpti
 		return printCount(p, len(files))
 	}
 	bad, text, retry := []map[string]string{}, "", ""
+	files = files[min(o.offset, len(files)):]
 	shown := files[:min(cmp.Or(o.limit, len(files)), len(files))]
 	for _, f := range shown {
 		reason, file := letter.Size(f.Size)+": "+letter.Clip(f.Reason, 160), filepath.Join(box.Path(), f.Dir, f.Name)

@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -34,6 +35,10 @@ func Commands() []*cli.Command {
 
 func limitFlag() cli.Flag {
 	return cmdline.CountFlag("limit", letter.MaxMessages, "at most `N` (default 20); 0: all", "all", "n", "max")
+}
+
+func offsetFlag() cli.Flag {
+	return cmdline.CountFlag("offset", 0, "leave out the first `N`", "none", "skip")
 }
 
 // sinceFlag parses --since; without it the time is zero.
@@ -68,16 +73,34 @@ func findThread(s *app.Scope, word string) (wire.ID, error) {
 	return "", err
 }
 
-// A filter is what --from, --to (of what I sent), --thread, --since and --urgent select.
+// saysFlags select messages by what they say of themselves.
+var saysFlags = []cli.Flag{
+	&cli.BoolFlag{Name: "urgent", Usage: "only urgent ones"},
+	&cli.StringFlag{Name: "thread", Aliases: []string{"thread-id"}, Usage: "in the thread of `ID`"},
+	&cli.StringFlag{Name: "type", Usage: "of type `T`"},
+	cmdline.ListFlag("meta", "with label `K=V`, repeatable"),
+}
+
+// saysOf is what saysFlags select.
+func saysOf(c *cli.Context, s *app.Scope) (says search.Says, err error) {
+	says.Type, says.IsUrgent = c.String("type"), c.Bool("urgent")
+	for _, pair := range cmdline.List(c, "meta") {
+		if err := says.AddLabel(pair); err != nil {
+			return says, failure.Usage("--meta: %v", err).WithHint("for example --meta build=42")
+		}
+	}
+	says.Thread, err = threadFlag(c, s)
+	return says, err
+}
+
+// A filter is what --from, --to (of what I sent), --since and saysFlags select.
 type filter struct {
+	search.Says
 	from, to []wire.Address // nil: anybody
-	thread   wire.ID        // "": any
 	since    time.Time      // zero: ever
-	isUrgent bool
 }
 
 func newFilter(c *cli.Context, s *app.Scope) (f filter, err error) {
-	f.isUrgent = c.Bool("urgent")
 	if c.IsSet("from") {
 		f.from, err = s.Correspondents(c.String("from"))
 	}
@@ -85,7 +108,7 @@ func newFilter(c *cli.Context, s *app.Scope) (f filter, err error) {
 		f.to, err = s.Members(c.String("to"))
 	}
 	if err == nil {
-		f.thread, err = threadFlag(c, s)
+		f.Says, err = saysOf(c, s)
 	}
 	if err == nil {
 		f.since, err = sinceFlag(c)
@@ -95,7 +118,7 @@ func newFilter(c *cli.Context, s *app.Scope) (f filter, err error) {
 
 // matchesAll reports whether nothing is left out.
 func (f filter) matchesAll() bool {
-	return f.from == nil && f.to == nil && f.thread == "" && f.since.IsZero() && !f.isUrgent
+	return f.from == nil && f.to == nil && f.since.IsZero() && f.IsAll()
 }
 
 func (f filter) matches(m *maildir.Item) bool {
@@ -103,8 +126,7 @@ func (f filter) matches(m *maildir.Item) bool {
 	switch {
 	case f.from != nil && !slices.Contains(f.from, m.From),
 		f.to != nil && !slices.ContainsFunc(m.To, isTo),
-		f.thread != "" && m.ThreadID() != f.thread,
-		f.isUrgent && !m.Urgent(),
+		!f.Matches(m.Message),
 		!f.since.IsZero() && m.Written().Before(f.since):
 		return false
 	}

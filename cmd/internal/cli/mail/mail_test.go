@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
 )
@@ -120,9 +121,9 @@ func TestFilter(t *testing.T) {
 		"nobody":     {filter{from: []wire.Address{}}, false}, // a group without members
 		"to":         {filter{to: []wire.Address{carol}}, true},
 		"not to":     {filter{to: []wire.Address{bob}}, false},
-		"thread":     {filter{thread: it.ID}, true},
-		"not thread": {filter{thread: wire.NewID()}, false},
-		"urgent":     {filter{isUrgent: true}, true},
+		"thread":     {filter{Says: search.Says{Thread: it.ID}}, true},
+		"not thread": {filter{Says: search.Says{Thread: wire.NewID()}}, false},
+		"urgent":     {filter{Says: search.Says{IsUrgent: true}}, true},
 		"since":      {filter{since: time.Now().Add(-time.Hour)}, true},
 		"not since":  {filter{since: time.Now().Add(time.Hour)}, false},
 		"one of two": {filter{from: []wire.Address{bob}, to: []wire.Address{bob}}, false},
@@ -135,7 +136,7 @@ func TestFilter(t *testing.T) {
 		}
 	}
 	it.Message.Priority = ""
-	if (filter{isUrgent: true}).matches(it) {
+	if (filter{Says: search.Says{IsUrgent: true}}).matches(it) {
 		t.Error("a message that is not urgent is taken for one")
 	}
 }

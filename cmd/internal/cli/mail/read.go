@@ -31,12 +31,10 @@ atm read --limit 5`,
 What is indented was written by the sender; a line that begins in column 0 is atm's.
 A message counts as read once it was received: after a broken pipe it is shown again.
 Exit 0 if there is no mail, 4 if --wait timed out.`,
-	Flags: []cli.Flag{
+	Flags: slices.Concat([]cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "only from `NAME`"},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
-		&cli.StringFlag{Name: "thread", Aliases: []string{"thread-id"}, Usage: "in the thread of `ID`"},
-		&cli.BoolFlag{Name: "urgent", Usage: "only urgent ones"},
 		&cli.BoolFlag{Name: "peek", Aliases: []string{"no-mark", "dry-run"}, Usage: "mark nothing"},
 		&cli.BoolFlag{Name: "full", Usage: "no cap"},
 		&cli.BoolFlag{Name: "last", Usage: "show the last batch again"},
@@ -44,7 +42,7 @@ Exit 0 if there is no mail, 4 if --wait timed out.`,
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f", "watch"}, Usage: "keep showing new mail"},
 		cmdline.TimeoutFlag(),
 		&cli.BoolFlag{Name: "confirm", Hidden: true}, // of a program: see write
-	},
+	}, saysFlags),
 	Action: command.With(app.OpenMe, read),
 }
 
@@ -59,7 +57,7 @@ type readOptions struct {
 }
 
 func read(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if err := cmdline.NotBoth(c, "peek follow", "follow limit", "last wait follow", "last peek", "last from", "last since", "last thread", "last urgent"); err != nil {
+	if err := cmdline.NotBoth(c, "peek follow", "follow limit", "last wait follow", "last peek", "last from", "last since", "last thread", "last urgent", "last type", "last meta"); err != nil {
 		return err
 	}
 	o := readOptions{

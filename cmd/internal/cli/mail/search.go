@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -16,28 +17,33 @@ var searchCommand = &cli.Command{
 	UsageText: `atm search flaky test from:alice since:7d
 atm search in:new to:bob`,
 	Description: `Finds messages with all words in subject or body, ignoring case; narrow it with from:, to:,
-in:new|cur|done, since: and until:. Newest first.`,
-	Flags: []cli.Flag{
-		limitFlag(),
+in:new|cur|done, since:, until:, type:, meta:K=V and is:urgent (from: and --from are the same).
+Newest first.`,
+	Flags: slices.Concat([]cli.Flag{
+		limitFlag(), offsetFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
 		&cli.StringFlag{Name: "until", Hidden: true}, &cli.StringFlag{Name: "in", Hidden: true},
-	},
+	}, saysFlags),
 	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		words := c.Args().Slice()
 		ifEmpty := "no match"
 		if strings.Contains(strings.Join(words, " "), ":") {
-			ifEmpty += "; the filters are from:, to:, in:, since: and until:"
+			ifEmpty += "; the filters are from:, to:, in:, since:, until:, type:, meta: and is:urgent"
 		}
 		for _, key := range []string{"from", "to", "since", "until", "in"} {
 			if c.IsSet(key) {
 				words = append(words, key+":"+strings.ReplaceAll(c.String(key), " ", "-")) // last week
 			}
 		}
-		if len(words) == 0 {
+		says, err := saysOf(c, s)
+		if err != nil {
+			return err
+		}
+		if len(words) == 0 && says.IsAll() {
 			return failure.Usage("atm search needs WORDS").WithHint("%s", cmdline.LineOf(c).Completed("WORDS", "from:NAME", "to:NAME"))
 		}
 		s.Team.Progress = p.Progress("searching: %d messages")
-		items, err := command.Search(c.Context, s, words)
+		items, err := command.Search(c.Context, s, words, says)
 		if err != nil && len(items) == 0 { // what could not be read may match
 			return err
 		} else if err := p.WarnUnreadable(err); err != nil {
@@ -45,6 +51,6 @@ in:new|cur|done, since: and until:. Newest first.`,
 		}
 		r := p.Renderer(s)
 		r.Whole = true
-		return newListing(p, items, s.Me).printLines(p, r, c.Int("limit"), ifEmpty)
+		return newListing(p, items, s.Me).printLines(p, r, c.Int("offset"), c.Int("limit"), ifEmpty)
 	}),
 }
