@@ -12,6 +12,7 @@ package durable
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -226,14 +227,19 @@ func (r *Root) Mkdir(name string) error {
 }
 
 // Names lists a directory, sorted. A missing directory is empty.
-func (r *Root) Names(dir string) (names []string, err error) {
+func (r *Root) Names(dir string) (names []string, err error) { return r.SomeNames(dir, -1) }
+
+// SomeNames is Names for at most so many, whichever these are: what a large directory costs too. -1: all.
+func (r *Root) SomeNames(dir string, most int) (names []string, err error) {
 	err = r.do("list", dir, func() error {
 		d, err := r.openDir(dir)
 		if err != nil {
 			return err
 		}
 		defer d.Close()
-		names, err = d.Readdirnames(-1)
+		if names, err = d.Readdirnames(most); err == io.EOF { // it is empty
+			err = nil
+		}
 		return err
 	})
 	slices.Sort(names)

@@ -182,6 +182,18 @@ func (b *Box) IDsIn(d Folder) (ids []wire.ID, err error) {
 	return ids, err
 }
 
+// UnreadBefore counts the unread messages that are older than one, among at most so many, whichever these are: in a large
+// inbox that takes no longer.
+func (b *Box) UnreadBefore(id wire.ID, most int) (n int) {
+	names, _ := b.store.root.SomeNames(b.Unread().Dir, most)
+	for _, name := range names {
+		if other, ok := MessageID(name); ok && other < id {
+			n++
+		}
+	}
+	return n
+}
+
 // MessageID returns the id that a file has as its name.
 func MessageID(name string) (id wire.ID, ok bool) {
 	before, ok := strings.CutSuffix(name, ".json")

@@ -50,6 +50,11 @@ const (
 	Unknown When = "unknown"
 )
 
+// isInTurn reports whether the recipient gets its mail in order once what holds it up is over.
+func (w When) isInTurn() bool {
+	return slices.Contains([]When{Idle, Turn, Answer, Prompt, Limit}, w)
+}
+
 // mail is a message at one recipient.
 type mail struct {
 	message  *wire.Message

@@ -161,3 +161,28 @@ func TestSentIsHandedOver(t *testing.T) {
 		t.Error(sent(reducer.WordBusy))
 	}
 }
+
+// Who waits for a busy recipient sees its place, and a trace says what comes first.
+func TestBefore(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t, "bob")
+	box := team.Box("bob")
+	first := teamtest.Post(t, team, "alice", "bob", "first")
+	it, err := box.Get(teamtest.Post(t, team, "alice", "bob", "second"))
+	teamtest.Must(t, err)
+	teamtest.Post(t, team, "alice", "bob", "third")
+	sent := func(state reducer.Word) string {
+		return Sent(team.Root(), &presence.Member{Name: "bob", Running: true, State: state, Inject: "body"}, post.Recipient{Address: box.Address()}, it.Message).Text
+	}
+	if got := sent(reducer.WordBusy); got != "busy: typed in when idle; 1 before it" {
+		t.Error(got)
+	}
+	if got := sent(reducer.WordIdle); got != "idle: typed in now" {
+		t.Error(got)
+	}
+	teamtest.Must(t, box.Log().Append(t.Context(), wire.Event{Kind: wire.TurnStarted, Source: "hook"}.With("transport", "hook")))
+	got := TraceOf(post.AnswersTo(t.Context(), team.Root(), it.Message), team.Root(), it.Message, it.To[0], func(*teamdir.Team, wire.Name) string { return "" })
+	if !strings.Contains(got.Gate.String(), "1 before it ("+first.Short(6)+")") || len(got.Before) != 1 {
+		t.Errorf("%+v", got)
+	}
+}

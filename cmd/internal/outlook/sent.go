@@ -2,6 +2,7 @@ package outlook
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -31,8 +32,19 @@ func Sent(r *teamdir.Root, m *presence.Member, to post.Recipient, sent *wire.Mes
 		before.State, before.AtPrompt, before.WaitingOn, before.Runner.Gate = reducer.WordIdle, "", nil, control.GateOpen
 		m = &before
 	}
-	return mail{message: sent, to: m.ToMail(), push: to.Push}.outlook()
+	out := mail{message: sent, to: m.ToMail(), push: to.Push}.outlook()
+	if box, err := r.Mailbox(to.Address); err == nil && out.When.isInTurn() {
+		if n := box.UnreadBefore(sent.ID, mostBefore); n >= mostBefore-1 {
+			out.Text += fmt.Sprintf("; %d or more before it", n)
+		} else if n > 0 {
+			out.Text += fmt.Sprintf("; %d before it", n)
+		}
+	}
+	return out
 }
+
+// mostBefore is how many messages are looked at for how many come before one.
+const mostBefore = 100
 
 // isHandedOver reports whether the runner of a member has begun to give it the message.
 func isHandedOver(r *teamdir.Root, to wire.Address, sent *wire.Message) bool {

@@ -3,6 +3,8 @@ package outlook
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -21,6 +23,8 @@ type Trace struct {
 	post.DeliveryTrace
 	Gate failure.Hint `json:"gate,omitempty"` // and a command that helps
 	When When         `json:"when,omitempty"` // an unread message will be seen
+
+	Before []wire.ID `json:"before,omitempty"` // the unread messages that the recipient gets first
 
 	again func(*teamdir.Team, wire.Name) string // the command that runs a member again
 }
@@ -140,11 +144,25 @@ func (t *Trace) unreadGate(team *teamdir.Team, name wire.Name) failure.Hint {
 	}
 	t.When = out.When
 	why := "unread; " + out.Why
+	if out.When.isInTurn() {
+		t.Before, _ = team.Box(name).UnreadIDs()
+		t.Before = t.Before[:max(slices.Index(t.Before, it.ID), 0)]
+	}
+	if n := len(t.Before); n > 0 {
+		ids := make([]string, min(n, shownBefore))
+		for i := range ids {
+			ids[i] = t.Before[n-1-i].Short(6)
+		}
+		why = failure.Say("unread; %d before it (%s); %s", n, strings.Join(ids, " "), out.Why)
+	}
 	if lease != "" {
 		why = failure.Say("%s; %s", lease, why)
 	}
 	return why
 }
+
+// shownBefore is how many of the messages before one its trace names: the last ones.
+const shownBefore = 5
 
 // turnGate says what a member's open turn waits for, and a command that helps; "": unknown.
 func (t *Trace) turnGate(team *teamdir.Team, name wire.Name, m *wire.Message) failure.Hint {

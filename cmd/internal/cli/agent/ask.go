@@ -44,7 +44,7 @@ type answer struct {
 	Status string `json:"status"` // replied, or how the turn ended: completed, interrupted, failed, cancelled, awaiting_input
 	From   string `json:"from"`   // who has answered
 
-	At *time.Time `json:"at,omitempty"` // when the reply was sent
+	At *time.Time `json:"at,omitempty"` // when the reply to a question with choices was sent
 }
 
 // text is the answer alone. On a terminal it is indented, as whatever others wrote.
@@ -92,7 +92,7 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if err != nil {
 			return err
 		}
-		return printAnswer(ctx, s, p, r)
+		return printAnswer(ctx, s, p, r, len(m.Choices) > 0)
 	})
 	if isSent && errors.Is(err, context.Canceled) {
 		e := s.InterruptedWait(m.ID, "reply", "turn-done")
@@ -102,10 +102,10 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	return err
 }
 
-// printAnswer prints the answer, and marks a reply as read.
-func printAnswer(ctx context.Context, s *app.Scope, p *command.Printer, r *reply.Response) error {
+// printAnswer prints the answer, and marks a reply as read. isChoice: the question offered some.
+func printAnswer(ctx context.Context, s *app.Scope, p *command.Printer, r *reply.Response, isChoice bool) error {
 	a := answer{foreign.PTYExecuteResult{Response: r.Text, DurationMS: uint64(r.Took.Milliseconds())}, "", r.Turn, r.Status, r.From.String(), nil}
-	if r.Reply != nil {
+	if r.Reply != nil && isChoice {
 		a.Choice, a.At = r.Reply.Choice, &r.Reply.SentAt
 	}
 	if err := p.PrintAs(a, a.text(p.Width())); err != nil || r.Reply == nil {
