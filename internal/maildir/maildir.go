@@ -141,6 +141,15 @@ func (s *Store) IsAgent(name wire.Name) bool {
 	return err == nil || !errors.Is(err, ErrNoAgent) && !errors.Is(s.root.IsDir(string(name)), durable.ErrNotDirectory)
 }
 
+// Added returns a time since which a mailbox is there, or later: files that are dropped into its inbox make it later.
+func (s *Store) Added(agent wire.Name) (time.Time, error) {
+	info, err := s.root.Lstat(s.Box(agent).In("inbox"))
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
+}
+
 // Create makes a mailbox, or returns ErrExists. It is built under a dot name and renamed into place, so a half-made
 // mailbox is never visible.
 func (s *Store) Create(ctx context.Context, agent wire.Name) error {

@@ -225,9 +225,13 @@ func CheckWords(c *cli.Context) error {
 		return nil
 	}
 	isNameless := len(words) > 0 && words[0] == "" && // "$UNSET"
-		(strings.HasPrefix(command.ArgsUsage, "NAME") || command.ArgsUsage == "FILE")
+		(names[0] == "NAME" || command.ArgsUsage == "FILE")
 	if isNameless || len(words) < len(names)-strings.Count(" "+command.ArgsUsage, " [") {
-		e := failure.Usage("%s needs %s", command.HelpName, command.ArgsUsage).WithHint("%s", LineOf(c).Completed())
+		missing := command.ArgsUsage
+		if isNameless { // "[NAME]": it may be left out, but is not
+			missing = strings.Trim(missing, "[]")
+		}
+		e := failure.Usage("%s needs %s", command.HelpName, missing).WithHint("%s", LineOf(c).Completed())
 		if l := LineOf(c); names[0] == "ID" && len(words)+len(l.flags) == 0 && len(l.names) == 1 { // of a session: see session ls
 			e.WithHint("%s; ids are in `atm ls --all` and `atm ls --sent`", e.Hint)
 		} else if names[0] == "NAME" && len(names) == 1 && len(words)+len(l.flags) == 0 { // an example might name a member

@@ -58,7 +58,7 @@ func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return failure.Usage("--all is every member: no AGENT beside it")
 	}
 	if !isTheirs {
-		return printTeam(c.Context, s, p)
+		return printTeam(c, s, p)
 	}
 	all, unreadable := presence.Members(c.Context, s.Team)
 	for _, m := range all {

@@ -12,15 +12,18 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -32,6 +35,7 @@ atm team --watch
 atm team add carol`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint until you press q"},
+		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "a line for those not seen for a week, too"},
 	},
 	Action: command.With(app.OpenTeam, team),
 	Subcommands: []*cli.Command{
@@ -48,9 +52,14 @@ atm team add jobs --shared`,
 			Action: command.With(app.OpenTeam, teamAdd),
 		},
 		{
-			Name: "retire", Aliases: []string{"remove", "rm"}, ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
-			UsageText: "atm team retire bob",
-			Action:    command.With(app.OpenTeam, teamRetire),
+			Name: "retire", Aliases: []string{"remove", "rm"}, ArgsUsage: "[NAME]", Usage: "move a member and its mail to the archive",
+			UsageText:   "atm team retire bob\natm team retire --unseen 7d    shows whom; with --yes it does it",
+			Description: `--unseen leaves out people, shared inboxes, you, and whoever runs.`,
+			Flags: []cli.Flag{
+				cmdline.DurationFlag("unseen", 0, "all that were not seen for `D`"),
+				&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do it"},
+			},
+			Action: command.With(app.OpenTeam, teamRetire),
 		},
 		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member",
 			UsageText: "atm team restore bob",
@@ -68,7 +77,43 @@ type members struct {
 	// Overlaps are files that two members edit.
 	Overlaps []edits.Overlap `json:"overlaps,omitempty"`
 
-	me wire.Name // "": no identity was given
+	me     wire.Name // "": no identity was given
+	folded []wire.Name
+}
+
+// foldAfter is for how long a member was not seen that has no line of its own.
+const foldAfter = 7 * 24 * time.Hour
+
+// isGone reports whether a member was not seen for so long; one that never was counts from when it was added. People, shared
+// inboxes and whoever runs are not gone.
+func isGone(t *teamdir.Team, m presence.Member, after time.Duration) bool {
+	isOff := m.State == reducer.WordOff || m.State == reducer.WordUnknown || m.State == reducer.WordError
+	if m.Host != "" || m.Shared || m.Running || len(m.Programs) > 0 || !isOff {
+		return false
+	}
+	seen := m.PresenceAt
+	if m.ReadAt != nil && (seen == nil || m.ReadAt.After(*seen)) {
+		seen = m.ReadAt
+	}
+	if seen == nil {
+		added, err := t.Store.Added(m.Name)
+		if err != nil {
+			return false
+		}
+		seen = &added
+	}
+	return time.Since(*seen) > after
+}
+
+// fold takes those out that were not seen for long and have no open mail.
+func (m *members) fold(t *teamdir.Team) {
+	m.Members = slices.DeleteFunc(slices.Clone(m.Members), func(one presence.Member) bool {
+		isFolded := one.Unread+one.Leased+one.Owed+one.Bad == 0 && isGone(t, one, foldAfter)
+		if isFolded {
+			m.folded = append(m.folded, one.Name)
+		}
+		return isFolded
+	})
 }
 
 // optionalMe returns the identity of a verb that works without one; then "".
@@ -85,6 +130,9 @@ func (m members) lines(p *command.Printer) []string {
 		return []string{fmt.Sprintf("team %s has no members: atm team add NAME", m.Team)}
 	}
 	lines := p.Team(m.Members)
+	if n := len(m.folded); n > 0 {
+		lines = append(lines, fmt.Sprintf("%d not seen for a week: %s; %s", n, app.Join(m.folded), p.Command("atm team --all")))
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.Groups)) {
 		lines = append(lines, "@"+string(name)+": "+app.Join(m.Groups[name]))
 	}
@@ -101,17 +149,20 @@ func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if c.Bool("watch") && p.Repaints() {
 		return watchTeam(s, p, command.GivenTimeout(c))
 	}
-	return printTeam(c.Context, s, p)
+	return printTeam(c, s, p)
 }
 
-func printTeam(ctx context.Context, s *app.Scope, p *command.Printer) error {
-	all, err := presence.Members(ctx, s.Team)
+func printTeam(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	all, err := presence.Members(c.Context, s.Team)
 	if err := p.WarnUnreadable(err); err != nil {
 		return err
 	}
 	warnConfig(s)
-	m := members{Team: s.Team.Name, Members: all, Stats: presence.StatsOf(all), Overlaps: edits.Overlaps(ctx, s.Team), me: optionalMe(s)}
+	m := members{Team: s.Team.Name, Members: all, Stats: presence.StatsOf(all), Overlaps: edits.Overlaps(c.Context, s.Team), me: optionalMe(s)}
 	m.Groups, _ = presence.Groups(s.Team) // without those of a team.toml with mistakes
+	if !p.IsJSON && !c.Bool("all") {
+		m.fold(s.Team)
+	}
 	return p.PrintAs(m, strings.Join(m.lines(p), "\n"))
 }
 
@@ -204,6 +255,14 @@ func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
 }
 
 func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	switch isUnseen := c.IsSet("unseen"); {
+	case isUnseen && c.NArg() > 0:
+		return failure.Usage("--unseen chooses by itself, and %s is a name", c.Args().First()).WithHint("`atm team retire NAME`, or `atm team retire --unseen 7d`")
+	case isUnseen:
+		return retireUnseen(c, s, p)
+	case c.NArg() == 0:
+		return failure.Usage("atm team retire needs NAME").WithHint("`atm team retire NAME`; `atm team` shows the names")
+	}
 	box, err := s.EnterTeamOf(c.Args().First())
 	if err != nil {
 		return err
@@ -220,6 +279,43 @@ func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	unread := n.Unread + n.Leased
 	return p.PrintUnlessError(err, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
 		fmt.Sprintf("retired %s with %d unread; atm team restore %[1]s --team %[3]s brings both back", name, unread, s.Team.Name))
+}
+
+// retireUnseen shows who was not seen for long, and retires them with --yes.
+func retireUnseen(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	after := cmdline.Duration(c, "unseen")
+	if after < time.Hour {
+		return failure.Usage("--unseen %s is too short: an agent may think as long", after).WithHint("`atm team retire --unseen 7d`")
+	}
+	all, err := presence.Members(c.Context, s.Team)
+	if err := p.WarnUnreadable(err); err != nil { // who cannot be read may be there
+		return err
+	}
+	me := optionalMe(s)
+	gone := slices.DeleteFunc(all, func(m presence.Member) bool { return m.Name == me || !isGone(s.Team, m, after) })
+	names, retired, lines := []wire.Name{}, []wire.Name{}, p.Team(gone)
+	for _, m := range gone {
+		if err := s.MayManage("retire", m.Name); err != nil {
+			return err
+		}
+		names = append(names, m.Name)
+	}
+	result := func() any { return map[string]any{"unseen": names, "retired": retired} }
+	switch again := p.Command("atm team retire --unseen " + letter.Span(after) + " --yes"); {
+	case len(names) == 0:
+		lines = []string{"nobody was not seen for " + letter.Span(after)}
+	case !c.Bool("yes"):
+		lines = append(lines, "nothing was done; to retire them: "+again)
+	default:
+		for _, name := range names {
+			if _, err := s.Team.Retire(c.Context, name); err != nil {
+				return p.PrintUnlessError(err, result(), "")
+			}
+			retired = append(retired, name)
+		}
+		lines = []string{fmt.Sprintf("retired %s; atm team restore NAME brings one back with its mail", app.Join(retired))}
+	}
+	return p.PrintAs(result(), strings.Join(lines, "\n"))
 }
 
 func teamRestore(c *cli.Context, s *app.Scope, p *command.Printer) error {
