@@ -197,7 +197,7 @@ func (m *model) loadAgent(p *page) tea.Cmd {
 			if err != nil {
 				m.setStatus("", err)
 			} else if !isRunning() {
-				p.text, p.isRaw = command.Turns(p.agent, turns), false
+				p.text, p.isRaw = command.Turns(p.agent, turns, 1, false), false
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -116,10 +117,12 @@ func Notes(r *letter.Renderer, m *maildir.Item) string {
 		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"))
 }
 
-// Turns shows an agent's turns: when, how long, how they ended, and what was said.
-func Turns(agent wire.Name, turns []history.Turn) string {
+// Turns shows an agent's turns, oldest first: their numbers, of which the last is given and the agent's newest turn has 1,
+// when, how long, how they ended, and what was said, of which isFull shows all.
+func Turns(agent wire.Name, turns []history.Turn, last int, isFull bool) string {
 	var lines []string
-	for _, t := range turns {
+	for i, t := range turns {
+		number := last + len(turns) - 1 - i
 		began, lasted, mail := "", "", ""
 		if t.Began != nil {
 			began = letter.Stamp(*t.Began)
@@ -134,16 +137,16 @@ func Turns(agent wire.Name, turns []history.Turn) string {
 		for _, c := range t.Tools {
 			tools = append(tools, strings.TrimSpace(c.Name+" "+c.Title))
 		}
-		lines = append(lines, app.JoinFilled("  ", began, lasted, cmp.Or(letter.Name(t.Status, 40), "over"), mail))
+		lines = append(lines, app.JoinFilled("  ", strconv.Itoa(number), began, lasted, cmp.Or(letter.Name(t.Status, 40), "over"), mail))
 		for _, part := range [][2]string{{"  > ", t.Prompt}, {"  * ", strings.Join(tools, "\n")}, {"  < ", t.Response}, {"  ! ", t.Error}} {
-			lines = append(lines, firstLines(agent, part[0], part[1])...)
+			lines = append(lines, turnLines(part[0], part[1], isFull, fmt.Sprintf("atm history %s %d --full", agent, number))...)
 		}
 	}
 	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no known turns of %s; its mail: atm ls %[1]s --all", agent))
 }
 
-// firstLines returns the beginning of a text of a turn, behind a mark.
-func firstLines(agent wire.Name, mark, text string) (out []string) {
+// turnLines returns a text of a turn behind a mark: all of it, or the beginning and the command that shows more.
+func turnLines(mark, text string, isFull bool, more string) (out []string) {
 	const maxLines, maxLength = 12, 1500
 	if text == "" {
 		return nil
@@ -152,16 +155,18 @@ func firstLines(agent wire.Name, mark, text string) (out []string) {
 	rest := ""
 	for i, line := range lines {
 		line = letter.Escape(strings.TrimRight(line, " \r"))
-		if i == maxLines {
+		switch {
+		case isFull:
+		case i == maxLines:
 			rest = letter.Many(len(lines)-i, "more line")
-		} else if room < len(line) {
+		case room < len(line):
 			line, rest = letter.Clip(line, max(room, 80)), "the rest"
 		}
-		if i < maxLines {
+		if i < maxLines || isFull {
 			out = append(out, mark+line)
 		}
 		if rest != "" {
-			return append(out, fmt.Sprintf("    … %s: atm history %s --json", rest, agent))
+			return append(out, fmt.Sprintf("    … %s: %s", rest, more))
 		}
 		mark, room = "    ", room-len(line)
 	}
