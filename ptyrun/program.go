@@ -217,13 +217,13 @@ func (r *runner) appendExited(pid int) {
 // somebody else reports the turns. It agrees with what the reducer makes of exited, and comes after that; there is no
 // turn_idle, since the program is not idle.
 func (r *runner) appendTurnCutOff(open reducer.Turn) {
-	if !open.IsOpen() || open.Transport != run.Source || open.Thread != r.ID {
+	if !open.IsOpen() || open.Transport != wire.SourcePTY || open.Thread != r.ID {
 		return
 	}
 	status := reducer.Failed
 	if r.stopping != nil || r.exit.Code == 0 {
 		status = reducer.Interrupted
 	}
-	e := wire.Event{Kind: wire.TurnCompleted, TurnID: open.ID}.With("transport", run.Source).With("thread_id", r.ID)
+	e := wire.Event{Kind: wire.TurnCompleted, TurnID: open.ID}.With("transport", wire.SourcePTY).With("thread_id", r.ID)
 	r.Append(e.With("status", status))
 }

@@ -12,7 +12,7 @@ import (
 
 // isOnChannel reports whether the agent asks with a command or a file: a person's message answers that.
 func (e *event) isOnChannel() bool {
-	return e.kind == wire.WaitingForInput && (e.source == "cli" || e.source == "drop")
+	return e.kind == wire.WaitingForInput && (e.source == wire.SourceCLI || e.source == wire.SourceDrop)
 }
 
 // asksBesideTurns reports whether the agent asks beside what its program does, and not in a turn or session of the program

@@ -112,13 +112,13 @@ func (s *State) takeSessions(started time.Time) bool {
 
 // runnerKnowsBetter reports whether an event about the program of a live run does not come from its runner.
 func (s *State) runnerKnowsBetter(e *event) bool {
-	isRunners := e.source == "pty" || e.source == "acp"
+	isRunners := e.source == wire.SourcePTY || e.source == wire.SourceACP
 	return !isRunners && s.Run != nil && s.Run.IsLocked && !s.Run.HasExited
 }
 
 func (s *State) applySpawned(e *event) {
 	r := &Run{
-		ID: shortID(e.Text("run")), Started: e.at, IsLocked: e.source == "pty" || e.source == "acp",
+		ID: shortID(e.Text("run")), Started: e.at, IsLocked: e.source == wire.SourcePTY || e.source == wire.SourceACP,
 		Conversation: shortID(e.Text("resumed")),
 	}
 	if pid, ok := e.Uint("pid"); ok && pid < 1<<31 {

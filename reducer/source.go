@@ -72,11 +72,11 @@ func (s Source) mayOverrule(a Activity, other Source, isFresh bool) bool {
 // restsOn returns what an event rests on.
 func (e *event) restsOn() Source {
 	switch e.source {
-	case "acp":
+	case wire.SourceACP:
 		return FromProtocol
-	case "hook":
+	case wire.SourceHook:
 		return FromHook
-	case "pty":
+	case wire.SourcePTY:
 		switch s := Source(e.Text("evidence")); s {
 		case FromDeclared, FromFile, FromTitle, FromProgress:
 			return s

@@ -54,7 +54,7 @@ func (s *State) Apply(logged *wire.Event) (counts bool) {
 		Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: logged.At,
 		seq:       cmp.Or(logged.Seq, s.Seq+1), // 0: it is in no log
 		lastError: s.LastError, errorAt: s.ErrorAt,
-		isOnWire: logged.Wire != nil && logged.Source != "hook",
+		isOnWire: logged.Wire != nil && logged.Source != wire.SourceHook,
 	}
 	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
 	s.Seq = max(s.Seq, e.seq)
@@ -122,7 +122,7 @@ func (s *State) fold(e *event) {
 			s.applyRestarting(e)
 		}
 	case wire.SessionEnd:
-		if s.runnerKnowsBetter(e) && e.session == "" && e.source != "hook" {
+		if s.runnerKnowsBetter(e) && e.session == "" && e.source != wire.SourceHook {
 			return
 		}
 		s.endSession(e)

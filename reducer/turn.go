@@ -111,7 +111,7 @@ func (ses *Session) start(e *event) bool {
 	if ses.hasEnded(e.turn) || e.turn != "" && e.turn == ses.Turn.ID {
 		return false // late, or a repeat
 	}
-	if e.source == "hook" && ses.Turn.Transport == "pty" { // its runner began it before there was a sign of hooks
+	if e.source == wire.SourceHook && ses.Turn.Transport == "pty" { // its runner began it before there was a sign of hooks
 		ses.Turn.IsGenerated = true
 	}
 	if e.turn == "" || !ses.Turn.IsOpen() || !ses.matchTurn(e.turn) { // else the turn was open before it had a name
@@ -134,7 +134,7 @@ func (ses *Session) complete(e *event) bool {
 	isIdle, isTerminal := ses.Turn.Status == TurnIdle && ses.Turn.ID != "", ses.Turn.Status == TurnTerminal && isRecorded
 	if ses.isOver() || isIdle || isTerminal {
 		// Its idle, its program's end or the same event came first. A runner only repeats its exited.
-		if id == ses.Turn.ID && (!isRecorded || ses.Last.IsCutOff && e.source != "pty") {
+		if id == ses.Turn.ID && (!isRecorded || ses.Last.IsCutOff && e.source != wire.SourcePTY) {
 			ses.recordEnd(e, Last{Status: endStatus(e)})
 		}
 		return false
@@ -249,7 +249,7 @@ func (ses *Session) changeState(e *event, a Activity) bool {
 		}
 		return ses.work(e, a, detail)
 	case Confirming:
-		isClaim := e.source == "pty" && e.restsOn() != FromScreen // it was not read
+		isClaim := e.source == wire.SourcePTY && e.restsOn() != FromScreen // it was not read
 		return ses.ask(e, Waiting{Kind: Permission, Prompt: e.Text(wire.FieldDetail), IsIncomplete: isClaim})
 	case AwaitingInput:
 		return ses.ask(e, Waiting{Kind: Question, Prompt: e.Text(wire.FieldDetail)})
@@ -326,7 +326,7 @@ func (ses *Session) beginTurn(e *event) {
 // of them may keep the program from stopping: what begins after that belongs to the same turn.
 func (ses *Session) reopenTurn(e *event) bool {
 	last := ses.End()
-	isOfTurn := e.source == "hook" && e.turn != "" && e.turn == ses.Turn.ID
+	isOfTurn := e.source == wire.SourceHook && e.turn != "" && e.turn == ses.Turn.ID
 	if !isOfTurn || last == nil || last.Status != Completed || ses.isOver() {
 		return false
 	}

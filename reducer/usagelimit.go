@@ -34,7 +34,7 @@ func (e *event) limitEnd() (until time.Time) {
 // noteLimit keeps the limit that the agent is at, as its runner sees it: the runner acts on that, and on nobody else's word.
 // The turn that begins next ends it.
 func (s *State) noteLimit(e *event) {
-	isRunners := e.kind == wire.StateChange && (e.source == "pty" || e.source == "acp")
+	isRunners := e.kind == wire.StateChange && (e.source == wire.SourcePTY || e.source == wire.SourceACP)
 	switch ses := s.Session(); {
 	case isRunners && ses.Activity == Limited && !ses.Until.IsZero():
 		s.Limit = &Limit{Notice: ses.Detail, Since: ses.Since, Until: ses.Until, CutOff: ses.Last != nil && ses.Last.Status == Failed}

@@ -52,10 +52,10 @@ type Waiting struct {
 // what anybody else reports, a script or a bridge none against what the runner sees.
 func (w *Waiting) isHeldAgainst(source string) bool {
 	switch source {
-	case "drop":
-		return w.Source != "drop"
-	case "cli", "bridge":
-		return w.Source == "pty" || w.Source == "acp"
+	case wire.SourceDrop:
+		return w.Source != wire.SourceDrop
+	case wire.SourceCLI, wire.SourceBridge:
+		return w.Source == wire.SourcePTY || w.Source == wire.SourceACP
 	}
 	return false
 }
@@ -135,7 +135,7 @@ func (ses *Session) waitFor(e *event, w Waiting) (isNews bool) {
 	w.Since, w.Source = e.at, e.source
 	w.cut()
 	first := ses.Waiting()
-	isQueued := first != nil && first.Kind != Question && w.Kind != Question && e.source != "pty"
+	isQueued := first != nil && first.Kind != Question && w.Kind != Question && e.source != wire.SourcePTY
 	switch i := slices.IndexFunc(ses.Requests, func(old Waiting) bool { return old.isSame(&w) }); {
 	case i >= 0 && w.isHeldAgainst(ses.Requests[i].Source): // nothing of the weaker report is kept
 		ses.Requests[i] = w

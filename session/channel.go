@@ -90,7 +90,7 @@ func Events(id wire.UUID, e foreign.SessionEvent) (out []wire.Event, err error) 
 		if err != nil {
 			return nil, &Error{Reason: "not an event: " + err.Error()}
 		}
-		event := wire.Event{Kind: e.Kind, Source: "cli", Wire: raw}
+		event := wire.Event{Kind: e.Kind, Source: wire.SourceCLI, Wire: raw}
 		if id != "" {
 			event = event.With(FieldSession, string(id))
 		}

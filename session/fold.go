@@ -108,7 +108,7 @@ func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box, said *st
 	case wire.TurnStarted:
 		s.Notes.Said = ""
 	case wire.ToolCallStart:
-		if e.Source != "hook" { // an ACP agent's
+		if e.Source != wire.SourceHook { // an ACP agent's
 			s.LogMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text(wire.FieldTool)+" "+e.Text("title")), e.At)
 		}
 	case wire.MessageDelta:

@@ -105,3 +105,38 @@ func Example() {
 	// acked "Done."
 	// done <nil>
 }
+
+// A program says what its agent does: events without a Source are the agent's own word.
+func ExampleTeam_Pending() {
+	ctx := context.Background()
+	team, remove := aTeam("alice", "bob")
+	defer remove()
+	inbox := open(team, "bob")
+	defer inbox.Close()
+	must(inbox.Log().Append(ctx,
+		wire.Event{Kind: wire.TurnStarted, TurnID: "t1"},
+		wire.Event{Kind: wire.ConfirmRequired, TurnID: "t1"}.With(wire.FieldTool, "Bash").With(wire.FieldPrompt, "make deploy"),
+	))
+	show := func() {
+		bob, err := team.Member(ctx, "bob")
+		must(err)
+		fmt.Println("bob is", bob.State)
+		questions, err := team.Pending(ctx)
+		must(err)
+		for _, q := range questions {
+			fmt.Printf("%s %s %q\n", q.Kind, q.Tool, q.Prompt)
+		}
+	}
+	show()
+	must(inbox.Log().Append(ctx,
+		wire.Event{Kind: wire.TurnCompleted, TurnID: "t1"},
+		wire.Event{Kind: wire.WaitingForInput}.With(wire.FieldPrompt, "Which branch?"), // beside its turns
+		wire.Event{Kind: wire.TurnStarted, TurnID: "t2"}, wire.Event{Kind: wire.TurnCompleted, TurnID: "t2"},
+	))
+	show()
+	// Output:
+	// bob is blocked
+	// permission Bash "make deploy"
+	// bob is blocked
+	// prompt  "Which branch?"
+}

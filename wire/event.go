@@ -20,7 +20,7 @@ type Event struct {
 	At      time.Time       `json:"at,omitzero"` // when it was appended, UTC
 	Team    Name            `json:"team,omitzero"`
 	Agent   Name            `json:"agent,omitzero"`  // the log's owner
-	Source  string          `json:"source,omitzero"` // cli, drop, hook, pty, acp, bridge
+	Source  string          `json:"source,omitzero"` // SourceCLI, …: whoever says so
 	Kind    string          `json:"kind,omitzero"`
 	Session string          `json:"session,omitzero"`
 	TurnID  string          `json:"turn_id,omitzero"`
@@ -28,6 +28,16 @@ type Event struct {
 	Wire    json.RawMessage `json:"wire,omitzero"`     // an object
 	Extra   json.RawMessage `json:"-"`                 // an object
 }
+
+// The sources of events. What an event counts for depends on its source (package reducer).
+const (
+	SourceCLI    = "cli"    // the agent itself, with a command or by a program that appends to its log
+	SourceDrop   = "drop"   // a dropped file
+	SourceHook   = "hook"   // the hooks of the agent's program
+	SourcePTY    = "pty"    // the runner, of a program in a terminal
+	SourceACP    = "acp"    // the runner, of a program that speaks ACP
+	SourceBridge = "bridge" // a bridge to other machines or programs
+)
 
 // The mailbox's own kinds. Each carries the message's id.
 const (

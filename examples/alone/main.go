@@ -36,7 +36,7 @@ func main() {
 	said, _ := session.InputOf(m)
 	fmt.Println(m.From, "says", said.Text)
 
-	if err := bob.Log().Append(ctx, wire.Event{Kind: wire.TurnStarted, Source: "cli", TurnID: "t1"}); err != nil {
+	if err := bob.Log().Append(ctx, wire.Event{Kind: wire.TurnStarted, TurnID: "t1"}); err != nil {
 		log.Fatal(err)
 	}
 	var state reducer.State

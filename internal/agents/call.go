@@ -135,7 +135,7 @@ func (c *Call) NewEvent(kind, key string, pairs ...string) wire.Event {
 
 // event is NewEvent with a key.
 func (c *Call) event(kind, key string, pairs ...string) wire.Event {
-	e := wire.Event{Source: "hook", Kind: kind, Session: c.Session, TurnID: c.Turn, EventID: "hook/" + c.Hash(c.Session, kind, key)}
+	e := wire.Event{Source: wire.SourceHook, Kind: kind, Session: c.Session, TurnID: c.Turn, EventID: "hook/" + c.Hash(c.Session, kind, key)}
 	// A sender of mail learns from the transport whether mail goes out with an answer.
 	e = e.With("transport", cmp.Or(c.Transport, "hook"))
 	for pair := range slices.Chunk(append([]string{"thread_id", c.Thread}, pairs...), 2) {
@@ -153,7 +153,7 @@ func (c *Call) AddEvent(kind, key string, pairs ...string) {
 // numbered returns id with the number of the newest event that has it, if that is the same event as this one, else with
 // the next. It depends on nothing that two hooks for one call, which run at the same moment, may see differently.
 func (c *Call) numbered(id string, isSame func(newest *wire.Event) bool) string {
-	newest, _ := c.Box.Log().NewestWithID("hook", id)
+	newest, _ := c.Box.Log().NewestWithID(wire.SourceHook, id)
 	if newest.EventID == "" {
 		return id
 	}
@@ -207,7 +207,7 @@ func (c *Call) joins() bool {
 func (c *Call) recentEvents() []wire.Event {
 	events, _ := c.Box.Log().Tail(func(e *wire.Event) bool { return !c.isRecent(e) })
 	return slices.DeleteFunc(events, func(e wire.Event) bool {
-		return !c.isRecent(&e) || e.Source != "hook" || e.Session != c.Session
+		return !c.isRecent(&e) || e.Source != wire.SourceHook || e.Session != c.Session
 	})
 }
 

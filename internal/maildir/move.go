@@ -30,7 +30,7 @@ func (b *Box) MoveToRead(id wire.ID) (*Item, error) {
 
 // ReadEvent returns the event that says that a message was read, as one of a batch.
 func (b *Box) ReadEvent(it *Item, batch wire.ID) wire.Event {
-	return b.WithType(Event("cli", wire.EventRead, it.ID).With("batch", string(batch)), it)
+	return b.WithType(Event(wire.SourceCLI, wire.EventRead, it.ID).With("batch", string(batch)), it)
 }
 
 // WithType adds to an event the type of a message that a person writes to the agent in a session, and which session: it
@@ -108,13 +108,13 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 // before. by is the mailbox's owner or the member who leased the message. Errors: *LeasedError if somebody else has
 // leased it, ErrWithdrawn if nothing is owed any more.
 func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address) error {
-	return b.markAcked(ctx, id, by, Event("cli", wire.EventAcked, id))
+	return b.markAcked(ctx, id, by, Event(wire.SourceCLI, wire.EventAcked, id))
 }
 
 // MarkAckedAs is MarkAcked with an ack whose outcome the event has; then there is an event for each ack, also of a message
 // that was acknowledged before. isSent: the ack was delivered to the sender, who else has no mailbox here.
 func (b *Box) MarkAckedAs(ctx context.Context, id wire.ID, by wire.Address, ack *wire.Message, isSent bool) error {
-	acked := Event("cli", wire.EventAcked, id)
+	acked := Event(wire.SourceCLI, wire.EventAcked, id)
 	if !isSent {
 		acked = acked.With("delivered", false)
 	}
@@ -225,7 +225,7 @@ func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove
 				return from, nil, err
 			}
 		}
-		return b.withdrawn(), []wire.Event{Event("cli", wire.EventWithdrawn, id).With(wire.FieldBy, by.String())}, nil
+		return b.withdrawn(), []wire.Event{Event(wire.SourceCLI, wire.EventWithdrawn, id).With(wire.FieldBy, by.String())}, nil
 	})
 	return state, err
 }

@@ -132,7 +132,7 @@ func (q *Queue) Apply(e *wire.Event, now time.Time) {
 	case wire.EventReturned:
 		m.endLease()
 	case wire.EventAnnounced:
-		if e.Source == "hook" {
+		if e.Source == wire.SourceHook {
 			m.offered, m.session = now, e.Session
 		}
 	}

@@ -30,9 +30,6 @@ type Question struct {
 	Then reducer.Activity
 }
 
-// source is the source of all events here, and the transport of the turns.
-const source = "acp"
-
 // maxUnreceived is how many bytes may wait for the receiver before nothing more is read from the agent.
 const maxUnreceived = 4 << 20
 
@@ -94,11 +91,11 @@ func (a *Agent) note(text string) {
 }
 
 func (a *Agent) log(e wire.Event) {
-	e.Source, e.Session = source, string(a.session)
+	e.Source, e.Session = wire.SourceACP, string(a.session)
 	if a.turn != nil {
 		e.TurnID = a.turn.id
 	}
-	e = e.With("transport", source).With("thread_id", string(a.session))
+	e = e.With("transport", wire.SourceACP).With("thread_id", string(a.session))
 	a.tell(Event{Log: &e})
 }
 

@@ -46,7 +46,7 @@ func (f *follower) captures() (answers, lines bool) {
 
 // captureWords emits what an agent says in its turn, as it comes.
 func (f *follower) captureWords(e *wire.Event) {
-	if isCaptured, _ := f.captures(); isCaptured && e.Source == "acp" {
+	if isCaptured, _ := f.captures(); isCaptured && e.Source == wire.SourceACP {
 		f.hasSaid = f.hasSaid || len(aliveOf(f.all)) > 0
 		f.emit(e.Text("delta"), e.Seq)
 	}

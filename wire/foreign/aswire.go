@@ -25,9 +25,9 @@ func AsWire(e *wire.Event, v Vocabulary) ([]byte, bool) {
 		return encodeAs(e, daemonEvent, e.Kind, nil)
 	case v == Session && sessionEvent.hasKind(e.Kind):
 		return encodeAs(e, sessionEvent, e.Kind, nil)
-	case v == Session && e.Kind == "confirm_required" && (e.Source == "pty" || e.Source == "acp" && o == nil): // of a live agent
+	case v == Session && e.Kind == "confirm_required" && (e.Source == wire.SourcePTY || e.Source == wire.SourceACP && o == nil): // of a live agent
 		return encodeAs(e, sessionEvent, "waiting_for_input", nil)
-	case v == ACP && o == nil && e.Kind == "confirm_required" && e.Source == "acp": // of a live agent
+	case v == ACP && o == nil && e.Kind == "confirm_required" && e.Source == wire.SourceACP: // of a live agent
 		return writePermission(e)
 	case v == ACP && o == nil:
 		return writeUpdate(e)
@@ -55,7 +55,7 @@ func (f form) write(e *wire.Event, o wire.Object) ([]byte, bool) {
 func writeUpdate(e *wire.Event) ([]byte, bool) {
 	kind := e.Kind
 	switch {
-	case e.Source != "acp" && (kind == wire.TurnCompleted || kind == wire.StreamError): // not of a live agent
+	case e.Source != wire.SourceACP && (kind == wire.TurnCompleted || kind == wire.StreamError): // not of a live agent
 		return nil, false
 	case kind == wire.TurnCompleted:
 		kind = "turn_complete"
@@ -115,7 +115,7 @@ func encodeAs(e *wire.Event, t *Type, kind string, o wire.Object) (json.RawMessa
 			o = o.With(f.name, raw)
 		case isDaemon:
 			o = o.With(f.name, json.RawMessage("0")) // a counter
-		case f.name == "tool_call" && e.Source == "acp":
+		case f.name == "tool_call" && e.Source == wire.SourceACP:
 			o = o.With(f.name, toolCall(b))
 		}
 	}

@@ -30,7 +30,7 @@ import (
 func ACPSession(t *teamdir.Team, name wire.Name) (json.RawMessage, error) {
 	running, err := t.Running(name)
 	events, unreadable := t.Box(name).Log().Tail(func(e *wire.Event) bool {
-		return e.Kind == wire.SessionStart && e.Source == "acp" && e.Text("source") == "startup"
+		return e.Kind == wire.SessionStart && e.Source == wire.SourceACP && e.Text("source") == "startup"
 	})
 	if err := cmp.Or(err, unreadable); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func Answer(ctx context.Context, t *teamdir.Team, q ask.Question, r ask.Answer) 
 	if err != nil {
 		return o, err
 	}
-	e.Source = "cli"
+	e.Source = wire.SourceCLI
 	e = e.With(wire.FieldID, q.ID).With(wire.FieldBy, r.By).With("decision", r.Decision())
 	return control.Outcome{Done: "answered", Detail: detail}, t.Sessions().Exclusive(ctx, func() error {
 		open, err := presence.Questions(t, q.Agent)
@@ -134,6 +134,6 @@ func Cancel(ctx context.Context, t *teamdir.Team, name wire.Name) (o control.Out
 		params.TurnID = &turn
 	}
 	line, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/cancel", "params": params})
-	e := wire.Event{Kind: wire.SessionCancel, Source: "cli", Session: shown.ID, TurnID: turn, Wire: line}
+	e := wire.Event{Kind: wire.SessionCancel, Source: wire.SourceCLI, Session: shown.ID, TurnID: turn, Wire: line}
 	return control.Outcome{Done: "asked to cancel", Detail: turn}, log.Append(ctx, e)
 }

@@ -22,7 +22,7 @@ type DaemonStream struct {
 func (d *DaemonStream) Translate(e wire.Event) []wire.Event {
 	d.state.Apply(&e)
 	e.TurnID = cmp.Or(e.TurnID, cmp.Or(d.state.SessionOf(e.Session), d.state.Session()).Turn.ID)
-	if e.Kind == wire.TurnCompleted && e.Source == "pty" && e.TurnID == d.started.TurnID && d.status != reducer.TurnBusy {
+	if e.Kind == wire.TurnCompleted && e.Source == wire.SourcePTY && e.TurnID == d.started.TurnID && d.status != reducer.TurnBusy {
 		return nil // the stream has ended the turn with the program
 	}
 	d.follow(&e)
@@ -34,7 +34,7 @@ func (d *DaemonStream) Translate(e wire.Event) []wire.Event {
 		d.follow(&more)
 		events = append(events, more)
 	}
-	isSeen := e.Source == "hook" || e.Source == "pty"
+	isSeen := e.Source == wire.SourceHook || e.Source == wire.SourcePTY
 	if isSeen && turn.IsOpen() && turn.ID != d.started.TurnID { // no event reports its start
 		d.started, d.status = e, reducer.TurnIdle
 		d.started.TurnID = turn.ID

@@ -186,7 +186,7 @@ func (b *Bridge) recordStages(ctx context.Context, batch []*incoming) {
 			if !slices.Contains(stageNames, stage.Name) {
 				continue
 			}
-			e := wire.Event{Source: "bridge", Kind: wire.EventStage, EventID: string(wire.Derive("stage "+stage.Name, s.ID, to))}
+			e := wire.Event{Source: wire.SourceBridge, Kind: wire.EventStage, EventID: string(wire.Derive("stage "+stage.Name, s.ID, to))}
 			e = e.With(wire.FieldID, s.ID).With("to", s.To).With("host", in.FromHost).With("stage", stage.Name).With("reached_at", stage.At).With("evidence", stage.Evidence).With("text", stage.Text)
 			events[sender.Agent] = append(events[sender.Agent], e)
 			b.Report(Transfer{Kind: "stage", ID: s.ID, Host: in.FromHost, From: b.display(sender), To: b.display(to), Title: stage.Name})

@@ -91,9 +91,9 @@ func (s *Sync) storeIdle(ctx context.Context, e *entry) error {
 	}
 	box, status := s.theirs[i].box, e.control().Text("idleReason")
 	id := string(s.idOf(e, box.Address()))
-	events := []wire.Event{{Kind: wire.TurnIdle, Source: "bridge", EventID: id}}
+	events := []wire.Event{{Kind: wire.TurnIdle, Source: wire.SourceBridge, EventID: id}}
 	if status == "interrupted" || status == "failed" {
-		end := wire.Event{Kind: wire.TurnCompleted, Source: "bridge", EventID: id + ".turn"}
+		end := wire.Event{Kind: wire.TurnCompleted, Source: wire.SourceBridge, EventID: id + ".turn"}
 		events = slices.Insert(events, 0, end.With(wire.FieldStatus, status))
 	}
 	if err := box.Log().Append(ctx, events...); err != nil {
@@ -130,7 +130,7 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 		}
 		s.Report(Transfer{"handed_over", msg.ID, s.nameThere(msg.From), string(m.agent()), msg.Title(), mayBeRepeat})
 		// It will start to work in a moment, and does not say so.
-		unknown := wire.Event{Kind: wire.StateChange, Source: "bridge"}.With(wire.FieldNew, "unknown")
+		unknown := wire.Event{Kind: wire.StateChange, Source: wire.SourceBridge}.With(wire.FieldNew, "unknown")
 		unlogged = errors.Join(unlogged, m.box.Log().Append(context.WithoutCancel(ctx), unknown))
 		return nil
 	})

@@ -99,7 +99,7 @@ func (f *follower) endFailed(ctx context.Context, t appserver.Turn) error {
 		why = wire.Clip(t.Error.Message, 1000)
 	}
 	event := func(kind string) wire.Event {
-		e := wire.Event{Source: "hook", Kind: kind, Session: f.thread, EventID: "codex/" + kind + "/" + t.ID}
+		e := wire.Event{Source: wire.SourceHook, Kind: kind, Session: f.thread, EventID: "codex/" + kind + "/" + t.ID}
 		return e.With("transport", "hook")
 	}
 	ended, idle := event(wire.TurnCompleted).With(wire.FieldStatus, reducer.Failed), event(wire.TurnIdle)

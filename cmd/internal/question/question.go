@@ -48,7 +48,7 @@ type Question struct {
 	Rule *policy.Request
 
 	// Event begins the event that opens the question: its Session and TurnID, its EventID, so that two processes that are
-	// told of one question open it once, and more fields. Source is "hook" if it names none.
+	// told of one question open it once, and more fields. Source is wire.SourceHook if it names none.
 	Event wire.Event
 }
 
@@ -148,7 +148,7 @@ type wait struct {
 func (w *wait) prepare(ctx context.Context) (err error) {
 	w.scope = app.Of(w.team)
 	q := &w.q
-	q.Kind, q.Event.Source = cmp.Or(q.Kind, reducer.Permission), cmp.Or(q.Event.Source, "hook")
+	q.Kind, q.Event.Source = cmp.Or(q.Kind, reducer.Permission), cmp.Or(q.Event.Source, wire.SourceHook)
 	if q.Dialog = "permission"; q.Kind == reducer.Question {
 		q.Dialog = "question"
 	}

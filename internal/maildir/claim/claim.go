@@ -148,7 +148,7 @@ func (g *Claim) Typed(ctx context.Context) error {
 func (g *Claim) logInjected(ctx context.Context) error {
 	if !g.isTyped {
 		for _, it := range g.Items {
-			e := maildir.Event("pty", wire.EventInjected, it.ID)
+			e := maildir.Event(wire.SourcePTY, wire.EventInjected, it.ID)
 			e.TurnID = g.Turn
 			g.unlogged = append(g.unlogged, g.box.WithType(e, it))
 		}

@@ -174,7 +174,7 @@ func lookForHook(ctx context.Context, b *maildir.Box) (ids []wire.ID, err error)
 }
 
 func hookEvent(o claimfile.Owner, kind string, id wire.ID) wire.Event {
-	e := maildir.Event("hook", kind, id)
+	e := maildir.Event(wire.SourceHook, kind, id)
 	e.Session = o.Session()
 	return e
 }

@@ -116,7 +116,7 @@ func EndLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address) 
 	if err != nil {
 		return err
 	}
-	return b.LogEvents(ctx, maildir.Event("cli", wire.EventReturned, id).With(wire.FieldBy, by.String()))
+	return b.LogEvents(ctx, maildir.Event(wire.SourceCLI, wire.EventReturned, id).With(wire.FieldBy, by.String()))
 }
 
 func changeLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address, change func(*claimfile.Entry)) error {

@@ -109,7 +109,7 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 	var injecting []wire.Event // logged last: no event takes one back
 	for _, id := range c.left {
 		r.typing.Store(id, c)
-		injecting = append(injecting, maildir.Event("pty", wire.EventInjecting, id))
+		injecting = append(injecting, maildir.Event(wire.SourcePTY, wire.EventInjecting, id))
 	}
 	if err := r.box.Log().Append(ctx, injecting...); err != nil {
 		return nil, errors.Join(err, c.Release(ctx))

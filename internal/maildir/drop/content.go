@@ -55,7 +55,7 @@ func parseDropped(ctx context.Context, b *maildir.Box, d *openDrop) (*wire.Messa
 // JSON is to be sent as text: it has none of our fields, or would be too large as a message.
 func parseDroppedJSON(b *maildir.Box, data []byte, info fs.FileInfo, id wire.ID) (*wire.Message, *wire.Event, error) {
 	if e, isEvent := foreign.AdoptDropped(data); isEvent {
-		e.Source, e.EventID = "drop", string(id)
+		e.Source, e.EventID = wire.SourceDrop, string(id)
 		return nil, &e, nil
 	}
 	m := &wire.Message{Type: wire.TypeHumanInput}

@@ -270,7 +270,7 @@ func (c *Commands) report(o Occurrence, command string, err error) {
 	if err == nil {
 		return
 	}
-	e := wire.Event{Source: "cli", Kind: wire.CommandFailed}.With("event", o.Event).With(wire.FieldReason, letter.OneLine(err.Error(), 500))
+	e := wire.Event{Source: wire.SourceCLI, Kind: wire.CommandFailed}.With("event", o.Event).With(wire.FieldReason, letter.OneLine(err.Error(), 500))
 	if command != "" {
 		e = e.With("command", command)
 	}

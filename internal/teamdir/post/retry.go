@@ -130,7 +130,7 @@ func Retry(ctx context.Context, t *teamdir.Team, s SetAside, by wire.Name) (id w
 	if it.State != maildir.Unread { // it was read just now
 		return "", &drop.DeliveredError{ID: it.ID, State: it.State}
 	}
-	again := wire.Event{Source: "cli", Kind: wire.EventUnread}.With(wire.FieldID, s.Name)
+	again := wire.Event{Source: wire.SourceCLI, Kind: wire.EventUnread}.With(wire.FieldID, s.Name)
 	if by != "" {
 		again = again.With(wire.FieldBy, t.Box(by).Address().String())
 	}

@@ -186,7 +186,7 @@ func (t *DeliveryTrace) fillRemote(r *teamdir.Root, m *wire.Message, a wire.Addr
 		since := search.BeforeAnswers(m.ID, m.SentAt, sender)
 		events, _ := sender.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
 		for _, e := range events {
-			if e.Kind == wire.EventStage && e.Source == "bridge" && e.MessageID() == m.ID && e.Field("to") == t.To {
+			if e.Kind == wire.EventStage && e.Source == wire.SourceBridge && e.MessageID() == m.ID && e.Field("to") == t.To {
 				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
 				t.addStages([]Stage{{Name: e.Field("stage"), At: presence.TimeOrNil(at), Evidence: new(e.Field("evidence")), Text: e.Field("text"), Host: a.Host}})
 			}

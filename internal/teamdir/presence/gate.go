@@ -127,7 +127,7 @@ func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
 	if counts, _ := s.Weigh(claim, now, reducer.StaleAfter); !counts {
 		return nil
 	}
-	e := wire.Event{Source: "pty", Kind: wire.StateChange, Session: session.ID, Team: s.Team, Agent: s.Agent, At: session.Since}
+	e := wire.Event{Source: wire.SourcePTY, Kind: wire.StateChange, Session: session.ID, Team: s.Team, Agent: s.Agent, At: session.Since}
 	e = e.With(wire.FieldNew, string(claim.Activity)).With("evidence", string(reducer.FromFile)).With(wire.FieldDetail, wire.Clip(session.WaitingFor, 40))
 	return applyTo(s, e)
 }

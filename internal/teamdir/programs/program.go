@@ -62,7 +62,7 @@ func processSpace() string {
 
 // SessionEnd is the event for the session of a program that has ended without saying so.
 func (p Program) SessionEnd(other string) wire.Event {
-	e := wire.Event{Source: "hook", Kind: wire.SessionEnd, Session: p.Session}
+	e := wire.Event{Source: wire.SourceHook, Kind: wire.SessionEnd, Session: p.Session}
 	if e = e.With("transport", "hook").With(wire.FieldReason, "its program has ended"); other != "" {
 		e = e.With(reducer.OtherSession, other)
 	}

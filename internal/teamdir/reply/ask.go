@@ -138,7 +138,7 @@ func (q *asking) handOverAgain(ctx context.Context) error {
 		return err
 	}
 	q.turns.Delivery(q.ID).Reset()
-	again := wire.Event{Source: "cli", Kind: wire.EventUnread}
+	again := wire.Event{Source: wire.SourceCLI, Kind: wire.EventUnread}
 	return q.box.Log().Append(ctx, again.With(wire.FieldID, string(q.ID)).With(wire.FieldBy, q.me.Address().String()))
 }
 

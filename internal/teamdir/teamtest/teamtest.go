@@ -83,7 +83,7 @@ func Happen(t testing.TB, team *teamdir.Team, agent wire.Name, events ...string)
 	var list []wire.Event
 	for _, s := range events {
 		words := strings.Fields(s)
-		e := wire.Event{Source: "cli"}
+		e := wire.Event{Source: wire.SourceCLI}
 		if words[0] == "pty" || words[0] == "hook" {
 			e.Source, words = words[0], words[1:]
 		}

@@ -124,7 +124,7 @@ func (b *beside) rest(g *giving) {
 // takenBeside has a message that an idle program has taken itself count as given: its plugin may be faster than the loop.
 func (in *Inbox) takenBeside(e *wire.Event) {
 	b, g, id := &in.beside, in.giving, e.MessageID()
-	if e.Kind != wire.EventAnnounced || e.Source != "hook" || b.by == "" || in.State.Session().Word() != reducer.WordIdle {
+	if e.Kind != wire.EventAnnounced || e.Source != wire.SourceHook || b.by == "" || in.State.Session().Word() != reducer.WordIdle {
 		return
 	}
 	in.unqueue(id)

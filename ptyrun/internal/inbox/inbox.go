@@ -121,7 +121,7 @@ func (in *Inbox) ChangedBy(e watcher.Entry) *maildir.Item {
 func (in *Inbox) HandleEvent(e *wire.Event) {
 	in.takenBeside(e)
 	in.readBeside(e)
-	if e.Source == "hook" && in.beside.by == "" { // it may have opened a way
+	if e.Source == wire.SourceHook && in.beside.by == "" { // it may have opened a way
 		in.beside.lookedAt = time.Time{}
 		in.lookBeside(in.Now())
 	}
@@ -137,7 +137,7 @@ func (in *Inbox) handleMailEvent(e *wire.Event) {
 		in.lastFailure = *e
 	}
 	isBeingGiven := in.giving != nil && slices.Contains(in.giving.IDs, id)
-	if e.Kind == wire.EventUnread && e.Source == "cli" && !isBeingGiven { // somebody has it tried again, as if it were new
+	if e.Kind == wire.EventUnread && e.Source == wire.SourceCLI && !isBeingGiven { // somebody has it tried again, as if it were new
 		delete(in.tries, id)
 		in.queue.Remove(id)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runinfo"
-	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -59,7 +58,7 @@ func UndoLastTyping(ctx context.Context, box *maildir.Box) error {
 			if err := box.MarkUndone(ctx, id); err != nil {
 				errs = append(errs, err)
 			} else {
-				again = append(again, wire.Event{Source: run.Source, Kind: wire.EventUnread}.With("id", string(id)))
+				again = append(again, wire.Event{Source: wire.SourcePTY, Kind: wire.EventUnread}.With("id", string(id)))
 			}
 		}
 		hasNewer[id] = true

@@ -52,9 +52,6 @@ type unlogged struct {
 // maxUnlogged is how many events may wait for the log.
 const maxUnlogged = 1024
 
-// Source is the source of what a terminal and its runner report, and the transport of a terminal's turns.
-const Source = "pty"
-
 // Append appends an event with those of the fields (name, value, name, …) that have a value, and folds it at once: what
 // this runner does is not news to it when it comes back from the log. Only what is about messages is. If appending fails
 // (a lock, a full disk) it is tried again: a missing state change would mislead for ever.
@@ -65,7 +62,7 @@ func (r *Run) Append(e wire.Event, fields ...string) {
 		}
 	}
 	address := r.Box.Address()
-	e.Source, e.Team, e.Agent, e.At = cmp.Or(e.Source, Source), address.Team, address.Agent, r.Now().UTC()
+	e.Source, e.Team, e.Agent, e.At = cmp.Or(e.Source, wire.SourcePTY), address.Team, address.Agent, r.Now().UTC()
 	log := func() {
 		r.Retry("appending events", func() error {
 			err := r.Box.Log().Append(context.Background(), e)

@@ -33,9 +33,6 @@ type Options struct {
 	Began     func(session string) // is called when it has opened a session
 }
 
-// fromACP is the source of what such an agent tells.
-const fromACP = "acp"
-
 // A Speaker is an agent that speaks the Agent Client Protocol: it has no terminal, and what it does and asks it tells.
 // People see that as a transcript.
 type Speaker struct {
@@ -93,7 +90,7 @@ func (s *Speaker) handle(e acp.Event) {
 		r.Append(*e.Log)
 		s.showEvent(e.Log)
 	case e.Asked != nil:
-		event := wire.Event{Source: fromACP, Session: s.session, TurnID: r.State.Session().Turn.ID}
+		event := wire.Event{Source: wire.SourceACP, Session: s.session, TurnID: r.State.Session().Turn.ID}
 		if e.Asked.Call != "" {
 			event = event.With("tool_call_id", e.Asked.Call)
 		}
@@ -160,7 +157,7 @@ func (s *Speaker) askedText(d *ask.Question) string {
 func (s *Speaker) Step(now time.Time) {
 	s.Refresh()
 	if ses := s.r.State.Session(); ses.Activity == reducer.Limited && !ses.Until.IsZero() && !s.r.MustWait(ses.Until, now) {
-		e := wire.Event{Kind: wire.StateChange, Source: fromACP, Session: s.session}
+		e := wire.Event{Kind: wire.StateChange, Source: wire.SourceACP, Session: s.session}
 		s.r.Append(e, "previous", string(reducer.Limited), "new", string(reducer.Idle))
 	}
 }

@@ -212,7 +212,7 @@ func (p *Terminal) ask(d ask.Question) {
 		p.o.Questions.Close(p.afterAnswer(q, reducer.Thinking)) // it was answered, and the program asks the next one
 	}
 	before := p.r.State.Session().Activity
-	p.o.Questions.Open(&run.Question{Question: d}, wire.Event{Source: run.Source})
+	p.o.Questions.Open(&run.Question{Question: d}, wire.Event{Source: wire.SourcePTY})
 	if before != p.reading.Activity { // not from one dialog to another
 		p.report(before, p.reading)
 	}

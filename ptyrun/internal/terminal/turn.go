@@ -57,7 +57,7 @@ func (p *Terminal) appendTurnStarted(prompt string) {
 
 // turnEvent returns an event of a turn that only the screen shows. Its thread is the run.
 func (p *Terminal) turnEvent(kind, turn string) wire.Event {
-	return wire.Event{Kind: kind, TurnID: turn}.With("transport", run.Source).With("thread_id", p.r.ID)
+	return wire.Event{Kind: kind, TurnID: turn}.With("transport", wire.SourcePTY).With("thread_id", p.r.ID)
 }
 
 // endTurn reports the end of a turn that only the screen shows, with its answer.

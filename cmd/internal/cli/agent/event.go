@@ -91,7 +91,7 @@ func event(c *cli.Context) error {
 
 // appendEvent returns the event as it is in the log. Its Seq is 0 if the log had an event of this id already.
 func appendEvent(ctx context.Context, box *maildir.Box, e wire.Event, syncs bool) (wire.Event, error) {
-	e.Source = "cli"
+	e.Source = wire.SourceCLI
 	events, write := []wire.Event{e}, box.Log().Append
 	if syncs {
 		write = box.Log().AppendSync

@@ -116,5 +116,5 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 		return r, err
 	}
 	// No event has reported its end, which somebody asked for. Whoever holds the lock speaks as its runner.
-	return r, k.box.Log().Append(ctx, wire.Event{Source: "pty", Kind: wire.Exited}.With("reason", "asked to"))
+	return r, k.box.Log().Append(ctx, wire.Event{Source: wire.SourcePTY, Kind: wire.Exited}.With("reason", "asked to"))
 }

@@ -178,7 +178,7 @@ func (u *startup) start(ctx context.Context) error {
 		u.results.add(result{Name: n, State: "failed", Detail: app.JoinFilled("; ", why, e.Hint.String())})
 		failed = append(failed, n)
 		if !u.isRunning(n) { // for atm team, which shows it
-			event := wire.Event{Source: "cli", Kind: wire.StateChange}.With("new", "error").With("detail", e.Message)
+			event := wire.Event{Source: wire.SourceCLI, Kind: wire.StateChange}.With("new", "error").With("detail", e.Message)
 			u.s.Team.Box(n).Log().Append(ctx, event)
 		}
 	}
