@@ -36,7 +36,7 @@ var layers = strings.Fields(
 		"internal/queue teams/policy internal/agents internal/agents/claude internal/agents/codex/appserver internal/agents/codex " +
 		"internal/agents/gemini internal/agents/opencode internal/agents/all " +
 		// Several mailboxes.
-		"internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir " +
+		"internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir/snapshot internal/teamdir " +
 		"internal/teamdir/programs internal/teamdir/presence internal/teamdir/push internal/teamdir/search internal/teamdir/post " +
 		"internal/teamdir/reply internal/teamdir/input internal/teamdir/notices internal/teamdir/edits teams " +
 		// What runs an agent.

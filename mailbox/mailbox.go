@@ -82,14 +82,9 @@ func (i *Item) UnmarshalJSON(data []byte) error {
 }
 
 // Mailbox is an open mailbox.
-type Mailbox struct {
-	box    *maildir.Box
-	opened *maildir.Store // by Open or Create; nil: it is of an open team
-}
+type Mailbox maildir.Box // so packages teams and ptyrun convert one
 
-func init() {
-	maildir.Public = func(b *maildir.Box) any { return &Mailbox{box: b} }
-}
+func (m *Mailbox) box() *maildir.Box { return (*maildir.Box)(m) }
 
 // Open opens the mailbox in a directory, or returns ErrNoMailbox.
 func Open(dir string) (*Mailbox, error) {
@@ -146,27 +141,27 @@ func open(team string, agent wire.Name, check func(*maildir.Box) error) (*Mailbo
 		return nil, err
 	}
 	store := maildir.NewStore(root, wire.Name(filepath.Base(team)))
-	m := &Mailbox{store.Box(agent), store}
-	if err := check(m.box); err != nil {
-		m.Close()
+	box := store.Box(agent)
+	if err := check(box); err != nil {
+		store.Close()
 		return nil, err
 	}
-	return m, nil
+	return (*Mailbox)(box), nil
 }
 
 // Close closes the mailbox's directory. That of a mailbox of an open team stays open until the team is closed.
 func (m *Mailbox) Close() error {
-	if m.opened == nil {
+	if m.box().Store().IsOfRoot {
 		return nil
 	}
-	return m.opened.Close()
+	return m.box().Store().Close()
 }
 
 // Address returns the owner's address.
-func (m *Mailbox) Address() wire.Address { return m.box.Address() }
+func (m *Mailbox) Address() wire.Address { return m.box().Address() }
 
 // Log returns the events of the owner.
-func (m *Mailbox) Log() *eventlog.Log { return m.box.Log() }
+func (m *Mailbox) Log() *eventlog.Log { return m.box().Log() }
 
 // Outcome says what became of a delivery.
 type Outcome struct {
@@ -182,7 +177,7 @@ type Outcome struct {
 //
 // Errors: ErrNoMailbox if the agent was retired, ErrIDTaken, ErrNotDurable, or why the content cannot be sent.
 func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, error) {
-	post := &maildir.Post{Message: &message, To: []*maildir.Box{m.box}, Given: message.ID != ""}
+	post := &maildir.Post{Message: &message, To: []*maildir.Box{m.box()}, Given: message.ID != ""}
 	var err error
 	if message.ID == "" {
 		message.ID = wire.NewID()
@@ -205,7 +200,7 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 		message.Origin = &wire.Origin{Via: "mailbox"}
 	}
 	if from := message.From; from.Team == m.Address().Team && from.Host == "" {
-		if sender := m.box.Store().Box(from.Agent); sender.Exists() {
+		if sender := m.box().Store().Box(from.Agent); sender.Exists() {
 			post.Sender = sender
 		}
 	}
@@ -232,9 +227,9 @@ func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) e
 	failed := map[wire.ID]bool{}
 	for left := limit; ; {
 		isNext := func(it *maildir.Item) bool { return !failed[it.ID] }
-		batch, err := inbox.Peek(ctx, m.box, inbox.ReadOptions{Limit: left, Match: isNext})
+		batch, err := inbox.Peek(ctx, m.box(), inbox.ReadOptions{Limit: left, Match: isNext})
 		if err == nil {
-			err = inbox.CheckMark(m.box, batch.Items...)
+			err = inbox.CheckMark(m.box(), batch.Items...)
 		}
 		var read []*maildir.Item
 		for _, it := range batch.Items {
@@ -247,7 +242,7 @@ func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) e
 				read = append(read, it)
 			}
 		}
-		errs = errors.Join(errs, err, inbox.MarkShown(ctx, m.box, "", read...))
+		errs = errors.Join(errs, err, inbox.MarkShown(ctx, m.box(), "", read...))
 		left -= len(read)
 		if err != nil || limit == 0 || left == 0 || len(batch.Items) == len(read) {
 			return cmp.Or(errs, ctx.Err())
@@ -267,18 +262,18 @@ const handOverTime = 10 * time.Second
 // nothing may act, and the error says why.
 func (m *Mailbox) HandOver(ctx context.Context, give func(message *wire.Message, mayBeRepeat bool) error) error {
 	for {
-		mayAct := m.box.Store().BeforeLook()
+		mayAct := m.box().Store().BeforeLook()
 		show := func(it *maildir.Item, _ maildir.Lease) (isGiven bool, err error) {
 			if err = mayAct(ctx); err == nil {
 				err = give(it.Message, it.TimesHandedOut > 0)
 			}
 			return err == nil, err
 		}
-		it, err := claim.Lease(ctx, m.box, m.Address(), handOverTime, inbox.ReadOptions{Current: true}, show)
+		it, err := claim.Lease(ctx, m.box(), m.Address(), handOverTime, inbox.ReadOptions{Current: true}, show)
 		if it == nil || err != nil {
 			return err
 		}
-		if err := m.box.MarkRead(context.WithoutCancel(ctx), it.ID); err != nil {
+		if err := m.box().MarkRead(context.WithoutCancel(ctx), it.ID); err != nil {
 			return fmt.Errorf("mark message %s as read: %w", it.ID.Short(6), err)
 		}
 	}
@@ -288,9 +283,9 @@ func (m *Mailbox) HandOver(ctx context.Context, give func(message *wire.Message,
 // any other Done. One that is not unread any more, or that somebody works on, stays as it is. ErrNotFound if there is none.
 func (m *Mailbox) MarkRead(ctx context.Context, ids ...wire.ID) (errs error) {
 	for _, id := range ids {
-		_, err := m.box.Get(id)
+		_, err := m.box().Get(id)
 		if err == nil {
-			err = m.box.MarkRead(ctx, id)
+			err = m.box().MarkRead(ctx, id)
 		}
 		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("mark message %s as read: %w", id.Short(6), err))
@@ -306,7 +301,7 @@ func (m *Mailbox) List(ctx context.Context, states ...State) iter.Seq2[Item, err
 	rg := maildir.Range{Unread: len(states) == 0 || has(Unread), Owed: has(Owed), Done: has(Done), Withdrawn: has(Withdrawn)}
 	return func(yield func(Item, error) bool) {
 		goesOn := true
-		_, err := inbox.Walk(ctx, m.box, rg, func(it *maildir.Item) bool {
+		_, err := inbox.Walk(ctx, m.box(), rg, func(it *maildir.Item) bool {
 			goesOn = yield(Item{it.Message, State(it.State)}, nil)
 			return goesOn
 		})
@@ -318,7 +313,7 @@ func (m *Mailbox) List(ctx context.Context, states ...State) iter.Seq2[Item, err
 
 // Get returns a message, or ErrNotFound.
 func (m *Mailbox) Get(id wire.ID) (Item, error) {
-	it, err := m.box.Get(id)
+	it, err := m.box().Get(id)
 	if err != nil {
 		return Item{}, err
 	}
@@ -328,10 +323,10 @@ func (m *Mailbox) Get(id wire.ID) (Item, error) {
 // Withdraw takes a message back that its owner has not read, and returns the state in which it was: only one that was
 // Unread is withdrawn. by must be its sender.
 func (m *Mailbox) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
-	if it, err := m.box.Get(id); err == nil && it.From != by {
+	if it, err := m.box().Get(id); err == nil && it.From != by {
 		return State(it.State), fmt.Errorf("withdraw %s: it is from %s, and not from %q", id.Short(6), it.From, by)
 	}
-	state, err := m.box.Withdraw(ctx, id, by)
+	state, err := m.box().Withdraw(ctx, id, by)
 	return State(state), err
 }
 
@@ -339,7 +334,7 @@ func (m *Mailbox) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (St
 // message that cannot be read comes as an error, and the loop may go on.
 func (m *Mailbox) Watch(ctx context.Context) iter.Seq2[*wire.Message, error] {
 	return func(yield func(*wire.Message, error) bool) {
-		w := watcher.Open(ctx, []watcher.Mailbox{m.box}, watcher.Options{Messages: true, Existing: true})
+		w := watcher.Open(ctx, []watcher.Mailbox{m.box()}, watcher.Options{Messages: true, Existing: true})
 		defer w.Close()
 		for {
 			e, err := w.Next(ctx)

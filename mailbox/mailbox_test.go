@@ -209,7 +209,7 @@ func TestHandOver(t *testing.T) {
 	if err := bob.HandOver(ctx, give); !errors.Is(err, isFull) || !slices.Equal(got, []string{"one", "two"}) {
 		t.Errorf("%q, %v", got, err)
 	}
-	box := bob.box
+	box := bob.box()
 	claimed, err := claim.Lease(ctx, box, bob.Address(), time.Millisecond, inbox.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
 	if err != nil || claimed.Body != "one" {
 		t.Fatal(claimed, err)
@@ -260,7 +260,7 @@ func TestSender(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sent, err := boxes["alice"].box.Sent(out.ID); (err == nil) != (from == "alice@main") {
+		if sent, err := boxes["alice"].box().Sent(out.ID); (err == nil) != (from == "alice@main") {
 			t.Error(from, sent, err)
 		}
 	}

@@ -29,7 +29,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/input"
@@ -203,7 +202,7 @@ func (t *Team) Mailbox(name wire.Name) (*mailbox.Mailbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	return maildir.Public(box).(*mailbox.Mailbox), nil
+	return (*mailbox.Mailbox)(box), nil
 }
 
 // OpenFile opens the content of a file that came with a message to a member of the team.

@@ -24,10 +24,6 @@ type Box struct {
 	host  wire.Name // set for an outbox
 }
 
-// Public makes the *mailbox.Mailbox of a box, for package teams. Package mailbox sets it: no type of this package is in what
-// that one shows.
-var Public func(*Box) any
-
 // Agent returns the name of the mailbox's owner.
 func (b *Box) Agent() wire.Name { return b.agent }
 

@@ -92,6 +92,8 @@ type Store struct {
 	// Appended is called after events were appended to an agent's log, without a lock of it; nil: nobody wants to know.
 	Appended func(ctx context.Context, agent wire.Name, events []wire.Event)
 
+	IsOfRoot bool // internal/teamdir has opened it with its root, and closes it with that
+
 	root  *durable.Root
 	locks lockfile.Dir
 }

@@ -130,6 +130,7 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 			err = &LocksError{d.Join(".locks")}
 		}
 	}
+	t.Store.IsOfRoot = true
 	t.Store.LockTimeout, t.Store.BeforeLook = r.LockTimeout, r.BeforeLook
 	if r.told != nil {
 		t.Store.Appended = func(ctx context.Context, name wire.Name, events []wire.Event) { r.told(ctx, t, name, events) }

@@ -15,6 +15,8 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/keep"
+	"github.com/agentteammail/atm/internal/teamdir/snapshot"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -44,6 +46,9 @@ func (t *Team) Agents() ([]wire.Name, error) { return t.Store.Agents() }
 
 // Box is the mailbox of a name, which may have none: see Member.
 func (t *Team) Box(name wire.Name) *maildir.Box { return t.Store.Box(name) }
+
+// State folds a member's events: see package snapshot.
+func (t *Team) State(name wire.Name) (*reducer.State, error) { return snapshot.State(t.Box(name)) }
 
 // Running reports whether a runner runs a member.
 func (t *Team) Running(name wire.Name) (bool, error) { return t.Store.Running(name) }

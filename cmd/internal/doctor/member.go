@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/snapshot"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -38,7 +39,7 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 			drop.Ingest(d.ctx, b)
 		}
 		f.health, f.healthErr = keep.Examine(b, d.fix)
-		f.fold = t.SnapshotVersion(b.Agent()) // before its state is asked for, which makes a new snapshot
+		f.fold = snapshot.Version(b) // before its state is asked for, which makes a new snapshot
 	})
 	var names []wire.Name
 	for _, b := range boxes {
@@ -69,7 +70,7 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 type examined struct {
 	health    keep.Health
 	healthErr error
-	fold      int // see Team.SnapshotVersion
+	fold      int // see snapshot.Version
 }
 
 func (d *doctor) checkMailbox(b *maildir.Box, h keep.Health, err error) {
