@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/testround"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/wire"
@@ -63,7 +64,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		hold, err := claim.HoldRunner(t.Context(), r.store, "bob")
 		must(t, err)
 		defer hold.Release()
-		o.Mail = &Mail{box: r.bob, hold: hold}
+		o.Mail = &Mail{Mailbox: (*mailbox.Mailbox)(r.bob), hold: hold}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		over := make(chan struct{})

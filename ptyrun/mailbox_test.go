@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -27,21 +28,23 @@ func newTeam(t *testing.T) *teams.Team {
 	return team
 }
 
-func fakeOptions(t *testing.T, dir string) Options {
+func fakeOptions(t *testing.T, team *teams.Team) Options {
+	bob, err := team.Mailbox("bob")
+	must(t, err)
 	argv, env, err := testagent.Command(testagent.Options{Profile: "claude"})
 	must(t, err)
 	d, _ := driver.Named("claude")
-	return Options{Command: argv, Env: append(os.Environ(), env...), Dir: t.TempDir(), Driver: d, Mail: &Mail{Dir: dir}, timing: &quick}
+	return Options{Command: argv, Env: append(os.Environ(), env...), Dir: t.TempDir(), Driver: d, Mail: &Mail{Mailbox: bob}, timing: &quick}
 }
 
 // An agent whose mailbox is named gets its mail, and nobody else runs it meanwhile.
-func TestMailDir(t *testing.T) {
+func TestMailbox(t *testing.T) {
 	t.Parallel()
 	team := newTeam(t)
-	o := fakeOptions(t, filepath.Join(team.Dir(), "bob"))
+	o := fakeOptions(t, team)
 	agent, err := Start(t.Context(), o)
 	must(t, err)
-	if _, err := Start(t.Context(), fakeOptions(t, o.Mail.Dir)); !errors.Is(err, ErrRunning) {
+	if _, err := Start(t.Context(), fakeOptions(t, team)); !errors.Is(err, ErrRunning) {
 		t.Errorf("it runs twice: %v", err)
 	}
 	if _, err := team.Ask(t.Context(), teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"}); err != nil {
@@ -81,7 +84,7 @@ func TestMailFromGit(t *testing.T) {
 		git.Dir = filepath.Dir(filepath.Dir(team.Dir()))
 		must(t, git.Run())
 	}
-	o := fakeOptions(t, filepath.Join(team.Dir(), "bob"))
+	o := fakeOptions(t, team)
 	agent, err := Start(t.Context(), o)
 	must(t, err)
 	defer agent.Close()
@@ -99,13 +102,23 @@ func TestMailFromGit(t *testing.T) {
 	}
 }
 
+// Only of an open team is it known whether mail may act.
+func TestMailboxOfNoTeam(t *testing.T) {
+	alone, err := mailbox.Create(t.Context(), filepath.Join(t.TempDir(), "main", "bob"))
+	must(t, err)
+	t.Cleanup(func() { alone.Close() })
+	for _, m := range []*mailbox.Mailbox{nil, alone} {
+		if _, err := Start(t.Context(), Options{Command: []string{"true"}, Mail: &Mail{Mailbox: m}}); err == nil {
+			t.Error("it runs")
+		}
+	}
+}
+
 // Who holds the runner lock may start the agent, and gives the lock up.
 func TestHold(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t)
-	o := fakeOptions(t, filepath.Join(team.Dir(), "bob"))
 	asked := make(chan struct{}, 1)
-	o.Mail.BeforeLook = func() func(context.Context) error {
+	beforeLook := func() func(context.Context) error {
 		return func(context.Context) error {
 			select {
 			case asked <- struct{}{}:
@@ -114,6 +127,10 @@ func TestHold(t *testing.T) {
 			return nil
 		}
 	}
+	team, err := teams.OpenWith(newTeam(t).Dir(), teams.Options{BeforeLook: beforeLook})
+	must(t, err)
+	t.Cleanup(func() { team.Close() })
+	o := fakeOptions(t, team)
 	must(t, o.Mail.Hold(t.Context()))
 	agent, err := Start(t.Context(), o)
 	must(t, err)
@@ -121,7 +138,7 @@ func TestHold(t *testing.T) {
 	must(t, err)
 	<-asked
 	must(t, agent.Close())
-	other := &Mail{Dir: o.Mail.Dir}
+	other := &Mail{Mailbox: o.Mail.Mailbox}
 	if err := other.Hold(t.Context()); !errors.Is(err, ErrRunning) {
 		t.Errorf("it is not held: %v", err)
 	}

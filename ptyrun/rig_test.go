@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testprogram"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
@@ -133,7 +134,7 @@ func (r *rig) run() *rig {
 	for i := range logged { // as Mail.Hold does
 		r.state.Apply(&logged[i])
 	}
-	r.opt.Mail = &Mail{box: r.bob, hold: hold, state: r.state}
+	r.opt.Mail = &Mail{Mailbox: (*mailbox.Mailbox)(r.bob), hold: hold, state: r.state}
 	go func() {
 		defer close(r.done)
 		r.exit, r.err = runOnce(ctx, r.opt)

@@ -63,7 +63,7 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 		Options: o, Hold: m.hold, isAuto: o.Driver == nil,
 	}
 	r.setDefaults()
-	r.Run = &run.Run{Loop: loop.New(ctx, r.Options.Log, r.Options.now), ID: r.Options.Run, Box: m.box, Timing: r.timing, State: m.state}
+	r.Run = &run.Run{Loop: loop.New(ctx, r.Options.Log, r.Options.now), ID: r.Options.Run, Box: m.box(), Timing: r.timing, State: m.state}
 	r.viewers = viewers.New(r.Run, r.hasTerminal(), control.Size{Cols: r.Cols, Rows: r.Rows}, func() (int, string) { return r.exit.Code, r.exit.Signal })
 	r.Notify = r.viewers.Notify
 	r.asks = &questions.Questions{

@@ -7,14 +7,15 @@ import (
 	"io"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
 	"github.com/agentteammail/atm/ptyrun/internal/ownserver"
@@ -53,10 +54,9 @@ func Start(ctx context.Context, o Options) (*Handle, error) {
 	mail, release := o.Mail, func() error { return nil }
 	if mail == nil {
 		var err error
-		if mail, err = ownMail(ctx); err != nil {
+		if mail, release, err = ownMail(ctx); err != nil {
 			return nil, fmt.Errorf("make a mailbox for the agent's events: %w", err)
 		}
-		release = mail.Release
 	} else if mail.hold == nil {
 		if err := mail.Hold(ctx); err != nil {
 			return nil, fmt.Errorf("start an agent: %w", err)
@@ -72,28 +72,21 @@ func Start(ctx context.Context, o Options) (*Handle, error) {
 	return h, nil
 }
 
-// ownMail makes a mailbox in a temporary directory for an agent that has none, until its Release.
-func ownMail(ctx context.Context) (*Mail, error) {
-	path, err := os.MkdirTemp("", "atm-run-")
+// ownMail makes a mailbox in a temporary directory for an agent that has none, until release.
+func ownMail(ctx context.Context) (m *Mail, release func() error, err error) {
+	dir, err := os.MkdirTemp("", "atm-run-")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	dir, err := durable.Open(path)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(path))
-	}
-	store := maildir.NewStore(dir, "main")
-	m := &Mail{box: store.Box("agent"), close: func() error { return errors.Join(store.Close(), os.RemoveAll(path)) }}
-	if err = dir.Mkdir(".locks"); err == nil {
-		err = store.Create(ctx, "agent")
-	}
-	if err == nil {
-		m.hold, err = claim.HoldRunner(ctx, store, "agent")
+	m, release = &Mail{}, func() error { return os.RemoveAll(dir) }
+	if m.Mailbox, err = mailbox.Create(ctx, filepath.Join(dir, "main", "agent")); err == nil {
+		release = func() error { return errors.Join(m.Release(), m.Mailbox.Close(), os.RemoveAll(dir)) }
+		m.hold, err = claim.HoldRunner(ctx, m.box().Store(), "agent")
 	}
 	if err != nil {
-		return nil, errors.Join(err, m.close())
+		return nil, nil, errors.Join(err, release())
 	}
-	return m, nil
+	return m, release, nil
 }
 
 func (o *Options) check() error {

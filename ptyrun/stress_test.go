@@ -24,6 +24,7 @@ import (
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testround"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
@@ -109,7 +110,7 @@ func (l *life) live() error {
 		return err
 	}
 	o := Options{
-		Mail: &Mail{box: s.Box("bob"), hold: hold}, Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
+		Mail: &Mail{Mailbox: (*mailbox.Mailbox)(s.Box("bob")), hold: hold}, Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
 		Env:    append(append(os.Environ(), env...), "ATM_RUN="+l.Run, "TERM=xterm-256color"),
 		Inject: Body, Restart: l.Restart, timing: &quick,
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"path/filepath"
 
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/teams"
@@ -21,8 +20,11 @@ func main() {
 		log.Fatal(err)
 	}
 	defer team.Close()
-	bob := &ptyrun.Mail{Dir: filepath.Join(team.Dir(), "bob")}
-	agent, err := ptyrun.Start(ctx, ptyrun.Options{Command: os.Args[3:], Mail: bob})
+	bob, err := team.Mailbox("bob")
+	if err != nil {
+		log.Fatal(err)
+	}
+	agent, err := ptyrun.Start(ctx, ptyrun.Options{Command: os.Args[3:], Mail: &ptyrun.Mail{Mailbox: bob}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -6,21 +6,26 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/sessions"
-	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams"
 )
 
 // An agent that runs with a session: what people say there reaches it, and what it puts out is the session's.
 func ExampleOptions_Follow() {
-	store, err := session.Open(".atm/main", session.OpenOptions{})
+	team, err := teams.Open(".atm/main")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer store.Close()
+	defer team.Close()
+	bob, err := team.Mailbox("bob")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	agent, err := ptyrun.Start(context.Background(), ptyrun.Options{
 		Command: []string{"claude"},
-		Mail:    &ptyrun.Mail{Dir: ".atm/main/bob"},
-		Follow:  sessions.Options{Store: store, Begin: true}.Follow,
+		Mail:    &ptyrun.Mail{Mailbox: bob},
+		Follow:  sessions.Options{Store: team.Sessions(), Begin: true}.Follow,
 	})
 	if err != nil {
 		fmt.Println(err)

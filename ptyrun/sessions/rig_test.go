@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testprogram"
@@ -60,15 +59,16 @@ func newRig(t *testing.T, o Options) *rig {
 	path := filepath.Join(root, "main")
 	team, err := teams.Create(t.Context(), path, "alice", "bob")
 	must(t, err)
-	must(t, team.Close())
-	dir, err := durable.Open(path)
+	t.Cleanup(func() { team.Close() })
+	r := &rig{t: t, log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
+	r.mail = &ptyrun.Mail{}
+	r.mail.Mailbox, err = team.Mailbox("bob")
 	must(t, err)
-	s := maildir.NewStore(dir, "main")
-	t.Cleanup(func() { s.Close() })
+	r.bob = (*maildir.Box)(r.mail.Mailbox)
+	r.store = r.bob.Store()
 	if o.Capture == "" {
 		o.Capture = Pipe
 	}
-	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
 	r.own, r.opt = o, ptyrun.Options{Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30}
 	r.people = r.openSessions(session.OpenOptions{})
 	r.useSessions(session.OpenOptions{})
@@ -113,7 +113,6 @@ func (r *rig) script(text string) *rig {
 func (r *rig) run() *rig {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r.mail = &ptyrun.Mail{Dir: r.bob.Path()}
 	must(r.t, r.mail.Hold(ctx))
 	r.stop, r.opt.Mail = cancel, r.mail
 	agent, err := ptyrun.Start(ctx, r.opt)

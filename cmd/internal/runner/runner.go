@@ -25,6 +25,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -120,7 +121,7 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	name := spec.Agent
 	endCommands := func() {}
 	defer func() { endCommands() }() // after the release of the lock
-	mail := &ptyrun.Mail{Dir: team.Box(name).Path(), BeforeLook: team.Store.BeforeLook}
+	mail := &ptyrun.Mail{Mailbox: (*mailbox.Mailbox)(team.Box(name))}
 	if err := mail.Hold(ctx); err != nil {
 		return exit, err
 	}
