@@ -27,7 +27,7 @@ func newMailbox() (bob *mailbox.Mailbox, remove func()) {
 func ExampleMailbox_Deliver() {
 	bob, remove := newMailbox()
 	defer remove()
-	alice := wire.Address{Agent: "alice", Team: "main"}
+	alice := wire.Address{Agent: "alice"} // of bob's team
 	out, err := bob.Deliver(context.Background(), wire.Message{From: alice, Body: "rebase, please"})
 	fmt.Println(out.IsStored, out.WasDelivered, err)
 	// After a kill, the same id is the same message.
@@ -41,7 +41,7 @@ func ExampleMailbox_Deliver() {
 func ExampleMailbox_HandOver() {
 	bob, remove := newMailbox()
 	defer remove()
-	ctx, alice := context.Background(), wire.Address{Agent: "alice", Team: "main"}
+	ctx, alice := context.Background(), wire.Address{Agent: "alice"}
 	bob.Deliver(ctx, wire.Message{From: alice, Body: "rebase, please"})
 	var queue []string // of another program
 	err := bob.HandOver(ctx, func(m *wire.Message, mayBeRepeat bool) error {
@@ -56,7 +56,7 @@ func ExampleMailbox_HandOver() {
 func ExampleMailbox_Read() {
 	bob, remove := newMailbox()
 	defer remove()
-	ctx, alice := context.Background(), wire.Address{Agent: "alice", Team: "main"}
+	ctx, alice := context.Background(), wire.Address{Agent: "alice"}
 	for _, text := range []string{"one", "two"} {
 		bob.Deliver(ctx, wire.Message{From: alice, Body: text})
 	}
@@ -79,7 +79,7 @@ func ExampleMailbox_Watch() {
 	defer remove()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	go bob.Deliver(ctx, wire.Message{From: wire.Address{Agent: "alice", Team: "main"}, Body: "hello"})
+	go bob.Deliver(ctx, wire.Message{From: wire.Address{Agent: "alice"}, Body: "hello"})
 	for m, err := range bob.Watch(ctx) {
 		if err != nil {
 			log.Fatal(err)

@@ -37,10 +37,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Errors that callers tell apart, with errors.Is.
+// Errors that callers tell apart, with errors.Is. Packages teams, session and watcher return them too.
 var (
-	ErrNoMailbox  = maildir.ErrNoAgent
-	ErrExists     = maildir.ErrExists // the mailbox
+	ErrNoMailbox  = maildir.ErrNoAgent // the agent is no member of the team, or was retired
+	ErrExists     = maildir.ErrExists  // the mailbox
 	ErrNotFound   = maildir.ErrNotFound
 	ErrIDTaken    = maildir.ErrIDTaken
 	ErrNotDurable = maildir.ErrNotDurable
@@ -170,8 +170,8 @@ type Outcome struct {
 	WasDelivered bool // it was there before, from an earlier call
 }
 
-// Deliver delivers a message. It needs From, and Body or a Payload or Attachments; without an ID it gets a new one, and without To or SentAt the
-// mailbox's address and the time. With an ID it is delivered once, however often Deliver is called: after a kill, call it
+// Deliver delivers a message. It needs From, and Body or a Payload or Attachments. Without an ID it gets a new one, without
+// To or SentAt the mailbox's address and the time, and an address without a Team the mailbox's team. With an ID it is delivered once, however often Deliver is called: after a kill, call it
 // again. Under the ID of a message that says something else it is ErrIDTaken. A sender with a mailbox in this team has it
 // among the sent mail then.
 //
@@ -189,6 +189,10 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 	}
 	if err != nil {
 		return Outcome{}, fmt.Errorf("deliver to %s: %w", m.Address(), err)
+	}
+	message.From, message.To = m.withTeam(message.From), slices.Clone(message.To)
+	for i, to := range message.To {
+		message.To[i] = m.withTeam(to)
 	}
 	if message.To == nil {
 		message.To = []wire.Address{m.Address()}
@@ -214,6 +218,14 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 		err = fmt.Errorf("deliver to %s: %w", m.Address(), err)
 	}
 	return Outcome{message.ID, out.Stored, out.AlreadyStored}, err
+}
+
+// withTeam returns an address with the mailbox's team if it names none.
+func (m *Mailbox) withTeam(a wire.Address) wire.Address {
+	if a.Agent != "" {
+		a.Team = cmp.Or(a.Team, m.Address().Team)
+	}
+	return a
 }
 
 // Read calls use with the unread messages, oldest first, until it has returned nil for limit of them (0: all), and marks
@@ -323,6 +335,7 @@ func (m *Mailbox) Get(id wire.ID) (Item, error) {
 // Withdraw takes a message back that its owner has not read, and returns the state in which it was: only one that was
 // Unread is withdrawn. by must be its sender.
 func (m *Mailbox) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
+	by = m.withTeam(by)
 	if it, err := m.box().Get(id); err == nil && it.From != by {
 		return State(it.State), fmt.Errorf("withdraw %s: it is from %s, and not from %q", id.Short(6), it.From, by)
 	}

@@ -25,9 +25,6 @@ const (
 // ErrNotFound is wrapped by the error for a session that does not exist.
 var ErrNotFound = errors.New("no such session")
 
-// ErrNoAgent says that there is no such agent.
-var ErrNoAgent = maildir.ErrNoAgent
-
 // AmbiguousError says that a quoted part of an id matches several sessions.
 type AmbiguousError struct {
 	Fragment string
@@ -114,7 +111,7 @@ type Options struct {
 // DefaultChannel is the channel of a session for which none is named.
 const DefaultChannel = "cli:tty0"
 
-// New begins a session. The error is ErrNoAgent if the agent does not exist.
+// New begins a session. The error is mailbox.ErrNoMailbox if the agent does not exist.
 func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{Notes: Notes{Runner: o.runner}}
 	s.SessionID, s.GoalID = wire.UUID(wire.NewID()), cmp.Or(o.Goal, NoGoal)

@@ -48,7 +48,7 @@ type Recipient struct {
 	Address      wire.Address
 	IsStored     bool  // it is in the mailbox, whatever Err says
 	WasDelivered bool  // it was there before, from an earlier call
-	Err          error // such as ErrNoMember, ErrOtherText, or mailbox.ErrNotDurable: then send it again under its key
+	Err          error // such as mailbox.ErrNoMailbox, ErrOtherText, or mailbox.ErrNotDurable: then send it again under its key
 }
 
 // Send sends a message, also to several members, and returns its id and what became of it at each of them. One that it
@@ -111,7 +111,7 @@ func (t *Team) Ask(ctx context.Context, m Message) (Answer, error) {
 
 func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) {
 	if m.From == "" {
-		return nil, fmt.Errorf("send a message: %w: it needs From", ErrNoMember)
+		return nil, errors.New("send a message: it needs From")
 	}
 	from, err := t.in.Member(m.From)
 	if err != nil {

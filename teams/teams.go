@@ -43,11 +43,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Errors that callers tell apart, with errors.Is. ErrExists, ErrNotFound and ErrNotDurable of package mailbox come from here
-// as well.
+// Errors that callers tell apart, with errors.Is. Those of package mailbox come from here as well: for a name that is no
+// member's it is mailbox.ErrNoMailbox.
 var (
 	ErrNoTeam      = teamdir.ErrNoTeam
-	ErrNoMember    = mailbox.ErrNoMailbox
 	ErrOtherText   = post.ErrOtherText // or another subject, …, under this key
 	ErrNotCounted  = post.ErrNotCounted
 	ErrTooManyHops = post.ErrTooManyHops
@@ -196,7 +195,7 @@ func (t *Team) Add(ctx context.Context, name wire.Name) error {
 	return nil
 }
 
-// Mailbox returns the mailbox of a member, or ErrNoMember. It works until the team is closed.
+// Mailbox returns the mailbox of a member, or mailbox.ErrNoMailbox. It works until the team is closed.
 func (t *Team) Mailbox(name wire.Name) (*mailbox.Mailbox, error) {
 	box, err := t.in.Member(name)
 	if err != nil {
@@ -228,7 +227,7 @@ func (t *Team) Members(ctx context.Context) (members []Member, err error) {
 	return members, err
 }
 
-// Member says how one member of this host is, or returns ErrNoMember.
+// Member says how one member of this host is, or returns mailbox.ErrNoMailbox.
 func (t *Team) Member(ctx context.Context, name wire.Name) (Member, error) {
 	_, err := t.in.Member(name)
 	if err != nil {

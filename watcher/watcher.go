@@ -68,9 +68,6 @@ type Mailbox interface {
 	Log() *eventlog.Log
 }
 
-// ErrNoAgent says that there is no mailbox at present.
-var ErrNoAgent = maildir.ErrNoAgent
-
 // Entry is one message, event or error.
 type Entry struct {
 	Address wire.Address // of the mailbox; zero: of none
@@ -78,7 +75,7 @@ type Entry struct {
 	Message *wire.Message
 	Event   *wire.Event
 	Gap     *eventlog.Gap // with Event: events that are missing before it
-	Err     error         // why the watcher cannot look; ErrNoAgent: the agent is gone for now
+	Err     error         // why the watcher cannot look; mailbox.ErrNoMailbox: the agent is gone for now
 }
 
 // ErrClosed is returned by Next after Close.

@@ -30,7 +30,7 @@ func main() {
 	entries := must(watcher.OpenTeam(ctx, filepath.Dir(dir), watcher.Options{Messages: true, Events: true}))
 
 	input := must(session.Message(wire.UUID(wire.NewID()), foreign.HumanInput{Kind: "message", Text: "Go on."}))
-	input.From = wire.Address{Agent: "alice", Team: "main"}
+	input.From = wire.Address{Agent: "alice"}
 	must(bob.Deliver(ctx, *input))
 	m := must(entries.Next(ctx)).Message
 	said, _ := session.InputOf(m)
