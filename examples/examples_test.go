@@ -20,8 +20,8 @@ func TestExamples(t *testing.T) {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("go build %s in %s: %v\n%s", pkg, dir, err, out)
 		}
-		if source, err := os.ReadFile(filepath.Join(dir, "main.go")); dir != ".." && (err != nil || lines(string(source)) > 40) {
-			t.Errorf("%s/main.go has %d lines of code (%v), more than 40", dir, lines(string(source)), err)
+		if source, err := os.ReadFile(filepath.Join(dir, "main.go")); dir != ".." && (err != nil || lines(string(source)) > 46) {
+			t.Errorf("%s/main.go has %d lines of code (%v), more than 46", dir, lines(string(source)), err)
 		}
 	}
 	if err := os.Symlink("fakeagent", filepath.Join(bin, "claude")); err != nil {

@@ -343,11 +343,14 @@ func (m *Mailbox) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (St
 	return State(state), err
 }
 
+// Watched returns the mailbox as watcher.Open takes it, which watches several at once, and their events too.
+func (m *Mailbox) Watched() watcher.Mailbox { return m.box() }
+
 // Watch yields the messages that are unread, and then those that come, each once, until ctx ends; it marks none. A
 // message that cannot be read comes as an error, and the loop may go on.
 func (m *Mailbox) Watch(ctx context.Context) iter.Seq2[*wire.Message, error] {
 	return func(yield func(*wire.Message, error) bool) {
-		w := watcher.Open(ctx, []watcher.Mailbox{m.box()}, watcher.Options{Messages: true, Existing: true})
+		w := watcher.Open(ctx, []watcher.Mailbox{m.Watched()}, watcher.Options{Messages: true, Existing: true})
 		defer w.Close()
 		for {
 			e, err := w.Next(ctx)

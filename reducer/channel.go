@@ -88,7 +88,7 @@ func (s *State) waitsOnChannel(ses *Session) (since time.Time, waits bool) {
 	return slices.MaxFunc([]time.Time{s.Asked[0].Since, ses.Since}, time.Time.Compare), true
 }
 
-// Word returns what the agent does in one word, as far as events tell.
+// Word returns what the agent does in one word, as far as events tell. View.Word knows more.
 func (s *State) Word() Word {
 	ses := s.Session()
 	if _, waits := s.waitsOnChannel(ses); waits {

@@ -2,10 +2,13 @@
 // turns ended. It is pure: no clock, no file, no goroutine; the time comes with the events, and with the question.
 //
 // State.Apply takes the events of one agent, in the order of its log; State.Evaluate says what is true at a time, with what
-// is known beside the events, and State.Weigh whether what a program shows of itself counts against them. A State has
-// Sessions, each a conversation of the agent's program with its Turn and its open questions. One is shown: the one heard
-// from last, unless another still works or asks. Others are kept, three in all, because two windows or a program that the
-// agent runs may speak under one name, and neither may make the other look idle or its question look answered.
+// is known beside the events, and State.Weigh whether what a program shows of itself counts against them. To show in one
+// word how an agent is, take View.Word, which Evaluate returns. State.Word, Session.Word and State.MailWord know only
+// events, and are for those who decide about turns and mail.
+//
+// A State has Sessions, each a conversation of the agent's program with its Turn and its open questions. One is shown: the
+// one heard from last, unless another still works or asks. Others are kept, three in all, because two windows or a program
+// that the agent runs may speak under one name, and neither may make the other look idle or its question look answered.
 //
 //   - Only positive evidence counts: silence changes nothing.
 //   - Late events change no state: those about a turn or session that is over, or not about the current turn.

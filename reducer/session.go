@@ -39,7 +39,7 @@ type sessionMemory struct {
 	EndedCalls []string  `json:"ended_calls,omitempty"`       // or ended
 }
 
-// Word returns the session's state in one word, as far as events tell.
+// Word returns the session's state in one word, as far as its own events tell. View.Word is that of the agent.
 func (ses *Session) Word() Word {
 	if ses.Activity == Unknown && ses.Turn.IsOpen() {
 		return WordBusy

@@ -10,7 +10,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// MailWord is the word that decides about mail: blocked while any session asks something, shown or not. A question on the
+// MailWord is the word for whoever gives the agent mail: blocked while any session asks something, shown or not. A question on the
 // channel holds nothing: mail may be its answer.
 func (s *State) MailWord() Word {
 	if slices.ContainsFunc(s.Sessions, func(ses Session) bool { return len(ses.Requests) > 0 }) {

@@ -143,7 +143,7 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 	}
 	next := inbox.ReadOptions{Limit: 1, Match: func(m *maildir.Item) bool {
 		in, ok := c.store.InputOf(c.box.Agent(), m.Message)
-		return ok && in.For(c.id) && (s.State == Active || in.Kind == "abort")
+		return ok && in.For(c.id) && (s.State == Active || in.Kind == foreign.HumanAbort)
 	}}
 	_, err = inbox.Read(ctx, c.box, next, func(b inbox.Batch) (int, error) {
 		if len(b.Items) == 0 {

@@ -152,7 +152,7 @@ func (s *Session) foldMessage(st *Store, m *wire.Message) {
 		return
 	}
 	s.AddInput(in)
-	if in.Kind == "abort" {
+	if in.Kind == foreign.HumanAbort {
 		_ = s.Move(Aborted, "by "+string(in.From.Agent), in.At) // allowed while it is alive
 	}
 }

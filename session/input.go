@@ -28,7 +28,7 @@ func (st *Store) InputOf(agent wire.Name, m *wire.Message) (Input, bool) {
 	in, ok := InputOf(m)
 	self := wire.Address{Agent: agent, Team: st.mail.Team}
 	_, by := m.FromAgent()
-	isOwn := (m.From == self || by == self) && in.Kind != "abort"
+	isOwn := (m.From == self || by == self) && in.Kind != foreign.HumanAbort
 	isRefused := in.IsVerdict() && !m.IsByCommand()
 	if st.CheckInput != nil {
 		isRefused = ok && st.CheckInput(agent, m) != nil
@@ -49,7 +49,7 @@ func InputOf(m *wire.Message) (Input, bool) {
 	if err := in.HumanInput.UnmarshalJSON(m.Payload); err == nil {
 		in.Wire = m.Payload
 	} else {
-		in.HumanInput = foreign.HumanInput{Kind: "message", Text: m.Body}
+		in.HumanInput = foreign.HumanInput{Kind: foreign.HumanMessage, Text: m.Body}
 	}
 	return in, true
 }
@@ -73,7 +73,7 @@ func Message(id wire.UUID, in foreign.HumanInput) (*wire.Message, error) {
 // gets the input all the same.
 func WithholdReason(m *wire.Message, sessions []*Session, muted bool) (why string, paused wire.UUID) {
 	in, ok := InputOf(m)
-	if !ok || in.Kind == "abort" {
+	if !ok || in.Kind == foreign.HumanAbort {
 		return "", ""
 	}
 	if muted {

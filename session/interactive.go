@@ -30,7 +30,7 @@ func (m *Entry) object() any {
 // UnmarshalJSON reads an entry as the channel's owner does, and keeps unknown members. The error is a *wire.DecodeError
 // or wire.ErrNotObject.
 func (m *Entry) UnmarshalJSON(data []byte) error {
-	_, err := foreign.SessionMessage.Canonical(data)
+	err := foreign.CheckSessionMessage(data)
 	var read Entry
 	if err == nil {
 		err = wire.Unmarshal(data, read.object())
@@ -61,7 +61,7 @@ func (s InteractiveSession) MarshalJSON() ([]byte, error) { return wire.Marshal(
 
 // UnmarshalJSON reads a session as the channel's owner does. The error is a *wire.DecodeError or wire.ErrNotObject.
 func (s *InteractiveSession) UnmarshalJSON(data []byte) error {
-	_, err := foreign.InteractiveSession.Canonical(data)
+	err := foreign.CheckInteractiveSession(data)
 	var read plainSession
 	if err == nil {
 		err = wire.Unmarshal(data, &read)

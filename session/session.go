@@ -59,7 +59,7 @@ func (s Session) MarshalJSON() ([]byte, error) { return wire.Marshal(s.object())
 // UnmarshalJSON reads a session as its owner does, and keeps unknown members. The error is a *wire.DecodeError or
 // wire.ErrNotObject.
 func (s *Session) UnmarshalJSON(data []byte) error {
-	_, err := foreign.InteractiveSession.Canonical(data)
+	err := foreign.CheckInteractiveSession(data)
 	var read Session
 	if err == nil {
 		err = wire.Unmarshal(data, read.object())
@@ -143,7 +143,7 @@ func (s *Session) LogMessage(sender, content string, at time.Time) {
 // AddInput logs human input once, with the id of its message: unread input is folded again at every change, even if it was dropped from the log.
 func (s *Session) AddInput(in Input) {
 	content := in.String()
-	if in.Kind == "message" {
+	if in.Kind == foreign.HumanMessage {
 		content = in.Text
 	}
 	id := json.RawMessage(`{"id":` + string(wire.Quote(string(in.ID))) + `}`)

@@ -28,7 +28,7 @@ func (t *Team) Say(ctx context.Context, from wire.Name, id wire.UUID, in foreign
 		return err
 	}
 	said := input.SessionInput{From: box, Input: in, Origin: programs.Origin(t.in, "library")}
-	if in.Kind != "approve" && in.Kind != "reject" {
+	if in.Kind != foreign.HumanApprove && in.Kind != foreign.HumanReject {
 		_, err = input.SendInput(ctx, t.in, id, said)
 		return err
 	}

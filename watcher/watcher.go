@@ -58,8 +58,7 @@ type Options struct {
 	rescan, poll time.Duration // set in tests only
 }
 
-// Mailbox is what a watcher has to know of a mailbox. OpenTeam opens them; of those and of atm's own the watcher also takes
-// in what is dropped.
+// Mailbox is a mailbox that can be watched: what mailbox.Mailbox.Watched returns. What is dropped there is taken in.
 type Mailbox interface {
 	Address() wire.Address
 	Path() string
@@ -100,7 +99,7 @@ type Watcher struct {
 	scanAt  time.Time       // the next one
 }
 
-// Open begins to watch. An agent may have no mailbox yet: an entry says so. ctx ends Open, not the watcher.
+// Open begins to watch; a whole team's directory with OpenTeam, or teams.Team.Watch. An agent may have no mailbox yet: an entry says so. ctx ends Open, not the watcher.
 func Open(ctx context.Context, boxes []Mailbox, o Options) *Watcher {
 	o.rescan, o.poll = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery)
 	w := &Watcher{opt: o, opened: time.Now()}

@@ -105,6 +105,9 @@ const (
 	FieldPrompt       = "prompt"
 	FieldDelta        = "delta" // a piece of what the agent says or thinks
 	FieldTool         = "tool"
+	FieldOptions      = "options"  // what a question may be answered with, each with id, label and kind
+	FieldResponse     = "response" // what the agent said, of a TurnCompleted
+	FieldError        = "error"    // why the turn failed
 	FieldErrorSummary = "error_summary"
 )
 

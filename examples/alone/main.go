@@ -25,11 +25,13 @@ func must[T any](x T, err error) T {
 }
 
 func main() {
-	ctx, dir := context.Background(), filepath.Join(os.Args[1], "main", "bob")
-	bob := must(mailbox.Create(ctx, dir))
-	entries := must(watcher.OpenTeam(ctx, filepath.Dir(dir), watcher.Options{Messages: true, Events: true}))
+	ctx := context.Background()
+	bob := must(mailbox.Create(ctx, filepath.Join(os.Args[1], "main", "bob")))
+	defer bob.Close()
+	entries := watcher.Open(ctx, []watcher.Mailbox{bob.Watched()}, watcher.Options{Messages: true, Events: true})
+	defer entries.Close()
 
-	input := must(session.Message(wire.UUID(wire.NewID()), foreign.HumanInput{Kind: "message", Text: "Go on."}))
+	input := must(session.Message(wire.UUID(wire.NewID()), foreign.HumanInput{Kind: foreign.HumanMessage, Text: "Go on."}))
 	input.From = wire.Address{Agent: "alice"}
 	must(bob.Deliver(ctx, *input))
 	m := must(entries.Next(ctx)).Message

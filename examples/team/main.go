@@ -14,28 +14,36 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
-	team, err := teams.Create(ctx, os.Args[1], "bob", "script")
-	if err != nil {
+	if err := run(context.Background(), os.Args[1], os.Args[2], os.Args[3:]); err != nil {
 		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, dir, question string, command []string) error {
+	team, err := teams.Create(ctx, dir, "bob", "script")
+	if err != nil {
+		return err
 	}
 	defer team.Close()
 	bob, err := team.Mailbox("bob")
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	agent, err := ptyrun.Start(ctx, ptyrun.Options{Command: os.Args[3:], Mail: &ptyrun.Mail{Mailbox: bob}})
+	agent, err := ptyrun.Start(ctx, ptyrun.Options{Command: command, Mail: &ptyrun.Mail{Mailbox: bob}})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer agent.Close()
-	answer, err := team.Ask(ctx, teams.Message{From: "script", To: []string{"bob"}, Text: os.Args[2]})
-	fmt.Println(answer.Status, answer.Text, err)
-	all, err := team.Trace(ctx, "script", answer.ID)
+	answer, err := team.Ask(ctx, teams.Message{From: "script", To: []string{"bob"}, Text: question})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	for _, stage := range all[0].Stages {
-		fmt.Println(stage.Name, stage.At)
+	fmt.Println(answer.Status, answer.Text)
+	all, err := team.Trace(ctx, "script", answer.ID)
+	for _, delivery := range all {
+		for _, stage := range delivery.Stages {
+			fmt.Println(stage.Name, stage.At)
+		}
 	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // ErrForbidden says that team.toml forbids sessions, or human input in them.
@@ -30,7 +31,7 @@ func (t *Team) CheckInput(agent wire.Name, m *wire.Message) error {
 		return fmt.Errorf("the draft of %s is %w: the answer was not given with atm approve or atm reject by a member", agent, policy.ErrNotYours)
 	case in.IsVerdict():
 		return cmp.Or(err, p.CheckAnswerer(agent, m.From.Agent, isInAgent))
-	case in.Kind != "abort":
+	case in.Kind != foreign.HumanAbort:
 		return nil
 	case isForeign || by.Team != "" && by.Team != t.Name:
 		return fmt.Errorf("%s may not stop %s: it is of another team", m.From, agent)

@@ -156,9 +156,9 @@ func (a *Agent) endTurn(status string, reason acp.StopReason, why string) {
 	a.endText()
 	a.withdraw()
 	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", wire.Clip(string(reason), maxRaw))
-	e = e.With("response", wire.ClipStart(string(a.turn.response), maxResponse))
+	e = e.With(wire.FieldResponse, wire.ClipStart(string(a.turn.response), maxResponse))
 	if why != "" {
-		e = e.With("error", why)
+		e = e.With(wire.FieldError, why)
 	}
 	a.log(e)
 	a.setActivity(reducer.Idle, "")

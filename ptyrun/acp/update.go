@@ -106,7 +106,7 @@ func (a *Agent) updateCall(u callUpdate) {
 	}
 	e := wire.Event{Kind: wire.ToolCallEnd}.With("tool_call_id", wire.Clip(string(u.ToolCallId), maxRaw)).With("tool", c.tool).With("result", capped(u.RawOutput))
 	if hasFailed {
-		e = e.With("error", u.Status)
+		e = e.With(wire.FieldError, u.Status)
 	}
 	a.log(e)
 	a.setActivity(reducer.Thinking, "")

@@ -9,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // WhyWithheld says why human input must not be typed now. An abort never is: it is carried out.
@@ -16,9 +17,9 @@ func (f *follower) WhyWithheld(m *wire.Message) string {
 	in, ok := session.InputOf(m)
 	_, counts := f.Store.InputOf(f.agent, m)
 	switch {
-	case !ok, in.Kind == "abort" && !counts: // it is typed as what it is: Body
+	case !ok, in.Kind == foreign.HumanAbort && !counts: // it is typed as what it is: Body
 		return ""
-	case in.Kind == "abort":
+	case in.Kind == foreign.HumanAbort:
 		f.run.Retry("sessions", f.carryOutAborts)
 		return "an abort is not typed"
 	}
@@ -49,7 +50,7 @@ func (f *follower) Body(m *wire.Message) string {
 	in, ok := session.InputOf(m)
 	_, counts := f.Store.InputOf(f.agent, m)
 	switch {
-	case ok && in.Kind == "abort" && !counts:
+	case ok && in.Kind == foreign.HumanAbort && !counts:
 		return "(an abort that does not count: its sender may not stop this agent)\n" + letter.Typable(m.Body)
 	case !ok || !in.IsVerdict():
 		return m.Body
@@ -61,7 +62,7 @@ func (f *follower) Body(m *wire.Message) string {
 		what = *in.ArtifactURI + " in your draft " + string(in.DraftID)
 	}
 	switch {
-	case in.Kind == "approve":
+	case in.Kind == foreign.HumanApprove:
 		return what + " is approved."
 	case in.Reason != "":
 		return what + " is rejected: " + in.Reason
@@ -73,7 +74,7 @@ func (f *follower) Body(m *wire.Message) string {
 func (f *follower) carryOutAborts() error {
 	unread, err := f.Store.UnreadInput(context.Background(), f.agent)
 	for _, in := range unread {
-		if in.Kind == "abort" {
+		if in.Kind == foreign.HumanAbort {
 			err = errors.Join(err, f.abort(in))
 		}
 	}

@@ -84,7 +84,7 @@ func writePermission(e *wire.Event) ([]byte, bool) {
 
 // encodeAs writes the event as a kind of a type. o is the object that it came as, if that was in this vocabulary.
 // Members that it lacks are filled in from the event and its log.
-func encodeAs(e *wire.Event, t *Type, kind string, o wire.Object) (json.RawMessage, bool) {
+func encodeAs(e *wire.Event, t *jsonType, kind string, o wire.Object) (json.RawMessage, bool) {
 	b, isDaemon := e.Body(), t == daemonEvent
 	if !t.hasKind(kind) {
 		return nil, false

@@ -10,16 +10,16 @@ import (
 
 // form is what an object is: a kind of event in somebody's vocabulary. Its typ is nil if it is none.
 type form struct {
-	typ  *Type
+	typ  *jsonType
 	kind string // in the owner's words, or for a call, whose method is no kind, in ours
 }
 
 // eventTypes are in the order in which their tags are looked for: a tool call of ACP has a "kind" too.
-var eventTypes = []*Type{sessionEvent, currentUpdate, sessionUpdate, daemonEvent, runnerEvent, mailboxEvent}
+var eventTypes = []*jsonType{sessionEvent, currentUpdate, sessionUpdate, daemonEvent, runnerEvent, mailboxEvent}
 
 // typeOf returns the type of event that has a kind. An unknown kind counts as the daemon's, whose tag is ours too.
-func typeOf(kind string) *Type {
-	i := slices.IndexFunc(eventTypes, func(t *Type) bool { return t.hasKind(kind) })
+func typeOf(kind string) *jsonType {
+	i := slices.IndexFunc(eventTypes, func(t *jsonType) bool { return t.hasKind(kind) })
 	if i < 0 {
 		return daemonEvent
 	}

@@ -23,10 +23,10 @@ var (
 	})
 	humanInput = tagged("input_type", func() kinds {
 		return kinds{
-			"message": {required("text", text)},
-			"approve": {required("draft_id", uuid), orAbsent("artifact_uri", text, "null")},
-			"reject":  {required("draft_id", uuid), orAbsent("artifact_uri", text, "null"), required("reason", text)},
-			"abort":   {},
+			HumanMessage: {required("text", text)},
+			HumanApprove: {required("draft_id", uuid), orAbsent("artifact_uri", text, "null")},
+			HumanReject:  {required("draft_id", uuid), orAbsent("artifact_uri", text, "null"), required("reason", text)},
+			HumanAbort:   {},
 		}
 	})
 
@@ -35,18 +35,29 @@ var (
 			defaulted("allow_human_input", boolean, "true"), orAbsent("auto_exit_on", text, "null"), orAbsent("resume_cmd", text, "null")}
 	})
 
-	// SessionMessage is an entry in a session's log: session.Entry.
-	SessionMessage = object(func() members {
+	sessionMessage = object(func() members {
 		return members{required("sender", text), required("content", text), required("timestamp", timestamp)}
 	})
-	// InteractiveSession is a session as it is stored: session.InteractiveSession.
-	InteractiveSession = object(func() members {
+	interactiveSession = object(func() members {
 		return members{required("session_id", uuid), required("goal_id", uuid), required("channel_id", text),
 			required("agent_id", text), required("state", sessionState),
 			required("created_at", timestamp), required("updated_at", timestamp),
-			unlessEmpty("messages", list(SessionMessage)), unlessEmpty("draft_ids", list(uuid))}
+			unlessEmpty("messages", list(sessionMessage)), unlessEmpty("draft_ids", list(uuid))}
 	})
 )
+
+// CheckSessionMessage returns why JSON is no entry in a session's log (session.Entry) for the channel's owner. The error is a
+// *wire.DecodeError or wire.ErrNotObject.
+func CheckSessionMessage(data []byte) error {
+	_, err := sessionMessage.canonicalOf(data)
+	return err
+}
+
+// CheckInteractiveSession is CheckSessionMessage for a session as it is stored (session.InteractiveSession).
+func CheckInteractiveSession(data []byte) error {
+	_, err := interactiveSession.canonicalOf(data)
+	return err
+}
 
 // OutputStream is where an agent's output came from, in Trusted Autonomy's session channel.
 type OutputStream string
@@ -85,10 +96,18 @@ func (e SessionEvent) MarshalJSON() ([]byte, error) { return sessionEvent.write(
 // UnmarshalJSON reads an event as the channel's owner does. The error is a *wire.DecodeError or wire.ErrNotObject.
 func (e *SessionEvent) UnmarshalJSON(data []byte) error { return sessionEvent.read(data, e) }
 
+// The kinds of HumanInput.
+const (
+	HumanMessage = "message"
+	HumanApprove = "approve"
+	HumanReject  = "reject"
+	HumanAbort   = "abort"
+)
+
 // HumanInput is what a person says to a session, with the members of all kinds. Without an ArtifactURI it is about the
 // whole draft.
 type HumanInput struct {
-	Kind        string    `json:"input_type"` // message, approve, reject or abort
+	Kind        string    `json:"input_type"` // HumanMessage, …
 	Text        string    `json:"text"`
 	DraftID     wire.UUID `json:"draft_id"`
 	ArtifactURI *string   `json:"artifact_uri"`
@@ -115,7 +134,7 @@ type InteractiveConfig struct {
 func (c *InteractiveConfig) UnmarshalJSON(data []byte) error { return interactiveConfig.read(data, c) }
 
 // IsVerdict reports whether the input approves or rejects a draft, or a part of one.
-func (h HumanInput) IsVerdict() bool { return h.Kind == "approve" || h.Kind == "reject" }
+func (h HumanInput) IsVerdict() bool { return h.Kind == HumanApprove || h.Kind == HumanReject }
 
 // String returns the line that the channel's owner prints for the input.
 func (h HumanInput) String() string {
@@ -124,13 +143,13 @@ func (h HumanInput) String() string {
 		draft = *h.ArtifactURI + " in " + draft
 	}
 	switch h.Kind {
-	case "message":
+	case HumanMessage:
 		return "Message: " + h.Text
-	case "approve":
+	case HumanApprove:
 		return "Approve " + draft
-	case "reject":
+	case HumanReject:
 		return "Reject " + draft + ": " + h.Reason
-	case "abort":
+	case HumanAbort:
 		return "Abort session"
 	}
 	return h.Kind
@@ -145,7 +164,7 @@ func HumanText(data []byte) (body string, ok bool, err error) {
 	}
 	var h HumanInput
 	err = h.UnmarshalJSON(data)
-	if err != nil || h.Kind == "message" {
+	if err != nil || h.Kind == HumanMessage {
 		return h.Text, true, err
 	}
 	words := strings.TrimSuffix(h.String(), ": ") // a rejection without a reason

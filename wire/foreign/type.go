@@ -15,13 +15,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Type is a type of another system's JSON: it says what a value has to be, and how its owner writes it.
-type Type struct {
+// jsonType is a type of another system's JSON: it says what a value has to be, and how its owner writes it.
+type jsonType struct {
 	check   func(raw json.RawMessage) (json.RawMessage, error) // of a simple value
 	words   []string                                           // that a text may be
 	fits    func() any                                         // a pointer to a Go value that JSON must fit
 	is      string                                             // what fits must be
-	element *Type                                              // of an array
+	element *jsonType                                          // of an array
 	fields  func() members                                     // the members of every kind of object; nil: none
 	tag     string                                             // the member that names the kind; "": no kinds
 
@@ -39,67 +39,67 @@ type members []field
 // field is a member of an object, in the order in which the owner writes them.
 type field struct {
 	name   string
-	typ    *Type
+	typ    *jsonType
 	absent string // the JSON that its owner writes if it is absent; "": nothing
 
 	mayBeAbsent, mayBeNull bool
 	omitsEmpty             bool // an empty list or object is left out
 }
 
-func required(name string, t *Type) field { return field{name: name, typ: t} }
+func required(name string, t *jsonType) field { return field{name: name, typ: t} }
 
 // optional is a member that may be absent or null, and is then left out.
-func optional(name string, t *Type) field {
+func optional(name string, t *jsonType) field {
 	return field{name: name, typ: t, mayBeAbsent: true, mayBeNull: true}
 }
 
 // orAbsent is a member that may be absent or null, and is then written as this JSON.
-func orAbsent(name string, t *Type, absent string) field {
+func orAbsent(name string, t *jsonType, absent string) field {
 	return field{name: name, typ: t, absent: absent, mayBeAbsent: true, mayBeNull: true}
 }
 
 // defaulted is a member that may be absent, and is then written as this JSON, but may not be null.
-func defaulted(name string, t *Type, absent string) field {
+func defaulted(name string, t *jsonType, absent string) field {
 	return field{name: name, typ: t, absent: absent, mayBeAbsent: true}
 }
 
 // unlessEmpty is a list or an object that is left out if it is empty, and may not be null.
-func unlessEmpty(name string, t *Type) field {
+func unlessEmpty(name string, t *jsonType) field {
 	return field{name: name, typ: t, mayBeAbsent: true, omitsEmpty: true}
 }
 
-func object(f func() members) *Type { return &Type{fields: f} }
+func object(f func() members) *jsonType { return &jsonType{fields: f} }
 
 // inner is an object within another's fields.
-func inner(f ...field) *Type { return object(func() members { return f }) }
+func inner(f ...field) *jsonType { return object(func() members { return f }) }
 
-func list(element *Type) *Type { return &Type{element: element} }
+func list(element *jsonType) *jsonType { return &jsonType{element: element} }
 
-func tagged(tag string, k func() kinds) *Type { return &Type{tag: tag, makeKinds: k} }
+func tagged(tag string, k func() kinds) *jsonType { return &jsonType{tag: tag, makeKinds: k} }
 
 // taggedAll is tagged with members that all kinds have.
-func taggedAll(tag string, k func() kinds, ofAll func() members) *Type {
-	return &Type{tag: tag, makeKinds: k, fields: ofAll}
+func taggedAll(tag string, k func() kinds, ofAll func() members) *jsonType {
+	return &jsonType{tag: tag, makeKinds: k, fields: ofAll}
 }
 
-func oneOf(words ...string) *Type { return &Type{words: words} }
+func oneOf(words ...string) *jsonType { return &jsonType{words: words} }
 
 // The simple types. A number is written as it came, a text with as little escaped as possible.
 var (
-	anything = &Type{check: func(raw json.RawMessage) (json.RawMessage, error) { return raw, nil }}
-	text     = &Type{check: func(raw json.RawMessage) (json.RawMessage, error) {
+	anything = &jsonType{check: func(raw json.RawMessage) (json.RawMessage, error) { return raw, nil }}
+	text     = &jsonType{check: func(raw json.RawMessage) (json.RawMessage, error) {
 		s, err := readText(raw)
 		return wire.Quote(s), err
 	}}
-	boolean   = &Type{is: "true or false", fits: func() any { return new(bool) }}
-	number    = &Type{is: "a number", fits: func() any { return new(float64) }}
-	integer   = &Type{is: "a whole number", fits: func() any { return new(int64) }}
-	uint32s   = &Type{is: "a whole number from 0 to 4294967295", fits: func() any { return new(uint32) }}
-	uint64s   = &Type{is: "a whole number from 0 to 18446744073709551615", fits: func() any { return new(uint64) }}
-	anyObject = &Type{is: "an object", fits: func() any { return new(map[string]json.RawMessage) }}
-	anyArray  = &Type{is: "an array", fits: func() any { return new([]json.RawMessage) }}
-	uuid      = &Type{check: func(raw json.RawMessage) (json.RawMessage, error) { return rewrite(raw, new(wire.UUID)) }}
-	timestamp = &Type{check: func(raw json.RawMessage) (json.RawMessage, error) { return rewrite(raw, new(time.Time)) }}
+	boolean   = &jsonType{is: "true or false", fits: func() any { return new(bool) }}
+	number    = &jsonType{is: "a number", fits: func() any { return new(float64) }}
+	integer   = &jsonType{is: "a whole number", fits: func() any { return new(int64) }}
+	uint32s   = &jsonType{is: "a whole number from 0 to 4294967295", fits: func() any { return new(uint32) }}
+	uint64s   = &jsonType{is: "a whole number from 0 to 18446744073709551615", fits: func() any { return new(uint64) }}
+	anyObject = &jsonType{is: "an object", fits: func() any { return new(map[string]json.RawMessage) }}
+	anyArray  = &jsonType{is: "an array", fits: func() any { return new([]json.RawMessage) }}
+	uuid      = &jsonType{check: func(raw json.RawMessage) (json.RawMessage, error) { return rewrite(raw, new(wire.UUID)) }}
+	timestamp = &jsonType{check: func(raw json.RawMessage) (json.RawMessage, error) { return rewrite(raw, new(time.Time)) }}
 )
 
 // rewrite returns a string as the Go value has it that it is read into.
@@ -123,9 +123,9 @@ func readText(raw json.RawMessage) (string, error) {
 // unquote decodes a JSON string; it returns "" for any other JSON.
 func unquote(raw json.RawMessage) string { return wire.Object{{Value: raw}}.Text("") }
 
-// Canonical returns a value as its owner writes it: in one line, with the members in the owner's order and without
+// canonicalOf returns a value as its owner writes it: in one line, with the members in the owner's order and without
 // unknown ones. The error is a *wire.DecodeError or wire.ErrNotObject.
-func (t *Type) Canonical(data []byte) (json.RawMessage, error) {
+func (t *jsonType) canonicalOf(data []byte) (json.RawMessage, error) {
 	raw := json.RawMessage{}
 	if err := wire.Unmarshal(data, &raw); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (t *Type) Canonical(data []byte) (json.RawMessage, error) {
 }
 
 // marshal writes a Go value exactly as the type's owner would, and refuses it where its owner would refuse it.
-func (t *Type) marshal(v any) (json.RawMessage, error) {
+func (t *jsonType) marshal(v any) (json.RawMessage, error) {
 	raw, err := wire.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -146,9 +146,9 @@ func (t *Type) marshal(v any) (json.RawMessage, error) {
 	return t.canonical(raw)
 }
 
-// unmarshal reads a value into v. It fails as Canonical does.
-func (t *Type) unmarshal(data []byte, v any) error {
-	raw, err := t.Canonical(data)
+// unmarshal reads a value into v. It fails as canonicalOf does.
+func (t *jsonType) unmarshal(data []byte, v any) error {
+	raw, err := t.canonicalOf(data)
 	if err != nil {
 		return err
 	}
@@ -156,10 +156,10 @@ func (t *Type) unmarshal(data []byte, v any) error {
 }
 
 // write is marshal for the MarshalJSON of a Go type, and so does not call it.
-func (t *Type) write(v any) ([]byte, error) { return t.marshal(bare(v)) }
+func (t *jsonType) write(v any) ([]byte, error) { return t.marshal(bare(v)) }
 
 // read is unmarshal for the UnmarshalJSON of a Go type. After an error the value is as it was.
-func (t *Type) read(data []byte, pointer any) error {
+func (t *jsonType) read(data []byte, pointer any) error {
 	to := reflect.ValueOf(pointer).Elem()
 	value := reflect.New(bareType(to.Type()))
 	err := t.unmarshal(data, value.Interface())
@@ -191,7 +191,7 @@ func bareType(t reflect.Type) reflect.Type {
 }
 
 // canonical checks a value that is JSON.
-func (t *Type) canonical(raw json.RawMessage) (json.RawMessage, error) {
+func (t *jsonType) canonical(raw json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case t.check != nil:
 		return t.check(raw)
@@ -241,7 +241,7 @@ func joinArray(list []json.RawMessage) json.RawMessage {
 }
 
 // object is canonical for a parsed object. The error is a *memberError unless a member is missing.
-func (t *Type) object(o wire.Object) (wire.Object, error) {
+func (t *jsonType) object(o wire.Object) (wire.Object, error) {
 	fields := t.fieldsOf(o.Text(t.tag))
 	if t.tag != "" {
 		tag := required(t.tag, oneOf(slices.Sorted(maps.Keys(t.kinds()))...))
@@ -251,18 +251,18 @@ func (t *Type) object(o wire.Object) (wire.Object, error) {
 }
 
 // fieldsOf returns the members of a kind.
-func (t *Type) fieldsOf(kind string) []field {
+func (t *jsonType) fieldsOf(kind string) []field {
 	return slices.Concat(t.ofAll(), t.kinds()[kind])
 }
 
-func (t *Type) ofAll() members {
+func (t *jsonType) ofAll() members {
 	if t.fields == nil {
 		return nil
 	}
 	return t.fields()
 }
 
-func (t *Type) kinds() kinds {
+func (t *jsonType) kinds() kinds {
 	t.once.Do(func() {
 		if t.makeKinds != nil {
 			t.made = t.makeKinds()
@@ -271,11 +271,11 @@ func (t *Type) kinds() kinds {
 	return t.made
 }
 
-func (t *Type) isObject() bool {
+func (t *jsonType) isObject() bool {
 	return t.check == nil && t.words == nil && t.fits == nil && t.element == nil
 }
 
-func (t *Type) hasKind(kind string) bool { _, ok := t.kinds()[kind]; return ok }
+func (t *jsonType) hasKind(kind string) bool { _, ok := t.kinds()[kind]; return ok }
 
 // selectFields returns the members of o that are fields, as their owner writes them.
 func selectFields(o wire.Object, fields []field) (out wire.Object, err error) {

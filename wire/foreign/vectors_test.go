@@ -39,10 +39,10 @@ func vectors[T any](t testing.TB, file string) []T {
 var owners = map[string]string{"000": "session", "002": "missiond", "003": "acp", "004": "daemon"}
 
 // types are the types by the names that their owners give them.
-var types = map[string]*Type{
+var types = map[string]*jsonType{
 	"daemon.DaemonStreamEvent": daemonEvent,
 	"session.SessionEvent":     sessionEvent, "session.OutputStream": outputStream, "session.HumanInput": humanInput,
-	"session.InteractiveSession": InteractiveSession, "session.InteractiveSessionState": sessionState, "session.SessionMessage": SessionMessage,
+	"session.InteractiveSession": interactiveSession, "session.InteractiveSessionState": sessionState, "session.SessionMessage": sessionMessage,
 	"missiond.SessionState": slotState, "missiond.PTYAgentInfo": ptyAgentInfo,
 	"acp.SessionUpdate": bareUpdate, "acp.SessionUpdateNotification": sessionUpdateNotification,
 	"acp.SessionState": acpState, "acp.TurnStatus": acpTurnEnd, "acp.AcpSession": acpSession,
@@ -166,7 +166,7 @@ func (v vector) check(t *testing.T, number string) {
 	}
 	got := json.RawMessage(text)
 	for _, in := range [][]byte{got, append([]byte(" \n"), indented(t, text)...)} {
-		out, err := types[name].Canonical(in)
+		out, err := types[name].canonicalOf(in)
 		must(t, err)
 		if got = out; string(got) != text {
 			t.Error(cmp.Diff(text, string(got)))
@@ -210,7 +210,7 @@ func TestVectorsReading(t *testing.T) {
 	for _, c := range all {
 		t.Run(c.Type+"/"+c.Name, func(t *testing.T) {
 			name := owners[c.Seed] + "." + c.Type
-			got, err := types[name].Canonical([]byte(c.Input))
+			got, err := types[name].canonicalOf([]byte(c.Input))
 			if c.OK && (err != nil || string(got) != c.Canonical) {
 				t.Errorf("%v, %s", err, cmp.Diff(c.Canonical, string(got)))
 			}
@@ -252,14 +252,14 @@ func TestVectorsOfAgents(t *testing.T) {
 func TestRecords(t *testing.T) {
 	accept := func(name, in, want string) {
 		t.Helper()
-		got, err := types[name].Canonical([]byte(in))
+		got, err := types[name].canonicalOf([]byte(in))
 		if err != nil || string(got) != want {
 			t.Errorf("%s\n gave %s, %v\nwant %s", in, got, err, want)
 		}
 	}
 	refuse := func(name, in, want string) {
 		t.Helper()
-		if _, err := types[name].Canonical([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := types[name].canonicalOf([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, not %s", in, err, want)
 		}
 	}
@@ -304,7 +304,7 @@ func TestRecords(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]error{`[]`: wire.ErrNotObject, `"x"`: wire.ErrNotObject} {
-		if _, err := daemonEvent.Canonical([]byte(in)); err != want {
+		if _, err := daemonEvent.canonicalOf([]byte(in)); err != want {
 			t.Errorf("%s: %v", in, err)
 		}
 	}

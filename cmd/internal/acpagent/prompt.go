@@ -154,7 +154,7 @@ func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
 	case wire.ToolCallStart:
 		return acp.StartToolCall(id, title, acp.WithStartStatus(acp.ToolCallStatusInProgress)), true
 	case wire.ToolCallEnd:
-		if e.Text("error") != "" {
+		if e.Text(wire.FieldError) != "" {
 			status = acp.ToolCallStatusFailed
 		}
 		return acp.UpdateToolCall(id, acp.WithUpdateStatus(cmp.Or(acp.ToolCallStatus(e.Text(wire.FieldStatus)), status))), true

@@ -166,10 +166,10 @@ func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, orig
 	for _, to := range o.To {
 		isOurs := to.Host == "" && to.Team == s.Team.Name
 		switch {
-		case input.Kind != "abort" && !input.IsVerdict():
+		case input.Kind != foreign.HumanAbort && !input.IsVerdict():
 		case !isOurs:
 			err = failure.Refused("%s is not in your team: only its members may abort a session there, or answer a draft", to)
-		case input.Kind == "abort":
+		case input.Kind == foreign.HumanAbort:
 			err = s.MayAct("abort", to.Agent)
 		default:
 			err = s.MayAnswer(ask.Question{Agent: to.Agent, Kind: ask.KindDraft})

@@ -221,7 +221,7 @@ func (w *wait) record(ctx context.Context) error {
 		}
 	}
 	if len(q.Options) > 0 {
-		e = e.With("options", q.Options)
+		e = e.With(wire.FieldOptions, q.Options)
 	}
 	events := []wire.Event{e}
 	err := w.box.Log().Append(ctx, events...)

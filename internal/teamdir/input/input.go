@@ -34,7 +34,7 @@ type SessionResult struct {
 // SendInput delivers human input to a session's agent durably and adds it to the session. An abort also ends the
 // session, in the same step. Other input to a session that has ended is refused with a *session.Error.
 func SendInput(ctx context.Context, t *teamdir.Team, id wire.UUID, in SessionInput) (out SessionResult, err error) {
-	isAbort := in.Input.Kind == "abort"
+	isAbort := in.Input.Kind == foreign.HumanAbort
 	to, push := &post.Recipient{}, func() {}
 	out.Session, err = t.Sessions().Change(ctx, id, func(s *session.Session) error {
 		agent := wire.Name(s.AgentID)

@@ -54,7 +54,7 @@ func (a *Questions) Open(q *run.Question, e wire.Event) {
 	}
 	e = e.With("id", q.ID).With("prompt", q.Prompt)
 	if len(q.Options) > 0 {
-		e = e.With("options", q.Options)
+		e = e.With(wire.FieldOptions, q.Options)
 	}
 	r.Append(e, "tool", q.Tool, "input", q.Input, "dialog", q.Dialog)
 	if o := ruledOption(q); o == nil {

@@ -121,7 +121,7 @@ func (s *Speaker) showEvent(e *wire.Event) {
 	case wire.ToolCallStart:
 		vs.Print(viewers.MarkTool, e.Text("tool")+": "+e.Text("title"))
 	case wire.ToolCallEnd:
-		if e.Text("error") != "" {
+		if e.Text(wire.FieldError) != "" {
 			vs.Print(viewers.MarkTool, "failed: "+e.Text("tool"))
 		}
 	case wire.TurnCompleted:

@@ -82,7 +82,7 @@ func (p *Terminal) appendTurnEnded(rd driver.Reading) {
 		status, failure = reducer.Failed, rd.Failure
 	}
 	p.r.LastAnswer = cmp.Or(text, p.r.LastAnswer)
-	p.r.Append(p.turnEvent(wire.TurnCompleted, id).With("status", status), "error", failure, "response", text)
+	p.r.Append(p.turnEvent(wire.TurnCompleted, id).With("status", status), wire.FieldError, failure, wire.FieldResponse, text)
 	if rd.Activity == reducer.Idle {
 		p.r.Append(p.turnEvent(wire.TurnIdle, id))
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func abort(ctx context.Context, k *call) error {
-	out, err := k.say(ctx, foreign.HumanInput{Kind: "abort"})
+	out, err := k.say(ctx, foreign.HumanInput{Kind: foreign.HumanAbort})
 	if err != nil {
 		return err
 	}

@@ -176,6 +176,6 @@ func (k *call) sendLine(ctx context.Context, text string, isReadOnly bool) error
 	if err := app.CheckText(text); err != nil {
 		return err
 	}
-	_, err := k.say(context.WithoutCancel(ctx), foreign.HumanInput{Kind: "message", Text: text})
+	_, err := k.say(context.WithoutCancel(ctx), foreign.HumanInput{Kind: foreign.HumanMessage, Text: text})
 	return err
 }

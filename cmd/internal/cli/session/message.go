@@ -25,7 +25,7 @@ var messageCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		out, err := k.say(c.Context, foreign.HumanInput{Kind: "message", Text: text})
+		out, err := k.say(c.Context, foreign.HumanInput{Kind: foreign.HumanMessage, Text: text})
 		if err != nil {
 			return err
 		}
