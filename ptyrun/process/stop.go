@@ -15,9 +15,10 @@ import (
 const maxLastGrace = time.Second // for what is left when the program has exited or its terminal is closed
 
 // Stop ends the program and everything that it started, and returns when they are gone. It sends SIGTERM to the
-// foreground group and the program's own, and SIGCONT so that suspended processes get it; after grace it closes the
-// terminal, which sends SIGHUP, or the pipe to stdin, and sends everything else SIGTERM and SIGCONT; after up to another
-// second it sends SIGKILL until nothing is left. When ctx ends there is no more grace. A second Stop waits for the first.
+// foreground group and the program's own, and SIGCONT so that suspended processes get it; after grace, or at once if a
+// program in the foreground ignores SIGTERM, as a shell at its prompt does, it closes the terminal, which sends SIGHUP, or
+// the pipe to stdin, and sends everything else SIGTERM and SIGCONT; after up to another second it sends SIGKILL until
+// nothing is left. When ctx ends there is no more grace. A second Stop waits for the first.
 //
 // It returns the processes that had not ended with the program. An error names those that survived SIGKILL: stuck in
 // the kernel, or another user's.
@@ -32,7 +33,9 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 				unix.Kill(-group, unix.SIGCONT)
 			}
 		}
-		c.awaitEnd(ctx, grace)
+		if foreground != c.pid || !ignoresTerm(c.pid) {
+			c.awaitEnd(ctx, grace)
+		}
 	}
 	if !c.hasEnded() {
 		c.in.Close()

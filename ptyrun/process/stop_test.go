@@ -115,6 +115,21 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 }
 
+// A shell at its prompt ignores SIGTERM, and ends with its terminal: nobody waits for what it does not hear.
+func TestStopEndsAShellAtOnce(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash here")
+	}
+	s := begin(t, Command{Argv: []string{bash, "--norc", "--noprofile"}, Env: append(os.Environ(), "PS1=here> ")})
+	s.sees("here> ")
+	began := time.Now()
+	others, err := s.Stop(context.Background(), time.Hour)
+	if took := time.Since(began); took > time.Minute || len(others) > 0 || err != nil {
+		t.Errorf("it took %v, and ended %v, %v", took, others, err)
+	}
+}
+
 // A daemon like those of Python libraries: two forks, a session, no terminal, an empty environment, all signals
 // ignored.
 func TestStopEndsADaemon(t *testing.T) {

@@ -57,6 +57,12 @@ func (i Info) StartedAt() time.Time {
 	return time.UnixMicro(int64(i.Start))
 }
 
+// ignoresTerm reports whether a process is known to ignore SIGTERM.
+func ignoresTerm(pid int) bool {
+	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	return err == nil && k.Proc.P_sigignore&(1<<(unix.SIGTERM-1)) != 0
+}
+
 // environment returns lines that end with NUL, and so does arguments.
 func environment(pid int) string {
 	_, lines := argumentsAndEnvironment(pid)

@@ -90,6 +90,15 @@ func (i Info) StartedAt() time.Time {
 	return time.Time{}
 }
 
+// ignoresTerm reports whether a process is known to ignore SIGTERM: see proc_pid_status(5).
+func ignoresTerm(pid int) bool {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, after, _ := strings.Cut(string(status), "\nSigIgn:\t")
+	line, _, _ := strings.Cut(after, "\n")
+	ignored, _ := strconv.ParseUint(line, 16, 64)
+	return ignored&(1<<(unix.SIGTERM-1)) != 0
+}
+
 // arguments returns lines that end with NUL.
 func arguments(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
