@@ -68,7 +68,8 @@ func TestCreateFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	alice.Close()
-	if _, err := teams.Open(dir); !errors.Is(err, teams.ErrNoTeam) || !strings.Contains(err.Error(), "Create makes it") {
+	if _, err := teams.Open(dir); !errors.Is(err, teams.ErrNoTeam) || !strings.Contains(err.Error(), "Create makes it") ||
+		strings.Contains(err.Error(), "--root") {
 		t.Error(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "carol"), nil, 0o600); err != nil {

@@ -34,6 +34,7 @@ const Name = ".atm"
 // The values of Found.Source, as they are shown to people.
 const (
 	FromFlag         = "--root"
+	FromProgram      = "root" // Own: a program named it
 	FromEnv          = "ATM_ROOT"
 	FromAbove        = "found above"
 	FromMainWorktree = "main worktree"
@@ -49,6 +50,8 @@ type Place struct {
 	State     string   // the user's state directory for atm; "": none
 	UID       int      // -1 on a system without user ids: every owner is trusted
 	Environ   []string // for git
+
+	program string // see Own; "": not given
 }
 
 // Found is a root and how it was found. One that a program makes itself, with a path and nothing else, or gets from Own,
@@ -156,7 +159,7 @@ func Find(p Place) (f Found, skipped []string, err error) {
 
 // Own is Find for a program that says itself which root it means, and not with its user's flags and environment.
 func Own(path string) (Found, error) {
-	f, _, err := Find(Place{Flag: path, Dir: ".", UID: os.Getuid()})
+	f, _, err := Find(Place{program: path, Dir: ".", UID: os.Getuid()})
 	f.needsNote = false
 	return f, err
 }
@@ -178,6 +181,9 @@ func (p Place) gone(path string) *GoneError {
 }
 
 func notRoot(path, source, why string) error {
+	if source == FromProgram {
+		return fmt.Errorf("%w %s: %s", ErrNotRoot, path, why)
+	}
 	return fmt.Errorf("%w %s, named by %s: %s", ErrNotRoot, path, source, why)
 }
 
@@ -191,10 +197,13 @@ func (p Place) workDir() (dir string, err error) {
 	return dir, err
 }
 
-// named returns the root that the flag or the environment names, perhaps relative to dir; its Source is "" if neither
-// does. The existing part of its path is free of symbolic links.
+// named returns the root that the program, the flag or the environment names, perhaps relative to dir; its Source is "" if
+// none does. The existing part of its path is free of symbolic links.
 func (p Place) named(dir string) (f Found, err error) {
-	name, source := p.Flag, FromFlag
+	name, source := p.program, FromProgram
+	if name == "" {
+		name, source = p.Flag, FromFlag
+	}
 	if name == "" {
 		name, source = p.Env, FromEnv
 	}
