@@ -61,6 +61,14 @@ func (m message) MarshalJSON() ([]byte, error) {
 	return msg.MarshalJSON()
 }
 
+// lacksAck reports whether the sender has no ack of a recipient yet. Of one on another host trace knows more.
+func (m *message) lacksAck(s *app.Scope) bool {
+	return m.RequiresAck && slices.ContainsFunc(m.To, func(a wire.Address) bool {
+		_, err := post.AckOf(s.Root, m.Message, a)
+		return err != nil
+	})
+}
+
 // trace finds the message's state at each recipient, and reports whether an ack is missing.
 func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 	order := []maildir.State{maildir.Unread, maildir.Owed, maildir.Done, maildir.Withdrawn, ""}

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -135,6 +136,9 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 	rg := maildir.Range{Unread: o.all || o.unread || !o.owed && !o.done, Owed: o.all || o.owed, Done: isDone, Archive: isDone, Newest: isDone, Since: o.filter.since}
 	if o.sent {
 		rg = maildir.Range{Sent: true, Newest: true, Since: o.filter.since}
+		if o.owed {
+			rg.Keep = func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"requires_ack"`)) }
+		}
 		if bad, err = l.addToBeSent(s, box, o); err != nil {
 			return 0, err
 		}
@@ -153,7 +157,7 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 	}
 	found, err := box.Walk(rg, func(it *maildir.Item) bool {
 		switch m := (message{Item: it}); {
-		case !o.filter.matches(it), o.sent && o.owed && !m.RequiresAck:
+		case !o.filter.matches(it), o.sent && o.owed && !m.lacksAck(s):
 		case o.sent && !m.trace(ctx, s) && o.owed:
 		default:
 			l.Messages = append(l.Messages, m)
