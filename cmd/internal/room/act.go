@@ -9,9 +9,12 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/input"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Each action returns a line about its result. Scope.Explain gives the hint for its error.
@@ -141,6 +144,42 @@ func (r *Room) MarkRead(ctx context.Context, id wire.ID) (string, error) {
 		return "", err
 	}
 	return "read " + id.Short(6), nil
+}
+
+// MarkUnread puts a message of mine that was read back.
+func (r *Room) MarkUnread(ctx context.Context, id wire.ID) (string, error) {
+	if _, err := r.ownMessage(id); err != nil {
+		return "", err
+	}
+	if err := r.Scope.Me.MarkUnread(ctx, id); err != nil {
+		return "", err
+	}
+	r.changed.send()
+	return id.Short(6) + " is unread again", nil
+}
+
+// SayInSession sends a message to the agent of an interactive session, as `atm session message` does.
+func (r *Room) SayInSession(ctx context.Context, id wire.UUID, text string) (string, error) {
+	if err := cmp.Or(r.checkMayAct(), app.CheckText(text)); err != nil {
+		return "", err
+	}
+	s, err := r.Scope.Team.Sessions().Get(id)
+	if err != nil {
+		return "", err
+	}
+	if err := r.Scope.MayAct("send a session's message to", wire.Name(s.AgentID)); err != nil {
+		return "", err
+	}
+	say := input.SessionInput{From: r.Scope.Me, Input: foreign.HumanInput{Kind: "message", Text: text}, Origin: r.Scope.Origin()}
+	out, err := input.SendInput(ctx, r.Scope.Team, id, say)
+	if err != nil {
+		return "", err
+	}
+	did := fmt.Sprintf("sent %s to %s", out.Message.ID.Short(6), s.AgentID)
+	if s.State == session.Paused {
+		did += "; the session is paused: it waits until that is resumed"
+	}
+	return did, nil
 }
 
 func (r *Room) ownMessage(id wire.ID) (*maildir.Item, error) {

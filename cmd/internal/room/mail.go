@@ -2,9 +2,11 @@ package room
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
@@ -116,4 +118,79 @@ func (s *Snapshot) order(wants wantsOf, now time.Time) {
 	s.Wanting = len(ranked[rankUrgent]) + len(ranked[rankOverdue]) + len(ranked[rankAnswer])
 	s.Open = s.Wanting + len(ranked[rankUnread])
 	s.Mail = slices.Concat(ranked[:]...)
+}
+
+// AsMine returns messages in the state of my own copies. One that is not to me is in none: see ReadBy.
+func (r *Room) AsMine(items []*maildir.Item) (out []*maildir.Item) {
+	for _, it := range items {
+		isMine := r.Scope.Me != nil && slices.Contains(it.To, r.Scope.Me.Address())
+		if isMine {
+			if own, err := r.Scope.Me.Get(it.ID); err == nil {
+				it = own
+			}
+		} else if it.State != maildir.Withdrawn {
+			others := *it
+			others.State, it = "", &others
+		}
+		out = append(out, it)
+	}
+	return out
+}
+
+// ReadBy says who has read a message that is not to me: "read by 1 of 3", or "read" and "not read" if it is to one member.
+func (r *Room) ReadBy(it *maildir.Item) string {
+	if it.State != "" {
+		return ""
+	}
+	read, known := 0, 0
+	for _, to := range it.To {
+		box, err := r.Scope.Root.Mailbox(to)
+		if err != nil || to.Host != "" { // what became of it there is not known
+			continue
+		}
+		if folder, isThere, err := box.Locate(it.ID); isThere && err == nil {
+			known++
+			if folder.State == maildir.Owed || folder.State == maildir.Done {
+				read++
+			}
+		}
+	}
+	switch {
+	case known == 0:
+		return ""
+	case len(it.To) > 1:
+		return fmt.Sprintf("read by %d of %d", read, known)
+	case read == 1:
+		return "read"
+	}
+	return "not read"
+}
+
+// A Note is what a line about a message adds to its sender and age.
+type Note struct {
+	Text     string
+	IsStrong bool // it wants me first
+	IsTimed  bool // time changes it
+}
+
+// Notes are what the command line notes of a message, who has read it, and how many files are attached.
+func Notes(said string, it *maildir.Item, readBy string) (notes []Note) {
+	for text := range strings.SplitSeq(said, ", ") {
+		isLate := strings.HasPrefix(text, "overdue")
+		switch {
+		case text == "", strings.HasSuffix(text, " attached"):
+		case text == "wants ack" && it.State == "": // as it was sent; whether it got one is not known
+			notes = append(notes, Note{Text: "asked for an ack"})
+		default:
+			isTimed := isLate || strings.HasPrefix(text, "due ") || strings.HasPrefix(text, "taken by")
+			notes = append(notes, Note{text, isLate || text == "urgent", isTimed})
+		}
+	}
+	if readBy != "" {
+		notes = append(notes, Note{Text: readBy})
+	}
+	if n := len(it.Attachments); n > 0 {
+		notes = append(notes, Note{Text: fmt.Sprint(n, " attached")})
+	}
+	return notes
 }

@@ -48,6 +48,7 @@ type Room struct {
 	current  *Snapshot
 	replaced chan struct{}           // closed when current is replaced
 	askedAt  map[wire.Name]time.Time // of each screen that is followed, the last time
+	changed  changeSignal            // something may have changed
 }
 
 // Open makes a room for the scope's team and identity. Run fills it.
@@ -56,7 +57,7 @@ func Open(s *app.Scope) *Room {
 	if s.Me != nil {
 		first.Me = s.Me.Agent()
 	}
-	return &Room{Scope: s, current: first, replaced: make(chan struct{}), askedAt: map[wire.Name]time.Time{}}
+	return &Room{Scope: s, current: first, replaced: make(chan struct{}), askedAt: map[wire.Name]time.Time{}, changed: make(changeSignal, 1)}
 }
 
 // Snapshot is the state of the team at one time. It never changes.
@@ -228,7 +229,7 @@ func (r *Room) Run(ctx context.Context) error {
 	}
 	first, _ := r.Snapshot()
 	var hasMail, hasDraft atomic.Bool
-	changed, ended := make(changeSignal, 1), make(chan error, 1)
+	changed, ended := r.changed, make(chan error, 1)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
@@ -245,7 +246,7 @@ func (r *Room) Run(ctx context.Context) error {
 	}()
 	var drafts []ask.Question
 	var lookedForLate time.Time
-	wants := wantsOf{}
+	wants, unread := wantsOf{}, 0
 	for s := *first; ctx.Err() == nil; app.Sleep(ctx, pause) {
 		hasNews := true
 		select {
@@ -261,9 +262,6 @@ func (r *Room) Run(ctx context.Context) error {
 		if err := r.Scope.Root.CheckPaths(); err != nil {
 			return err
 		}
-		if hasMail.Swap(false) {
-			r.readMail(&s)
-		}
 		s.Problem = ""
 		if err := r.readMembers(ctx, &s); err != nil {
 			s.Problem = strings.ReplaceAll(err.Error(), "\n", "; ") + ": atm doctor"
@@ -272,6 +270,11 @@ func (r *Room) Run(ctx context.Context) error {
 			if s.Members[i].Running {
 				s.Members[i].PresenceAt = nil // it is the current time, so it would make every snapshot a new one
 			}
+		}
+		my, _ := s.Member(first.Me)
+		if hasMail.Swap(false) || my.Unread != unread { // a message that is unread again is no news to the watcher
+			unread = my.Unread
+			r.readMail(&s)
 		}
 		s.Waiting = r.waiting(s.Members, drafts)
 		if hasMore := wants.read(r, &s); hasMore {

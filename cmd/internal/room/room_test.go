@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
@@ -212,6 +213,75 @@ func TestOrder(t *testing.T) {
 	}
 	if got := strings.Join(order, "|"); got != "urgent|late|soon|read, urgent|new|unread|read" || s.Wanting != 4 || s.Open != 6 || s.New != 5 {
 		t.Error(got, s.Wanting, s.Open, s.New)
+	}
+}
+
+// A message of mine that was read can be put back, which is seen at once; so is it if another program does it.
+func TestUnread(t *testing.T) {
+	team := newTeam(t, "bob", "me")
+	team.Atm("send", "me", "hello", "--as", "bob")
+	r := team.open("me")
+	id := team.until(r, "the mail", func(s *Snapshot) bool { return len(s.Unread) == 1 }).Unread[0]
+	for _, undo := range []func(){
+		func() {
+			if said, err := r.MarkUnread(t.Context(), id); err != nil {
+				t.Error(said, err)
+			}
+		},
+		func() { team.Atm("unread", string(id), "--as", "me") },
+	} {
+		if _, err := r.MarkRead(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		team.until(r, "that it is read", func(s *Snapshot) bool { return len(s.Unread) == 0 && len(s.Read) == 1 })
+		undo()
+		team.until(r, "that it is unread", func(s *Snapshot) bool { return len(s.Unread) == 1 && len(s.Read) == 0 })
+	}
+}
+
+// A message is in the state of my own copy, and of one to others it is said who has read it.
+func TestReadBy(t *testing.T) {
+	team := newTeam(t, "alice", "bob", "carol", "me")
+	team.Atm("send", "alice,bob,carol", "to others", "--ack", "--as", "me")
+	team.Atm("send", "alice", "to one", "--as", "me")
+	team.Atm("send", "alice,me", "to me, too", "--as", "bob")
+	team.Atm("read", "--as", "alice")
+	r := team.open("me")
+	items, err := search.Search(t.Context(), r.Scope.Team, search.Query{})
+	if err != nil || len(items) != 3 {
+		t.Fatal(items, err)
+	}
+	var got []string
+	for _, it := range r.AsMine(items) {
+		for _, note := range append([]Note{{Text: it.Body + ":" + string(it.State)}}, Notes("wants ack", it, r.ReadBy(it))...) {
+			got = append(got, note.Text)
+		}
+	}
+	if got := strings.Join(got, "|"); got != "to me, too:unread|wants ack|to one:|asked for an ack|read|to others:|asked for an ack|read by 1 of 3" {
+		t.Error(got)
+	}
+}
+
+// What a person says in a session reaches its agent, and stands in its log.
+func TestSayInSession(t *testing.T) {
+	team := newTeam(t, "bob", "me")
+	team.Atm("session", "new", "--agent", "bob", "--as", "me")
+	r := team.open("me")
+	sessions, _, err := r.Scope.Team.Sessions().List()
+	if len(sessions) != 1 || err != nil {
+		t.Fatal(sessions, err)
+	}
+	if said, err := r.SayInSession(t.Context(), sessions[0].SessionID, "Focus on auth"); err != nil {
+		t.Fatal(said, err)
+	}
+	if got := team.Atm("session", "show", "bob"); !strings.Contains(got, "Focus on auth") {
+		t.Error(got)
+	}
+	if got := team.Atm("ls", "--as", "bob"); !strings.Contains(got, "Focus on auth") {
+		t.Error(got)
+	}
+	if said, err := r.SayInSession(t.Context(), sessions[0].SessionID, " "); err == nil {
+		t.Error("an empty text: ", said)
 	}
 }
 
