@@ -382,6 +382,20 @@ func TestPageStays(t *testing.T) {
 		t.Error("the page has moved: ", b.js(`[place, scrollY]`))
 	}
 
+	// What was marked as read can be put back, and its row has the focus. A message's own page can do so later, too.
+	b.do(chromedp.Click(`#undo`))
+	b.becomes(`document.getElementById('result').innerText === 'Unread again: number 2' && !document.getElementById('undo')`)
+	b.becomes(`document.activeElement.innerText.includes('number 2')`)
+	b.js(`document.querySelector('button[value=read]').click()`)
+	b.becomes(`document.getElementById('undo') != null`)
+	id := sentID(s.Atm("send", "me", "its own page", "--as", "carol"))
+	b.load(home + "/message/" + id)
+	b.do(chromedp.Click(`button[value=read]`))
+	b.becomes(`document.querySelector('article button[value=unread]') != null`)
+	b.do(chromedp.Click(`article button[value=unread]`))
+	b.becomes(`document.querySelector('button[value=read]') != null`)
+	b.load(home)
+
 	// An error is said beside the form, which can be mended and sent again.
 	b.do(chromedp.Click(`#write summary`), chromedp.SendKeys("#to", "bbo"), chromedp.SendKeys("#text", "half a thought"), chromedp.Click(`#write button`))
 	b.becomes(`document.querySelector('#write [role=alert]')?.innerText.includes('bob')`)
@@ -402,6 +416,8 @@ func TestPageStays(t *testing.T) {
 	b.shows("carol: Half a <b>sentence. still speaks")
 	s.Atm("event", "turn_completed", "turn_id=t1", "--as", "carol")
 	b.becomes(`document.querySelector('.log').innerText.endsWith('carol: Half a <b>sentence.')`)
+	b.do(chromedp.Click(`[id^=say-] summary`), chromedp.SendKeys(`[id^=say-] textarea`, "Go on with auth"), chromedp.Click(`[id^=say-] button`))
+	b.becomes(`document.querySelector('.log').innerText.includes('human: Go on with auth')`)
 
 	// After a tap the page follows, though a finger leaves :hover behind.
 	s.Atm("run", "bob", "--detach", "--", "fakeagent")
@@ -422,6 +438,55 @@ func TestPageStays(t *testing.T) {
 	changes(func() { s.Atm("send", "alice", "after the tap", "--as", "carol") })
 	if b.js(`document.querySelector('.question details').open && document.getElementById('waits').hidden`) != true {
 		t.Error("the open box is closed, or the page does not follow")
+	}
+}
+
+// A burst of changes neither moves a page nor takes what one has typed, selected or focused; a new question is spoken of
+// once.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "carol", "me")
+	for i := range 30 {
+		s.Atm("send", "me", fmt.Sprint("message ", i), "--as", "carol")
+	}
+	b := s.browser(s.web())
+	home := b.js(`location.origin`).(string)
+	b.load(home + "/mail")
+	b.js(`{
+		window.spoken = []
+		new MutationObserver(() => { const text = document.getElementById('news').textContent; if (text) spoken.push(text) }).observe(document.getElementById('news'), { childList: true })
+	}`)
+	b.js(`{
+		window.row = [...document.querySelectorAll('.list a')].find(one => one.innerText.includes('message 5'))
+		scrollTo({ top: row.getBoundingClientRect().top - 100, behavior: 'instant' })
+		window.place = row.getBoundingClientRect().top
+		const text = row.querySelector('span').firstChild
+		getSelection().setBaseAndExtent(text, 0, text, 7)
+	}`)
+	s.Atm("event", "waiting_for_input", "prompt=Which branch?", "--as", "bob")
+	for i := range 10 {
+		s.Atm("send", "me", fmt.Sprint("later ", i), "--as", "alice")
+		s.Atm("event", "tool_call_start", "tool=Edit", "--as", "alice")
+	}
+	b.becomes(`[...document.querySelectorAll('.list a')].filter(one => one.innerText.includes('later')).length === 10 && document.querySelector('.question') != null`)
+	if b.js(`row.isConnected && Math.abs(row.getBoundingClientRect().top - place) < 1 && getSelection().toString() === 'message'`) != true {
+		t.Error("the page has moved: ", b.js(`[row.isConnected, row.getBoundingClientRect().top - place, getSelection().toString()]`))
+	}
+	if got := b.js(`spoken.join('|')`); got != "bob asks" {
+		t.Error("spoken: ", got)
+	}
+
+	// An answer is being written while more comes.
+	b.do(chromedp.Click(`.question summary`), chromedp.SendKeys(`.question textarea`, "the ma"))
+	b.js(`document.querySelector('.question textarea').setSelectionRange(4, 4)`)
+	for i := range 5 {
+		s.Atm("send", "me", fmt.Sprint("even later ", i), "--urgent", "--as", "alice")
+	}
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1)) // not at the answers, which hold all of it
+	b.becomes(`[...document.querySelectorAll('.list a')].filter(one => one.innerText.includes('even later')).length === 5`)
+	b.do(chromedp.KeyEvent("X"))
+	if got := b.js(`document.activeElement.value`); got != "the Xma" {
+		t.Error("the draft: ", got)
 	}
 }
 

@@ -1,11 +1,11 @@
 package web
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -20,12 +20,14 @@ type part struct {
 
 type message struct {
 	*maildir.Item
-	page *page
+	Notes []room.Note
+	page  *page
 }
 
 func (p *page) messages(items []*maildir.Item) (out []message) {
 	for _, it := range items {
-		out, p.threads = append(out, message{it, p}), append(p.threads, it.ThreadID())
+		notes := room.Notes(command.Notes(p.renderer(), it), it, p.ReadBy(it))
+		out, p.threads = append(out, message{it, notes, p}), append(p.threads, it.ThreadID())
 	}
 	return out
 }
@@ -35,42 +37,12 @@ func (m message) Title() string {
 	return letter.Clip(letter.Escape(letter.Clip(m.Item.Title(), 100)), 100)
 }
 
-// A note is what a line about a message adds to its sender and age.
-type note struct {
-	Text     string
-	IsStrong bool // it wants me first
-	IsTimed  bool // time changes it
-}
-
-// Notes are those of command.Notes, and how many files are attached.
-func (m message) Notes() (notes []note) {
-	for _, text := range strings.Split(command.Notes(m.page.renderer(), m.Item), ", ") {
-		isDue := strings.HasPrefix(text, "overdue") || strings.HasPrefix(text, "due ")
-		switch {
-		case text == "", strings.HasSuffix(text, " attached"), text == "read" && m.IsUnread(): // of a copy of somebody else
-		case text == "wants ack" && m.State == "": // as it was sent; whether it got one is not known
-			notes = append(notes, note{Text: "asked for an ack"})
-		default:
-			notes = append(notes, note{text, text == "urgent" || strings.HasPrefix(text, "overdue"), isDue || strings.HasPrefix(text, "taken by")})
-		}
-	}
-	if n := len(m.Attachments); n > 0 {
-		notes = append(notes, note{Text: fmt.Sprint(n, " attached")})
-	}
-	return notes
-}
-
-// Class is for the style sheet: the state of my own copy, if I have one that is unread.
-func (m message) Class() string {
-	if m.IsUnread() {
-		return string(maildir.Unread)
-	}
-	return string(m.State)
-}
+// IsRead reports whether it is in my mailbox, and was read.
+func (m message) IsRead() bool { return m.State == maildir.Owed || m.State == maildir.Done }
 
 // IsStrong reports whether one of its notes is.
 func (m message) IsStrong() bool {
-	return slices.ContainsFunc(m.Notes(), func(n note) bool { return n.IsStrong })
+	return slices.ContainsFunc(m.Notes, func(n room.Note) bool { return n.IsStrong })
 }
 
 // Subject is the subject unless it is the page's title.
@@ -115,5 +87,5 @@ func (p *page) addFound(items []*maildir.Item) {
 	if p.Static { // every message of a record is there
 		n = len(items)
 	}
-	p.Parts = append(p.Parts, part{"found", "Messages", p.messages(items[:n]), len(items) - n})
+	p.Parts = append(p.Parts, part{"found", "Messages", p.messages(p.AsMine(items[:n])), len(items) - n})
 }

@@ -58,6 +58,7 @@ type page struct {
 	threads           []wire.ID // of its messages
 
 	Result   string    // of the last action
+	Undo     wire.ID   // of the message that it has marked as read
 	Parts    []part    // its lists of mail
 	Messages []message // of a thread
 	Member   presence.Member
@@ -209,7 +210,7 @@ func (p *page) fillThread(ctx context.Context, about string) error {
 	if len(items) == 0 {
 		return cmp.Or(err, error(failure.NotFound("no such thread: %s", letter.Escape(thread)).WithHint("`atm search WORDS`")))
 	}
-	p.Messages = p.messages(items)
+	p.Messages = p.messages(p.AsMine(items))
 	p.Title = p.Messages[0].Title()
 	return err
 }

@@ -182,7 +182,8 @@ func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
 	if err := p.fill(r.Context(), cmp.Or(r.PathValue("about"), r.FormValue("q"))); err != nil {
 		code = p.fail(err)
 	} else if result, isDone := s.results.Load(r.URL.Query().Get("done")); isDone { // of the form that led here
-		p.Result, _ = result.(func() (string, error))()
+		did, _ := result.(func() (did, error))()
+		p.Result, p.Undo = did.said, did.read
 	}
 	p.write(w, code)
 }
@@ -208,19 +209,23 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	}
 	form := fmt.Sprintf("%x", sha256.Sum256([]byte(r.PostForm.Encode())))
 	// A second click aborts the first request, and waits here for its result.
-	once, _ := s.results.LoadOrStore(form, sync.OnceValues(func() (string, error) {
+	once, _ := s.results.LoadOrStore(form, sync.OnceValues(func() (did, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Minute)
 		defer cancel()
 		result, err := s.act(ctx, r.PostForm)
 		if err != nil {
 			s.results.Delete(form) // it may be retried
 		}
-		return letter.EscapeBody(result), err
+		now := did{said: letter.EscapeBody(result)}
+		if r.PostForm.Get("do") == "read" {
+			now.read = wire.ID(r.PostForm.Get("id"))
+		}
+		return now, err
 	}))
-	result, err := once.(func() (string, error))()
+	now, err := once.(func() (did, error))()
 	if err != nil {
 		p := s.newPage("error")
-		p.Path, p.Result, p.Typed = back.String(), result, r.PostForm
+		p.Path, p.Result, p.Typed = back.String(), now.said, r.PostForm
 		if missed, ok := errors.AsType[*room.NotSentError](err); ok && p.Typed.Get("to") != "" {
 			p.Typed.Set("to", missed.To) // the others have it
 		}
@@ -234,6 +239,12 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	query.Set("done", form)
 	back.RawQuery = query.Encode()
 	http.Redirect(w, r, back.String(), http.StatusSeeOther)
+}
+
+// did is what a form has done.
+type did struct {
+	said string
+	read wire.ID // the message that it has marked as read, which may be undone
 }
 
 func (s *server) act(ctx context.Context, form url.Values) (result string, err error) {
@@ -262,6 +273,11 @@ func (s *server) act(ctx context.Context, form url.Values) (result string, err e
 	case "read":
 		_, err := s.MarkRead(ctx, wire.ID(id))
 		return "Marked as read: " + s.titleOf(id), err
+	case "unread":
+		_, err := s.MarkUnread(ctx, wire.ID(id))
+		return "Unread again: " + s.titleOf(id), err
+	case "say":
+		return s.SayInSession(ctx, wire.UUID(form.Get("session")), text)
 	case "interrupt":
 		return s.Interrupt(ctx, wire.Name(form.Get("agent")))
 	case "start":

@@ -6,7 +6,9 @@
   const byID = id => document.getElementById(id)
   const offline = byID('offline')
   const waits = byID('waits')
+  const outcome = byID('outcome') // the result of the last form, and how to undo it
   const result = byID('result')
+  const news = byID('news') // what a screen reader says of it
   const channel = new BroadcastChannel('atm')
   const shown = () => Number(byID('live').dataset.version) // of the room, as this page shows it
   let isFetching = false
@@ -150,11 +152,14 @@
   })
 
   // A button that has just moved under the pointer cannot be pressed yet.
-  const questions = () => [...document.querySelectorAll('.question')].map(one => one.id).join()
+  const questions = () => [...document.querySelectorAll('.question')].map(one => one.id)
   let asked = questions()
   const guard = () => {
-    if (asked === questions()) return
+    const before = asked
     asked = questions()
+    if (asked.join() === before.join()) return
+    const newer = asked.filter(id => !before.includes(id)).map(id => byID(id).querySelector('h3'))
+    news.textContent = newer.map(one => [...one.childNodes].slice(0, 2).map(part => part.textContent).join('').trim()).join('. ')
     body.classList.add('moved')
     setTimeout(() => body.classList.remove('moved'), 400)
   }
@@ -204,11 +209,17 @@
 
   // A form is sent from where it is: its result is said there, and what was typed stays until it has succeeded.
   let silence
-  const say = text => {
+  const quieten = () => {
+    if (outcome.matches(':hover, :focus-within')) silence = setTimeout(quieten, 2000)
+    else say('', null)
+  }
+  const say = (text, undo) => {
     result.textContent = text
-    result.classList.add('floats')
+    outcome.querySelector('form')?.remove()
+    if (undo) outcome.append(undo.closest('form'))
+    outcome.classList.add('floats')
     clearTimeout(silence)
-    silence = setTimeout(() => { result.textContent = '' }, 15000)
+    if (text) silence = setTimeout(quieten, 15000)
   }
   const complain = (form, text) => {
     let problem = form.querySelector('[role=alert]')
@@ -219,7 +230,7 @@
       form.append(problem)
     }
     problem.textContent = text
-    result.textContent = '' // of an earlier one
+    if (!outcome.contains(form)) say('', null) // of an earlier one
   }
   const textsOf = (page, ...ids) => ids.map(id => page.getElementById(id)).filter(Boolean).map(one => one.textContent.trim()).filter(Boolean).join('. ')
 
@@ -227,7 +238,7 @@
   // a link or what opens a box, never a button that would act.
   const nextTo = form => {
     const row = form.closest('.list > li, article')
-    if (!row) return () => form.closest('details')?.querySelector('summary')
+    if (!row) return () => form.closest('details')?.querySelector('summary') ?? byID('to-' + form.elements.id?.value) // the row that has come back
     const list = row.parentElement.id
     const all = [...row.parentElement.children]
     const at = all.indexOf(row)
@@ -259,7 +270,7 @@
       if (box) box.open = false
       show(page)
       for (const stamp of document.querySelectorAll('[name=page]')) stamp.value = page.querySelector('[name=page]')?.value ?? stamp.value
-      say(textsOf(page, 'result', 'problem', 'way-out'))
+      say(textsOf(page, 'result', 'problem', 'way-out'), page.getElementById('undo'))
       const after = next()
       const focus = after && after.isConnected ? after : result
       focus.focus({ preventScroll: true })
