@@ -19,13 +19,16 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/wire"
 )
 
 const keysText = `Tab          the next pane
-j k, arrows  move; g G, Home End, PgUp PgDn
+j k, arrows  move; g G, Home End, PgUp PgDn,
+             Ctrl-D Ctrl-U half a page
 h l, arrows  scroll a wide screen
 Enter, click open the selection; Esc back
 /            search
+:NAME        open that member; also :mail :q
 q            leave
 
 The selected or open question:
@@ -39,6 +42,7 @@ The selected or open message:
 r  reply     e  the same in $EDITOR
 c            acknowledge
 Space        mark as read; opening does not
+u            put the last one back
 
 The selected or open member:
 s  write     e  the same in $EDITOR
@@ -70,10 +74,11 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		return m.handleComposerKey(k)
 	}
 	switch key {
-	case "up", "k", "down", "j", "pgup", "ctrl+b", "pgdown", "ctrl+f", "home", "g", "end", "G":
+	case "up", "k", "down", "j", "pgup", "ctrl+b", "pgdown", "ctrl+f", "ctrl+u", "ctrl+d", "home", "g", "end", "G":
+		page := m.bodyHeight
 		m.move(m.focus, map[string]int{
-			"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -m.bodyHeight, "ctrl+b": -m.bodyHeight, "pgdown": m.bodyHeight, "ctrl+f": m.bodyHeight,
-			"home": -1 << 30, "g": -1 << 30, "end": 1 << 30, "G": 1 << 30,
+			"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "ctrl+b": -page, "pgdown": page, "ctrl+f": page,
+			"ctrl+u": -page / 2, "ctrl+d": page / 2, "home": -1 << 30, "g": -1 << 30, "end": 1 << 30, "G": 1 << 30,
 		}[key])
 	case "left", "h", "right", "l":
 		view := &m.page().view
@@ -85,11 +90,15 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	case "esc":
 		m.pop()
 	case "?":
-		if m.page().kind != keysPage {
-			m.push(&page{kind: keysPage, title: "keys", text: keysText})
+		if m.page().kind == keysPage {
+			m.pop()
+		} else {
+			m.showKeys()
 		}
 	case "/":
 		return m.startWriting(&composer{kind: searching, title: "search: "}, "")
+	case ":":
+		return m.startWriting(&composer{kind: commanding, title: ":"}, "")
 	case "q", "ctrl+c":
 		return m.quit()
 	default:
@@ -100,6 +109,8 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
+func (m *model) showKeys() { m.push(&page{kind: keysPage, title: "keys", text: keysText}) }
+
 func (m *model) act(key string) tea.Cmd {
 	switch key {
 	case "a", "x", "1", "2", "3", "4", "5", "6", "7", "8", "9":
@@ -108,7 +119,12 @@ func (m *model) act(key string) tea.Cmd {
 		return m.startMessage(key)
 	case "c", "space":
 		return m.markMessage(key)
+	case "u":
+		return m.undoRead()
 	case "t":
+		if m.focus == middlePane && m.page().agent == "" { // it is not selected here
+			return m.askConfirmation(fmt.Sprintf("attach to %s's terminal? y", m.member()), m.attach)
+		}
 		return m.attach()
 	case "i":
 		name := m.member()
@@ -263,15 +279,37 @@ func (m *model) markMessage(key string) tea.Cmd {
 	if it == nil || m.focus != middlePane {
 		return m.refuse("no message is selected")
 	}
+	if key == "c" && !it.RequiresAck { // an ack is mail, and cannot be undone
+		return m.askConfirmation(fmt.Sprintf("%s asked for no ack; send one? y", it.From.Agent), func() tea.Cmd { return m.mark(it, m.room.Ack) })
+	} else if key == "c" {
+		return m.mark(it, m.room.Ack)
+	}
+	cmd := m.mark(it, m.room.MarkRead)
+	return func() tea.Msg {
+		done := cmd().(callback)
+		return callback(func() {
+			if done(); !m.isError {
+				m.status, m.wasRead = "read: "+letter.Clip(it.Title(), 40)+"; u puts it back", it.ID
+			}
+		})
+	}
+}
+
+func (m *model) mark(it *maildir.Item, act func(context.Context, wire.ID) (string, error)) tea.Cmd {
 	if m.page().kind == mailPage {
 		m.move(middlePane, 1)
 	}
-	return m.do(func(ctx context.Context) (string, error) {
-		if key == "c" {
-			return m.room.Ack(ctx, it.ID)
-		}
-		return m.room.MarkRead(ctx, it.ID)
-	})
+	return m.do(func(ctx context.Context) (string, error) { return act(ctx, it.ID) })
+}
+
+// undoRead puts back what was last marked as read.
+func (m *model) undoRead() tea.Cmd {
+	id := m.wasRead
+	if id == "" {
+		return m.refuse("nothing was marked as read")
+	}
+	m.wasRead = ""
+	return m.do(func(ctx context.Context) (string, error) { return m.room.MarkUnread(ctx, id) })
 }
 
 // attach shows the member's terminal in place of this view, until the person detaches.
@@ -310,6 +348,28 @@ func (m *model) quit() tea.Cmd {
 		return tea.Quit
 	}
 	return m.askConfirmation(letter.Many(n, "draft")+" not sent; leave? y", func() tea.Cmd { return tea.Quit })
+}
+
+// command does what is typed after a colon. A word that it does not know does nothing.
+func (m *model) command(word string) tea.Cmd {
+	_, isMember := m.snapshot.Member(wire.Name(word))
+	switch word {
+	case "":
+	case "q", "q!", "qa", "quit", "exit":
+		return m.quit()
+	case "h", "help", "keys":
+		m.showKeys()
+	case "mail":
+		m.pages, m.focus = m.pages[:1], middlePane
+	default:
+		if !isMember {
+			return m.refuse("no member is called %s: ? shows the keys", letter.Name(word, 30))
+		}
+		p := &page{kind: agentPage, agent: wire.Name(word)}
+		m.push(p)
+		return m.loadAgent(p)
+	}
+	return nil
 }
 
 func (m *model) search(words []string) tea.Cmd {

@@ -99,7 +99,8 @@ type model struct {
 	targetSince time.Time
 	opened      room.Question // the last one that was shown on a page of its own
 
-	status  string // the result of the last key
+	wasRead wire.ID // was marked as read by the last key that did something, and can be put back
+	status  string  // the result of the last key
 	isError bool
 	prompt  string         // the question that y confirms
 	confirm func() tea.Cmd // what y does; nil: there is no question
@@ -157,7 +158,7 @@ func (m *model) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 }
 
 func (m *model) setStatus(text string, err error) {
-	m.status, m.isError = text, err != nil
+	m.status, m.isError, m.wasRead = text, err != nil, ""
 	if err != nil {
 		e := m.room.Scope.Given.Explain(err)
 		if p, ok := errors.AsType[*fs.PathError](err); ok { // a path is too long for the line
@@ -222,11 +223,17 @@ func notification(old, s *room.Snapshot) (text string, isMail bool) {
 			return string(q.Agent) + " " + q.Summary(), false
 		}
 	}
-	was := map[wire.ID]bool{}
-	for _, id := range old.Unread {
-		was[id] = true
+	if slices.Equal(old.Unread, s.Unread) { // as mostly
+		return "", false
 	}
-	if slices.ContainsFunc(s.Unread, func(id wire.ID) bool { return !was[id] }) {
+	isKnown := map[wire.ID]bool{}
+	for _, id := range old.Unread {
+		isKnown[id] = true
+	}
+	for _, q := range s.Waiting { // it has rung
+		isKnown[wire.ID(q.ID)] = true
+	}
+	if slices.ContainsFunc(s.Unread, func(id wire.ID) bool { return !isKnown[id] }) {
 		return fmt.Sprint(len(s.Unread), " unread"), true
 	}
 	return "", false

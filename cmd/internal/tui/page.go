@@ -33,6 +33,7 @@ type page struct {
 
 	cursor                 // of a list
 	items  []*maildir.Item // of a search or a thread
+	readBy []string        // who has read each of them
 
 	view  viewport.Model
 	text  string // an agent's screen with its colours, or its turns; a question; the keys
@@ -111,13 +112,21 @@ func (m *model) shownItem(i int) *maildir.Item {
 	return nth(m.page().items, i)
 }
 
+// maxReadBy is of how many messages of a page it is looked up who has read them: each takes some accesses to files.
+const maxReadBy = 1000
+
 // load reads messages for a page, which may take a while. With an error, some may be missing.
 func (m *model) load(p *page, read func() ([]*maildir.Item, error)) tea.Cmd {
 	return func() tea.Msg {
 		items, err := read()
+		items = m.room.AsMine(items)
+		readBy := make([]string, len(items))
+		for i, it := range items[:min(len(items), maxReadBy)] {
+			readBy[i] = m.room.ReadBy(it)
+		}
 		return callback(func() {
 			if len(items) > 0 {
-				p.items = items
+				p.items, p.readBy = items, readBy
 			}
 			if err != nil {
 				m.setStatus("", err)
@@ -212,6 +221,9 @@ func (m *model) lines(p *page, width int) (lines []string) {
 		for i, piece := range command.Letters(r, p.items, nil) {
 			if p != m.preview && p.items[i].ID == p.message.ID {
 				piece = append([]byte(mark), piece...)
+			}
+			if by := nth(p.readBy, i); by != "" {
+				piece = append(piece, "\n  "+by...)
 			}
 			lines = append(lines, strings.Split(string(piece), "\n")...)
 		}

@@ -526,7 +526,13 @@ func TestMail(t *testing.T) {
 	w.types("\tc")
 	w.shows(`(?s)2 unread.*acked [0-9a-f]{6}`)
 	w.types(" ")
-	w.shows(`(?s)1 unread, 1 to ack.*read [0-9a-f]{6}`)
+	w.shows(`(?s)1 unread, 1 to ack.*read: Message 2; u puts it back`)
+	w.types("u")
+	w.shows(`(?s)2 unread\n.*[0-9a-f]{6} is unread again`)
+	w.types("u")
+	w.shows(`nothing was marked as read`)
+	w.types("k ")
+	w.shows(`(?s)1 unread, 1 to ack.*read: Message 2`)
 	w.types("r")
 	w.shows(`reply to alice: Message 1`)
 	w.types("First\rsecond line\x1b")
@@ -739,12 +745,12 @@ func TestNarrow(t *testing.T) {
 	const long = "integration-tests-for-the-parser-runner"
 	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: long}, Given: &app.Given{}}))
 	members := []presence.Member{{Name: "bob"}, {Name: long, State: "busy", MailCounts: presence.MailCounts{Unread: 12, Owed: 3}}}
-	m.Update(&room.Snapshot{Version: 2, Team: long, Me: long, Unread: make([]wire.ID, 12), Members: members})
+	m.Update(&room.Snapshot{Version: 2, Team: long, Me: long, Unread: make([]wire.ID, 12), New: 12, Members: members})
 	for _, width := range []int{120, 80, 60} {
 		m.Update(tea.WindowSizeMsg{Width: width, Height: 20})
 		m.focus = membersPane
 		drawn := ansi.Strip(m.View().Content)
-		for _, want := range []string{"0 waiting, 12 unread, 0 to ack", "  busy  12 unread, 3 to ack", "? keys  q leave"} {
+		for _, want := range []string{"0 waiting, 12 unread", "  busy  12 unread, 3 to ack", "? keys  q leave"} {
 			if !strings.Contains(drawn, want) {
 				t.Errorf("%d columns: no %q in\n%s", width, want, drawn)
 			}

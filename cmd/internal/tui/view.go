@@ -165,7 +165,7 @@ func (m *model) View() tea.View {
 	}
 	v := tea.NewView(strings.Join(lines[:min(len(lines), m.height)], "\n"))
 	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
-	v.WindowTitle = fmt.Sprintf("atm %s/%s: %d waiting, %d unread", letter.Escape(m.snapshot.Project), m.snapshot.Team, len(m.snapshot.Waiting), len(m.snapshot.Unread))
+	v.WindowTitle = fmt.Sprintf("atm %s/%s: %d waiting, %d unread", letter.Escape(m.snapshot.Project), m.snapshot.Team, len(m.snapshot.Waiting), m.snapshot.New)
 	return v
 }
 
@@ -225,7 +225,10 @@ func (m *model) header() string {
 	if s.Me != "" {
 		who = "as " + string(s.Me)
 	}
-	counts := fmt.Sprintf("   %d waiting, %d unread, %d to ack", len(s.Waiting), len(s.Unread), len(s.Owed))
+	counts := fmt.Sprintf("   %d waiting, %d unread", len(s.Waiting), s.New)
+	if n := len(s.Owed); n > 0 {
+		counts += fmt.Sprintf(", %d to ack", n)
+	}
 	if n := len(s.Overdue); n > 0 {
 		counts += alert.Render(fmt.Sprintf(", %d overdue", n))
 	}
@@ -282,12 +285,16 @@ func (m *model) waitingLines() (lines []string, at []int) {
 
 func (m *model) memberLines(width int) []string {
 	lines := []string{m.rule("members", width, membersPane)}
-	all := command.Team(m.snapshot.Members, width-1, m.isColoured) // it keeps one more column free
+	members := slices.Clone(m.snapshot.Members)
+	if i := slices.IndexFunc(members, func(one presence.Member) bool { return one.Name == m.snapshot.Me }); i >= 0 {
+		members[i].Unread = m.snapshot.New // as the header says: a question that stands above is no mail
+	}
+	all := command.Team(members, width-1, m.isColoured) // it keeps one more column free
 	for i := m.members.top; i < len(m.snapshot.Members); i++ {
 		lines = append(lines, m.row(membersPane, i == m.members.selected, all[i], width))
 	}
 	if i := m.members.selected; i < len(m.snapshot.Members) { // what was cut of the selected one is shown below
-		whole := command.Team(m.snapshot.Members[i:i+1], 0, m.isColoured)[0]
+		whole := command.Team(members[i:i+1], 0, m.isColoured)[0]
 		isAsked := slices.ContainsFunc(m.snapshot.Waiting, func(q room.Question) bool { return q.Agent == m.snapshot.Members[i].Name }) // which stands above
 		if !isAsked && !slices.Equal(strings.Fields(ansi.Strip(whole)), strings.Fields(ansi.Strip(all[i]))) {
 			lines = append(lines, "")
@@ -352,10 +359,10 @@ func (m *model) middleLines(width int) []string {
 // mailRow draws a message: age, sender, what it is about, and what is to be said of it.
 func (m *model) mailRow(i int, isSelected bool) string {
 	width := m.middleWidth()
-	it, isRead := nth(m.page().items, i), true
+	it, readBy, isRead := nth(m.page().items, i), nth(m.page().readBy, i), true
 	if m.page().kind == mailPage {
 		r := m.rows[m.snapshot.Mail[i]]
-		it, isRead = r.item, r.isRead
+		it, readBy, isRead = r.item, "", r.isRead
 	}
 	switch {
 	case !isRead:
@@ -369,22 +376,20 @@ func (m *model) mailRow(i int, isSelected bool) string {
 	}
 	r, title := m.renderer(), letter.KeepDirection(letter.Escape(letter.Clip(it.Title(), 300)))
 	var notes []string
-	for note := range strings.SplitSeq(command.Notes(r, it), ", ") {
+	for _, note := range room.Notes(command.Notes(r, it), it, readBy) {
 		style := faint
-		if strings.HasPrefix(note, "urgent") || strings.HasPrefix(note, "overdue") {
+		if note.IsStrong {
 			style = alert
 		}
-		if note != "" {
-			notes = append(notes, style.Render(note))
-		}
+		notes = append(notes, style.Render(note.Text))
 	}
 	before := fmt.Sprintf("%-4s  %s  ", letter.Span(m.now.Sub(it.SentAt)), fit(r.Who(it.From), fromWidth))
-	room := max(width-len("> ")-ansi.StringWidth(before), 0)
-	behind := ansi.Truncate(strings.Join(notes, ", "), room/2, "…")
+	left := max(width-len("> ")-ansi.StringWidth(before), 0)
+	behind := ansi.Truncate(strings.Join(notes, ", "), left/2, "…")
 	if behind != "" {
 		behind = "  " + behind
 	}
-	if title = ansi.Truncate(title, room-ansi.StringWidth(behind), "…"); it.State == maildir.Unread {
+	if title = ansi.Truncate(title, left-ansi.StringWidth(behind), "…"); it.State == maildir.Unread {
 		title = bold.Render(title)
 	}
 	return m.row(middlePane, isSelected, before+title+behind, width)
@@ -395,7 +400,7 @@ func (m *model) writingLines() []string {
 	if c == nil {
 		return nil
 	}
-	if c.kind == searching {
+	if c.kind.isLine() {
 		return []string{c.title + c.line.View()}
 	}
 	title := bold.Render(c.title)
@@ -415,6 +420,8 @@ func (m *model) footLines() []string {
 	switch {
 	case m.confirm != nil:
 		status, keys = m.prompt, "y yes; any other key: no"
+	case m.writing != nil && m.writing.kind == commanding:
+		keys = "a member, mail, keys or q; Esc close"
 	case m.writing != nil && m.writing.kind == searching:
 		keys = "Enter search  Esc close"
 	case m.writing != nil:
@@ -449,6 +456,9 @@ func (m *model) keys() (keys []string) {
 		if i >= 0 {
 			keys = append(keys, "a the question")
 		}
+	}
+	if m.wasRead != "" {
+		keys = slices.Insert(keys, min(1, len(keys)), "u undo read")
 	}
 	if len(m.pages) > 1 {
 		keys = slices.Insert(keys, min(1, len(keys)), "Esc back")

@@ -27,7 +27,11 @@ const (
 	answering
 	rejecting
 	searching
+	commanding
 )
+
+// isLine reports whether it is a line that Enter ends, and no message.
+func (w writing) isLine() bool { return w == searching || w == commanding }
 
 // A composer is a text that is being written. It is kept as a draft until it is sent.
 type composer struct {
@@ -37,7 +41,7 @@ type composer struct {
 	parent   *wire.Message
 	question room.Question
 
-	line      textinput.Model // the recipients, or the words to search for
+	line      textinput.Model // the recipients, the words to search for, or a command
 	text      textarea.Model
 	isSending bool
 
@@ -61,7 +65,7 @@ func (c *composer) setText(text string) {
 func (m *model) startWriting(c *composer, to string) tea.Cmd {
 	draft := m.drafts[c.key]
 	switch {
-	case m.snapshot.Me == "" && c.kind != searching:
+	case m.snapshot.Me == "" && !c.kind.isLine():
 		return m.refuse("nobody has said who you are: start again with --as NAME")
 	case draft != nil && draft.isSending:
 		return m.refuse("it is still being sent")
@@ -74,7 +78,7 @@ func (m *model) startWriting(c *composer, to string) tea.Cmd {
 	c.line.SetStyles(textinput.Styles{}) // the terminal's own colours, whether it is light or dark
 	c.text.SetStyles(textarea.Styles{})
 	c.line.SetValue(to)
-	c.focus(c.kind == searching)
+	c.focus(c.kind.isLine())
 	m.writing, m.status = c, ""
 	return nil
 }
@@ -113,12 +117,15 @@ func (m *model) handleComposerKey(k tea.KeyPressMsg) tea.Cmd {
 	switch {
 	case key == "esc" || key == "ctrl+c":
 		m.close()
-	case key == "enter" && c.kind == searching:
+	case key == "enter" && c.kind.isLine():
 		m.close()
+		if c.kind == commanding {
+			return m.command(strings.TrimSpace(c.line.Value()))
+		}
 		return m.search(strings.Fields(c.line.Value()))
-	case key == "ctrl+s" && c.kind != searching:
+	case key == "ctrl+s" && !c.kind.isLine():
 		return m.send()
-	case key == "ctrl+e" && c.kind != searching:
+	case key == "ctrl+e" && !c.kind.isLine():
 		return m.edit()
 	case c.kind == sending && (key == "tab" || key == "shift+tab" || key == "enter" && c.line.Focused()):
 		c.focus(!c.line.Focused())
@@ -133,7 +140,7 @@ func (m *model) close() {
 	c := m.writing
 	m.writing = nil
 	delete(m.drafts, c.key)
-	if c.kind != searching && strings.TrimSpace(c.value()) != "" {
+	if !c.kind.isLine() && strings.TrimSpace(c.value()) != "" {
 		m.drafts[c.key] = c
 		m.setStatus("draft kept", nil)
 	}
