@@ -183,7 +183,8 @@ func Notes(said string, it *maildir.Item, readBy string) (notes []Note) {
 			notes = append(notes, Note{Text: "asked for an ack"})
 		default:
 			isTimed := isLate || strings.HasPrefix(text, "due ") || strings.HasPrefix(text, "taken by")
-			notes = append(notes, Note{text, isLate || text == "urgent", isTimed})
+			isStrong := it.State != maildir.Done && (isLate || text == "urgent")
+			notes = append(notes, Note{text, isStrong, isTimed})
 		}
 	}
 	if readBy != "" {

@@ -33,8 +33,10 @@ import (
 const (
 	readEvery = 3 * time.Second        // a killed runner's lock and the clock change states without an event
 	pause     = 100 * time.Millisecond // between two reads, since changes come together
-	// Late answers are looked for at most so often: that reads all mail that has a date.
+	// Late answers are looked for at most so often, and with much mail still less: that reads all that is open.
 	lateAtMost, lateAtRest = 3 * time.Second, 15 * time.Second
+	lateShare              = 300         // the time between two looks is so many times what one took,
+	lateMost               = time.Minute // but not longer
 
 	maxRead  = 1000 // of my read messages; the day of the last one is listed whole
 	maxTurns = 20
@@ -246,6 +248,7 @@ func (r *Room) Run(ctx context.Context) error {
 	}()
 	var drafts []ask.Question
 	var lookedForLate time.Time
+	var lateTook time.Duration
 	wants, unread := wantsOf{}, 0
 	for s := *first; ctx.Err() == nil; app.Sleep(ctx, pause) {
 		hasNews := true
@@ -284,15 +287,16 @@ func (r *Room) Run(ctx context.Context) error {
 		r.publish(s)
 		// The members are shown before what takes longer. Look reports its errors.
 		since := time.Since(lookedForLate)
-		isDue := since > lateAtRest || hasNews && since > lateAtMost
+		isDue := since > min(lateShare*lateTook, lateMost) && (since > lateAtRest || hasNews && since > lateAtMost)
 		hasNewDraft := hasDraft.Swap(false)
 		if hasNewDraft {
 			drafts, _ = presence.Asked(ctx, r.Scope.Team)
 			s.Waiting = r.waiting(s.Members, drafts)
 		}
 		if isDue {
-			s.Overdue, _ = notices.OverdueAnswers(ctx, r.Scope.Team)
 			lookedForLate = time.Now()
+			s.Overdue, _ = notices.OverdueAnswers(ctx, r.Scope.Team)
+			lateTook = time.Since(lookedForLate)
 		}
 		if hasNewDraft || isDue {
 			s.order(wants, time.Now())
