@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -490,6 +492,51 @@ func TestBurst(t *testing.T) {
 	}
 }
 
+// outline says what is wrong with a page as a screen reader has it: landmarks, headings, names, and what is spoken by itself.
+func (b *tab) outline() (faults []string) {
+	b.Helper()
+	tree, err := chromedp.Call(b.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	must(b, err)
+	text := func(v *accessibility.Value) (s string) {
+		if v != nil {
+			json.Unmarshal(v.Value, &s)
+		}
+		return s
+	}
+	count, level := map[string]int{}, 0
+	for _, n := range tree.Nodes {
+		role, name := text(n.Role), text(n.Name)
+		if n.Ignored {
+			continue
+		}
+		count[role]++
+		switch role {
+		case "link", "button", "textbox", "searchbox", "combobox", "article", "region", "navigation", "DisclosureTriangle", "image":
+			if name == "" {
+				faults = append(faults, role+" without a name")
+			}
+		}
+		for _, p := range n.Properties {
+			if p.Name == "live" && string(p.Value.Value) != `"polite"` && role != "alert" {
+				faults = append(faults, role+" is spoken at once")
+			}
+		}
+	}
+	for _, h := range b.js(`[...document.querySelectorAll('h1, h2, h3')].map(one => Number(one.tagName[1]))`).([]any) {
+		if now := int(h.(float64)); now > level+1 || now == 1 && level > 0 {
+			faults = append(faults, fmt.Sprintf("h%d after h%d", now, level))
+		} else {
+			level = now
+		}
+	}
+	for role, want := range map[string]int{"main": 1, "banner": 1, "navigation": 1, "status": 2} { // a result, a question
+		if count[role] != want {
+			faults = append(faults, fmt.Sprintf("%d times %s", count[role], role))
+		}
+	}
+	return faults
+}
+
 // AXE finds no serious fault on any page, and no text of a message runs as code.
 func TestAccessible(t *testing.T) {
 	t.Parallel()
@@ -527,6 +574,9 @@ func TestAccessible(t *testing.T) {
 			if faint := b.js(faintColours); faint != "" {
 				t.Errorf("%s, %s: too faint: %v", path, scheme, faint)
 			}
+		}
+		if faults := b.outline(); len(faults) > 0 {
+			t.Errorf("%s for a screen reader: %v", path, faults)
 		}
 		if b.js(`window.pwned`) != nil {
 			t.Error(path, "runs what a message says")
