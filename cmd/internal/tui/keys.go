@@ -122,7 +122,7 @@ func (m *model) act(key string) tea.Cmd {
 	case "u":
 		return m.undoRead()
 	case "t":
-		if m.focus == middlePane && m.page().agent == "" { // it is not selected here
+		if m.again != "" || m.focus == middlePane && m.page().agent == "" { // nobody has selected it
 			return m.askConfirmation(fmt.Sprintf("attach to %s's terminal? y", m.member()), m.attach)
 		}
 		return m.attach()
@@ -166,6 +166,7 @@ func (m *model) move(in pane, by int) {
 }
 
 func (m *model) switchPane(by int) {
+	m.again = ""
 	m.focus = (m.focus + pane(by)) % 3
 	if m.focus == waitingPane && len(m.snapshot.Waiting) == 0 {
 		m.focus = pane(by)
@@ -178,6 +179,7 @@ func (m *model) click(x, y int) tea.Cmd {
 	if i < 0 || in == previewPane || m.writing != nil || m.confirm != nil {
 		return nil
 	}
+	m.again = ""
 	c, n := m.list(in)
 	wasSelected := m.focus == in && c.selected == i
 	m.focus = in
@@ -215,14 +217,16 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 		about := fmt.Sprint("reject ", q.Agent, q.ID, q.Since)
 		return m.startWriting(&composer{kind: rejecting, key: about, title: fmt.Sprintf("reject, and tell %s why", q.Agent), question: q}, "")
 	case !m.isSelected(q):
-		m.focus, m.waiting.selected, m.targetSince = waitingPane, i, time.Now()
-		return m.refuse("%s asks this; %s again answers it", q.Agent, key)
+		m.focus, m.waiting.selected = waitingPane, i
+		return m.askAgain(q, key)
 	case !q.Is(m.target) || time.Since(m.targetSince) < targetDelay:
 		return m.refuse("read what %s asks, and press %s again", q.Agent, key)
 	}
 	if _, isWhole := m.selectedQuestion(); !isWhole && !q.Is(m.opened) {
 		m.focus = waitingPane
 		return m.refuse("open it first: Enter")
+	} else if m.again != "" && m.again != key {
+		return m.askAgain(q, key)
 	}
 	option := ""
 	if n, err := strconv.Atoi(key); err == nil {
@@ -230,9 +234,17 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 			return m.refuse("no option %d", n)
 		}
 	}
+	m.again = ""
 	return m.do(func(ctx context.Context) (string, error) {
 		return m.room.Decide(ctx, q, ask.Answer{Option: option})
 	})
+}
+
+// askAgain lets only that key answer a question that a key has selected, until the person selects something: 1 and 2 are
+// panes elsewhere.
+func (m *model) askAgain(q room.Question, key string) tea.Cmd {
+	m.again, m.targetSince = key, time.Now()
+	return m.refuse("%s asks this; %s again answers it", q.Agent, key)
 }
 
 // isSelected reports whether the question is what is selected or open: it, or its member.

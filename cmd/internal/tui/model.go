@@ -97,6 +97,7 @@ type model struct {
 
 	target      room.Question // the one that `a` answers now
 	targetSince time.Time
+	again       string        // the only key that answers it, since one has selected it; "": each does
 	opened      room.Question // the last one that was shown on a page of its own
 
 	wasRead wire.ID // was marked as read by the last key that did something, and can be put back

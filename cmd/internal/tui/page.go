@@ -50,6 +50,7 @@ func (p *page) isText() bool { return p.kind != mailPage && p.kind != searchPage
 func (m *model) push(p *page) { m.pages, m.focus = append(m.pages, p), middlePane }
 
 func (m *model) pop() {
+	m.again = ""
 	if len(m.pages) > 1 {
 		m.pages = m.pages[:len(m.pages)-1]
 	}
@@ -57,6 +58,7 @@ func (m *model) pop() {
 
 // open opens the selected message with its thread, or the selected question or agent. It marks nothing.
 func (m *model) open() tea.Cmd {
+	m.again = ""
 	it, name := m.message(), m.member()
 	switch {
 	case m.focus == waitingPane:

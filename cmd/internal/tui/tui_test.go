@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -292,6 +293,45 @@ func TestAgent(t *testing.T) {
 	w.shows(`bob +idle`)
 	w.until(`interrupted  mail`, false)
 	w.leave()
+}
+
+// Keys that people have in their fingers, pressed blindly, send nothing, answer nothing and end nothing.
+func TestHabits(t *testing.T) {
+	team := newTeam(t, people, "alice", "bob", "me")
+	for i := range 3 {
+		team.message("alice", "me", wire.Message{Body: fmt.Sprint("Message ", i+1)})
+	}
+	team.Atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
+	t.Cleanup(func() { team.Atm("down") })
+	w := team.open(100, 30, []string{"EDITOR=true"}, "--as", "me")
+	w.shows(`(?s)bob +idle.*Message 1`)
+	team.Atm("send", "bob", "CONFIRM [git push]", "--as", "me")
+	w.shows(`(?s)bob asks:.*git push`)
+	w.types("?")
+	w.shows(`half a page`)
+	w.types("?")
+	w.shows(`my mail`)
+	for _, keys := range strings.Fields(`1 2 3 4 5 j 2 a 1 \x04 \x15 G g jjkk c n C c p P f F R z Z w d D o v V y Y m M n N [ ] { } + - = . , ; ' " ! @ # $ % ^ & * ( ) t n i n \x0b \x0e \x10 \x12 \x18 \x1a`) {
+		if n, err := strconv.Unquote(`"` + keys + `"`); err == nil {
+			keys = n
+		}
+		w.types(keys)
+		time.Sleep(targetDelay) // a person's pace
+	}
+	w.types(":nobody\r")
+	w.shows(`no member is called nobody`)
+	w.types(":alice\r")
+	w.shows(`─ alice`)
+	w.types("\x1b")
+	w.shows(`(?s)1 waiting, 3 unread.*─ my mail`)
+	log, _ := os.ReadFile(filepath.Join(team.Dir, "fake.log"))
+	if strings.Contains(string(log), `"event":"answer"`) || team.Atm("ls", "alice", "--count") != "0" {
+		t.Errorf("%s\n%s", w, log)
+	}
+	w.types(":q\r")
+	if err := <-w.ends; err != nil {
+		t.Error(err)
+	}
 }
 
 // A key answers no question that has just taken another's place.
