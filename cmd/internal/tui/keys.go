@@ -23,12 +23,12 @@ import (
 )
 
 const keysText = `Tab          the next pane
-j k, arrows  move; g G, Home End, PgUp PgDn,
+j k, arrows  move; g G, Home End, PgUp PgDn
              Ctrl-D Ctrl-U half a page
 h l, arrows  scroll a wide screen
 Enter, click open the selection; Esc back
 /            search
-:NAME        open that member; also :mail :q
+:NAME        open a member; also :mail :q
 q            leave
 
 The selected or open question:
