@@ -49,9 +49,10 @@ s  write     e  the same in $EDITOR
 t            attach; Ctrl-\ d comes back
 i            interrupt its turn
 
-While you write: Enter begins a line, Ctrl-S
-sends, Ctrl-E opens $EDITOR, Tab goes to the
-recipients, Esc keeps the draft.`
+While you write: Enter begins a line,
+Ctrl-S sends, Ctrl-E opens $EDITOR, Tab
+goes to the recipients, Esc keeps the
+draft.`
 
 // targetDelay is how long a question must have been the target before a key answers it, so that nobody approves one
 // that has just taken another's place.

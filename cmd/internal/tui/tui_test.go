@@ -470,10 +470,8 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	m.push(&page{kind: keysPage, text: keysText})
-	for _, line := range m.lines(m.page(), 43) {
-		if len(line) > 43 {
-			t.Error(line)
-		}
+	if got := strings.Join(m.lines(m.page(), 43), "\n"); got != keysText {
+		t.Error("a line is too long for 43 columns:\n", got)
 	}
 	m.Update(tea.WindowSizeMsg{Width: 43, Height: 60})
 	if shown := m.View().Content; !strings.Contains(shown, "interrupt its turn") {
