@@ -120,19 +120,20 @@ func (s *Snapshot) order(wants wantsOf, now time.Time) {
 	s.Mail = slices.Concat(ranked[:]...)
 }
 
-// AsMine returns messages in the state of my own copies. One that is not to me is in none: see ReadBy.
+// AsMine returns messages in the state of my own copies. One of which I have none is in no state: see ReadBy.
 func (r *Room) AsMine(items []*maildir.Item) (out []*maildir.Item) {
+	me := r.Scope.Me
+	isMe := func(to wire.Address) bool { return me != nil && to.Agent == me.Agent() }
 	for _, it := range items {
-		isMine := r.Scope.Me != nil && slices.Contains(it.To, r.Scope.Me.Address())
-		if isMine {
-			if own, err := r.Scope.Me.Get(it.ID); err == nil {
-				it = own
-			}
-		} else if it.State != maildir.Withdrawn {
-			others := *it
-			others.State, it = "", &others
+		var own *maildir.Item
+		if slices.ContainsFunc(it.To, isMe) {
+			own, _ = me.Get(it.ID)
 		}
-		out = append(out, it)
+		if own == nil && it.State != maildir.Withdrawn {
+			others := *it
+			others.State, own = "", &others
+		}
+		out = append(out, cmp.Or(own, it))
 	}
 	return out
 }

@@ -291,6 +291,8 @@ func (m *model) markMessage(key string) tea.Cmd {
 	it := m.message()
 	if it == nil || m.focus != middlePane {
 		return m.refuse("no message is selected")
+	} else if it.State == "" {
+		return m.refuse("that message is not to you")
 	}
 	if key == "c" && !it.RequiresAck { // an ack is mail, and cannot be undone
 		return m.askConfirmation(fmt.Sprintf("%s asked for no ack; send one? y", it.From.Agent), func() tea.Cmd { return m.mark(it, m.room.Ack) })
