@@ -134,7 +134,7 @@ func (q *Question) Brief(n int) string {
 func (q *Question) words() (does, what string) {
 	what = strings.Join(strings.Fields(cmp.Or(q.Input, q.Prompt)), " ")
 	switch {
-	case q.Kind != "permission" || q.Tool == "":
+	case q.Kind != "permission", q.Tool == "", q.Cut && q.Input == "": // what its dialog shows, which is more than a command
 		return "asks", what
 	case what != "" && slices.Contains([]string{"bash", "shell", "execute"}, strings.ToLower(q.Tool)):
 		return "wants to run", strings.TrimPrefix(what, "Run: ") // with which an ACP agent may begin the title of a call
