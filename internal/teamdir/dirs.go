@@ -11,6 +11,7 @@ import (
 //	.later/<time>.<sender>.<id>.json    due at that time: names alone say whether anything is
 //	.later/withdrawn/                   taken back before it was sent
 //	.later/bad/                         could not be delivered; <name>.reason says why
+//	.later/….after.json, .later/after/  waits for other messages (package post)
 const LaterDir = ".later"
 
 // SubscriptionsDir is in a team's directory. Usually it is not there.

@@ -31,6 +31,7 @@ type Submission struct {
 	Parent    *wire.Message // the message that it answers; nil: none
 	ToAll     bool          // an answer goes to all recipients of Parent as well
 	Files     []string      // paths of files that go with it
+	After     []string      // ids of messages, as people type them, that are to be done before SendLater sends it
 	Once      string        // an idempotency key; "": none
 	IsAwaited bool          // the caller waits for an answer: another text under its id or key is then a failure
 	Again     string        // the command that sends it again, up to its id; "": there is none
@@ -355,6 +356,9 @@ func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 		} else {
 			out.Delivered = append(out.Delivered, d)
 		}
+	}
+	if err := post.LookAgain(ctx, s.Team, m.ID); err != nil {
+		out.warn("%v", err)
 	}
 	return out
 }

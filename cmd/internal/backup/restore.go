@@ -199,6 +199,9 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 	case hasHoles(h):
 		return refusal("it has holes")
 	}
+	if first == teamdir.LaterDir {
+		name = post.RestoredName(name)
+	}
 	t, err := r.team(wire.Name(teamName))
 	if err == nil && name != "" {
 		content := durable.ReadUntil(r.ctx, r.tar)

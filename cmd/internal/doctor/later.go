@@ -27,20 +27,23 @@ func (d *doctor) checkLater(t *teamdir.Team) {
 	all, err := post.ListLater(t, post.ToBeSent)
 	bad, err2 := post.ListLater(t, post.Undelivered)
 	d.addUnreadable("later.unreadable", t.Dir().Join(teamdir.LaterDir), "%v", errors.Join(err, err2))
+	waiting := slices.Clone(all)
+	all = slices.DeleteFunc(all, func(l post.Later) bool { return l.Waits })
+	waiting = slices.DeleteFunc(waiting, func(l post.Later) bool { return !l.Waits })
 	late := 0
 	for late < len(all) && time.Since(all[late].At) > maxLate {
 		failed = cmp.Or(failed, post.LaterObstacle(t, all[late]))
 		late++
 	}
-	for _, l := range all {
+	for _, l := range slices.Concat(all, waiting) {
 		if _, err := post.LaterMessage(t, l); err != nil && !errors.Is(err, maildir.ErrNotFound) {
 			path := t.Dir().Join(teamdir.LaterDir)
 			d.add("later.bad", "warning", "ls -l "+policy.Quote(path), "a message from %s to be sent %s cannot be read: %v", l.From, letter.When(time.Now(), l.At), err)
 		}
 	}
 	switch unaccepted := t.Store.MayAct(d.ctx); {
-	case len(all) > 0 && unaccepted != nil:
-		d.add("later.unaccepted", "info", "atm init", "%s to be sent later: none is until somebody accepts this root", letter.Many(len(all), "message"))
+	case len(all)+len(waiting) > 0 && unaccepted != nil:
+		d.add("later.unaccepted", "info", "atm init", "%s to be sent later: none is until somebody accepts this root", letter.Many(len(all)+len(waiting), "message"))
 	case late > 0 && failed != nil:
 		d.add("later.due", "error", "atm ls --sent", "%s due since %s cannot be delivered now: %v",
 			letter.Many(late, "message"), letter.Stamp(all[0].At), failed)

@@ -196,7 +196,7 @@ func TestErrors(t *testing.T) {
 		{"send", "for \"due\": not a duration such as 30s, 2h, 7d or 1d12h\nhint: \"due\": answer due in D", args{"to": "alice", "text": "x", "due": "soon"}},
 		{"send", `send needs "to"`, args{"text": "x"}},
 		{"send", `send needs "to"`, args{"text": "x", "to": nil}},
-		{"send", `send has no argument "body"; it has: ack, at, attach, choice, due,`, args{"to": "alice", "text": "x", "body": "y"}},
+		{"send", `send has no argument "body"; it has: ack, after, at, attach, choice, due,`, args{"to": "alice", "text": "x", "body": "y"}},
 		{"send", `send has no argument "root"`, args{"to": "alice", "text": "x", "root": "/"}},
 		{"send", "hint: did you mean \"urgent\"?", args{"to": "alice", "text": "x", "urgnet": true}},
 		{"send", "hint: \"urgent\": true", args{"to": "alice", "text": "x", "priority": "high"}},

@@ -56,10 +56,31 @@ func laterGate(r *teamdir.Root, m *wire.Message, l *post.Later) failure.Hint {
 		return "it was withdrawn before it was sent"
 	case l.State == post.Undelivered:
 		return failure.Say("it was not delivered (%s): `atm retry %s`", letter.Escape(post.LaterReason(team, *l)), m.ID.Short(6))
+	case l.Waits:
+		return waitsGate(team, m)
 	case l.At.After(time.Now()):
 		return failure.Say("it goes out %s: `atm withdraw %s` takes it back", letter.When(time.Now(), l.At), m.ID.Short(6))
 	}
 	return failure.Say("it is due since %s, and not delivered: `atm doctor`", letter.Stamp(l.At))
+}
+
+// waitsGate says what a message waits for that goes out after others.
+func waitsGate(team *teamdir.Team, m *wire.Message) failure.Hint {
+	var open []string
+	needs, _, err := post.Needs(team, m)
+	for _, n := range needs {
+		word := n.ID.Short(6)
+		if n.Outcome != "" {
+			word += " (" + n.Outcome + ")"
+		}
+		if n.Outcome != "done" {
+			open = append(open, word)
+		}
+	}
+	if err != nil {
+		return failure.Say("%v: `atm withdraw %s` takes it back", err, m.ID.Short(6))
+	}
+	return failure.Say("it waits for %s to be acked as done: `atm withdraw %s` takes it back", strings.Join(open, " and "), m.ID.Short(6))
 }
 
 func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) failure.Hint {

@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -54,19 +55,39 @@ type AckedOrErr struct {
 func AckAll(ctx context.Context, r *teamdir.Root, me *maildir.Box, all ...ToAck) []AckedOrErr {
 	done, posts := make([]AckedOrErr, len(all)), make([]*maildir.Post, len(all))
 	finish := make([]func(Recipient) (Acked, error), len(all))
-	var ready []*maildir.Post
+	var ready, delivered []*maildir.Post
+	waited := map[wire.Name]*teamdir.Team{} // for some of the messages
 	for i, one := range all {
 		done[i].Acked, posts[i], finish[i], done[i].Err = prepareAck(ctx, r, me, one.Box, one.Message, one.Ack)
-		if posts[i] != nil {
+		if posts[i] == nil {
+			continue
+		}
+		var unlock func()
+		t, err := r.Team(one.Message.From.Team)
+		if err == nil {
+			unlock, err = letGo(ctx, t, one.Message.ID)
+		}
+		switch {
+		case err != nil:
+			posts[i], done[i].Err = nil, err
+		case unlock == nil:
 			ready = append(ready, posts[i])
+		default:
+			maildir.Deliver(ctx, posts[i])
+			unlock()
+			delivered, waited[t.Name] = append(delivered, posts[i]), t
 		}
 	}
-	reached := Deliver(ctx, r, ready...)
-	for i, post := range posts {
-		if post != nil {
-			done[i].Acked, done[i].Err = finish[i](reached[0])
-			reached = reached[1:]
+	maildir.Deliver(ctx, ready...)
+	pushed := push.All(ctx, r, append(delivered, ready...))
+	for i, to := range recipients(posts) {
+		if posts[i] != nil {
+			to[0].Push = pushed[to[0].Address]
+			done[i].Acked, done[i].Err = finish[i](to[0])
 		}
+	}
+	for _, t := range waited {
+		DeliverSome(ctx, t)
 	}
 	return done
 }

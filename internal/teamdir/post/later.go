@@ -40,10 +40,18 @@ type Later struct {
 	From  wire.Name
 	ID    wire.ID
 	State maildir.State
+	Waits bool // for other messages: no time makes it due
 }
 
+// waitingSuffix ends the name of a message that waits for others.
+const waitingSuffix = ".after.json"
+
 func (l Later) name() string {
-	return l.At.UTC().Format(laterTime) + "." + string(l.From) + "." + string(l.ID) + ".json"
+	suffix := ".json"
+	if l.Waits {
+		suffix = waitingSuffix
+	}
+	return l.At.UTC().Format(laterTime) + "." + string(l.From) + "." + string(l.ID) + suffix
 }
 
 func (l Later) file() string { return path.Join(laterDirs[l.State], l.name()) }
@@ -54,8 +62,12 @@ func parseLater(name string, state maildir.State) (l Later, ok bool) {
 	}
 	at, bad := time.Parse(laterTime, name[:len(laterTime)])
 	from, rest, _ := strings.Cut(name[len(laterTime)+1:], ".")
-	id, isJSON := strings.CutSuffix(rest, ".json")
-	return Later{at, wire.Name(from), wire.ID(id), state}, bad == nil && isJSON && wire.IsName(from) && wire.IsID(id)
+	id, waits := strings.CutSuffix(rest, waitingSuffix)
+	isJSON := waits
+	if !waits {
+		id, isJSON = strings.CutSuffix(rest, ".json")
+	}
+	return Later{at, wire.Name(from), wire.ID(id), state, waits}, bad == nil && isJSON && wire.IsName(from) && wire.IsID(id)
 }
 
 // ListLater lists the messages in one of the states, by their times.
@@ -69,14 +81,26 @@ func ListLater(t *teamdir.Team, state maildir.State) (all []Later, err error) {
 	return all, err
 }
 
-// HasLater reports whether a file of that name is there in any of the states: a backup must not bring one back to another.
+// HasLater reports whether a file of that name, as RestoredName returns it, is there in any of the states: a backup must
+// not bring one back to another.
 func HasLater(t *teamdir.Team, name string) bool {
+	files := []string{teamdir.LaterDir + "/" + strings.TrimSuffix(name, ".json") + waitingSuffix}
 	for _, dir := range laterDirs {
-		if isThere, err := t.Dir().Exists(dir + "/" + name); isThere || err != nil {
-			return true
-		}
+		files = append(files, dir+"/"+name)
 	}
-	return false
+	return slices.ContainsFunc(files, func(file string) bool {
+		isThere, err := t.Dir().Exists(file)
+		return isThere || err != nil
+	})
+}
+
+// RestoredName is the name under which a file that was to be sent later is restored. What waited for others is due: whoever
+// looks at it marks again what it waits for.
+func RestoredName(name string) string {
+	if due, waits := strings.CutSuffix(name, waitingSuffix); waits {
+		return due + ".json"
+	}
+	return name
 }
 
 // LaterStray lists the files among the messages to be sent later that are none.
@@ -84,7 +108,8 @@ func LaterStray(t *teamdir.Team) (files []string) {
 	names, _ := t.Dir().Names(teamdir.LaterDir)
 	for _, name := range names {
 		_, isOurs := parseLater(name, ToBeSent)
-		if file := teamdir.LaterDir + "/" + name; !isOurs && name[0] != '.' && file != laterDirs[Undelivered] && file != laterDirs[maildir.Withdrawn] {
+		file := teamdir.LaterDir + "/" + name
+		if !isOurs && name[0] != '.' && !slices.Contains([]string{laterDirs[Undelivered], laterDirs[maildir.Withdrawn], afterDir}, file) {
 			files = append(files, file)
 		}
 	}
@@ -163,7 +188,7 @@ func lockLater(ctx context.Context, t *teamdir.Team, timeout time.Duration) (*lo
 
 // SendLater is Send for a message that nobody gets before a time. It is complete then and durable, and its files are
 // stored. If a recipient is unknown, nothing is done. A message with the same id that is to be sent later, or was, stays
-// as it is.
+// as it is. One that waits for others (SetAfter) goes out when these are done as well: see checkNeeds.
 func SendLater(ctx context.Context, r *teamdir.Root, o *Outgoing, at time.Time) (*Sent, error) {
 	o.Message.SentAt = at.UTC().Truncate(time.Millisecond)
 	post, unknown, err := Prepare(r, o)
@@ -177,10 +202,16 @@ func SendLater(ctx context.Context, r *teamdir.Root, o *Outgoing, at time.Time) 
 		return nil, err
 	}
 	t, err := r.Team(o.From.Address().Team)
+	if err == nil {
+		err = checkNeeds(t, o.Message)
+	}
 	if err != nil {
 		return nil, err
 	}
 	sent, err := putLater(ctx, t, o.Message, post)
+	if len(After(o.Message)) > 0 && err == nil && !sent.WasLater {
+		DeliverSome(ctx, t) // it is held, if it is due
+	}
 	if err == nil && sent.Later != nil && !sent.WasLater {
 		replaceLater(ctx, r, o.Message)
 	}
@@ -207,7 +238,7 @@ func sentLater(r *teamdir.Root, m *wire.Message, post *maildir.Post) (*Sent, err
 
 // putLater writes the file of a message that is to be sent later, unless its id was used before.
 func putLater(ctx context.Context, t *teamdir.Team, m *wire.Message, post *maildir.Post) (*Sent, error) {
-	dir, l := t.Dir(), Later{m.SentAt, m.From.Agent, m.ID, ToBeSent}
+	dir, l := t.Dir(), Later{At: m.SentAt, From: m.From.Agent, ID: m.ID, State: ToBeSent}
 	data, err := m.Encode()
 	if err != nil {
 		return nil, err
@@ -291,21 +322,25 @@ func WithdrawLater(ctx context.Context, r *teamdir.Root, from wire.Address, id w
 	if was, err = find(); was == nil || was.State == maildir.Withdrawn {
 		return was, err
 	}
-	if m, err := LaterMessage(t, *was); err == nil {
+	m, noMessage := LaterMessage(t, *was)
+	if noMessage == nil {
 		t.Box(from.Agent).NoteSent(m) // from now on it is found there; doctor says what is missing
 	}
-	return was, moveLater(t, *was, maildir.Withdrawn)
+	if err = moveLater(t, *was, maildir.Withdrawn); err == nil && noMessage == nil {
+		forget(t, *was, After(m)...)
+	}
+	return was, err
 }
 
 // MayBeSent reports whether recipients may have the message.
 func (l Later) MayBeSent() bool {
-	return l.State == Undelivered || l.State == ToBeSent && !l.At.After(time.Now())
+	return l.State == Undelivered || l.State == ToBeSent && !l.Waits && !l.At.After(time.Now())
 }
 
 // moveLater durably moves a message to another state. The lock is held.
 func moveLater(t *teamdir.Team, l Later, state maildir.State) error {
 	dir, to := t.Dir(), l
-	to.State = state
+	to.State, to.Waits = state, false
 	if err := dir.MkdirAll(laterDirs[state]); err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/push"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -63,6 +62,7 @@ func deliverFor(ctx context.Context, t *teamdir.Team, d time.Duration) (next tim
 // dueLater lists the messages that are due, and returns the time of the next one.
 func dueLater(t *teamdir.Team) (due []Later, next time.Time, err error) {
 	all, err := ListLater(t, ToBeSent)
+	all = slices.DeleteFunc(all, func(l Later) bool { return l.Waits })
 	n, now := len(all), time.Now()
 	if first := slices.IndexFunc(all, func(l Later) bool { return l.At.After(now) }); first >= 0 {
 		n, next = first, all[first].At
@@ -116,7 +116,19 @@ func deliverSome(ctx context.Context, t *teamdir.Team, due []Later, timeout time
 			errs = errors.Join(errs, setLaterAside(t, l, nil, reason))
 		}
 	}
-	all = slices.DeleteFunc(all, func(out *leaving) bool { return isGone(out.Later) })
+	var told []*maildir.Post
+	all = slices.DeleteFunc(all, func(out *leaving) bool {
+		if isGone(out.Later) || len(After(out.post.Message)) == 0 {
+			return isGone(out.Later)
+		}
+		isFree, notices, err := hold(ctx, t, out.Later, out.post.Message)
+		if told = append(told, notices...); errors.Is(err, maildir.ErrNotFound) { // what it waits for
+			out.unknown, isFree = append(out.unknown, fmt.Errorf("it waits for a message that is not there: %w", err)), true
+			out.post.To, err = nil, nil
+		}
+		errs = errors.Join(errs, err)
+		return !isFree
+	})
 	for _, out := range all {
 		posts = append(posts, out.post)
 	}
@@ -124,7 +136,7 @@ func deliverSome(ctx context.Context, t *teamdir.Team, due []Later, timeout time
 	for _, out := range all {
 		errs = errors.Join(errs, finishLeaving(ctx, t, out))
 	}
-	return n, posts, errors.Join(errs, t.Dir().Sync(teamdir.LaterDir))
+	return n, append(posts, told...), errors.Join(errs, t.Dir().Sync(teamdir.LaterDir))
 }
 
 func prepareLeaving(t *teamdir.Team, l Later, m *wire.Message) *leaving {
@@ -180,20 +192,14 @@ func finishLeaving(ctx context.Context, t *teamdir.Team, out *leaving) error {
 	case out.err != nil:
 		return out.err
 	case len(out.unknown) == 0:
+		forget(t, out.Later, After(m)...)
 		return t.Dir().Remove(out.file())
 	}
 	reason := (&teamdir.UnreadableError{Err: errors.Join(out.unknown...)}).Error()
-	if sender := out.post.Sender; sender != nil {
-		notice := &wire.Message{
-			ID: wire.Derive("undelivered", m.ID, m.From), Type: wire.TypeNotice, From: m.From, To: []wire.Address{m.From},
-			InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", SentAt: time.Now().UTC(), Origin: OrCommand(nil),
-			Subject: "not delivered: " + letter.OneLine(m.Title(), 200),
-			Body:    fmt.Sprintf("Your message %s was not delivered: %s. To try again: atm retry %s", m.ID.Short(6), reason, m.ID.Short(6)),
-		}
-		post := &maildir.Post{Message: notice, To: []*maildir.Box{sender}, Derived: IsNoticeFrom(m.From)}
-		if maildir.Deliver(ctx, post); post.Outcomes[0].Err != nil && !isFinal(post.Outcomes[0].Err) {
-			return post.Outcomes[0].Err
-		}
+	_, err := tellSender(ctx, t, out.Later, m, "undelivered", "not delivered: ",
+		fmt.Sprintf("Your message %s was not delivered: %s. To try again: atm retry %s", m.ID.Short(6), reason, m.ID.Short(6)))
+	if err != nil {
+		return err
 	}
 	return setLaterAside(t, out.Later, m, reason)
 }

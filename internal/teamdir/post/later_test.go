@@ -227,7 +227,7 @@ func TestLaterHostile(t *testing.T) {
 	sendLater(t, team, -time.Minute, "good", "bob")
 	dir := team.Dir().Join(teamdir.LaterDir)
 	put := func(from wire.Name, at time.Time, content string) Later {
-		l := Later{at.Truncate(time.Millisecond), from, wire.NewID(), ToBeSent}
+		l := Later{At: at.Truncate(time.Millisecond), From: from, ID: wire.NewID(), State: ToBeSent}
 		teamtest.Must(t, os.WriteFile(team.Dir().Join(l.file()), []byte(strings.ReplaceAll(content, "ID", string(l.ID))), 0o600))
 		return l
 	}

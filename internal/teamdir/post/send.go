@@ -212,6 +212,9 @@ func Deliver(ctx context.Context, r *teamdir.Root, posts ...*maildir.Post) (to [
 func recipients(posts []*maildir.Post) [][]Recipient {
 	all := make([][]Recipient, len(posts))
 	for i, post := range posts {
+		if post == nil {
+			continue
+		}
 		for _, out := range post.Outcomes {
 			all[i] = append(all[i], Recipient{Outcome: out, Address: out.Box.Address()})
 		}

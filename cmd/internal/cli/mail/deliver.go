@@ -26,7 +26,7 @@ func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 	}
 	var r *app.Outcome
 	var err error
-	if o.at.IsZero() {
+	if o.at.IsZero() && len(o.After) == 0 {
 		r, err = s.Send(ctx, &o.Submission)
 	} else {
 		r, err = s.SendLater(ctx, &o.Submission, o.at)

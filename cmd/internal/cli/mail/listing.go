@@ -25,6 +25,8 @@ type message struct {
 	recipients   []recipientState
 	slowest      maildir.State
 	supersededBy wire.ID // a message beside it that replaces it
+	goesOut      string  // when, if nobody has it yet
+	after        []need  // what it waits for
 	digits       int     // of the short id, at least 6
 }
 
@@ -34,6 +36,12 @@ type recipientState struct {
 	// Outcome and Text are what its ack says of the work.
 	Outcome string `json:"outcome,omitempty"`
 	Text    string `json:"text,omitempty"`
+}
+
+// need is a message that another one waits for.
+type need struct {
+	ID    wire.ID `json:"id"`
+	State string  `json:"state"` // done, blocked, declined, withdrawn, else where it is: unread, taken, …
 }
 
 // word is the outcome, else the state.
@@ -55,6 +63,10 @@ func (m message) MarshalJSON() ([]byte, error) {
 	if m.recipients != nil {
 		recipients, _ := wire.Marshal(m.recipients)
 		all = all.With("recipients", recipients)
+	}
+	if m.after != nil {
+		after, _ := wire.Marshal(m.after)
+		all = all.With("after", after)
 	}
 	msg := *m.Item.Message
 	msg.Extra = all.Encode()
@@ -107,6 +119,16 @@ func (m *message) setRecipients(state string) {
 	for _, a := range m.To {
 		m.recipients = append(m.recipients, recipientState{To: a.String(), State: state})
 	}
+}
+
+// setLater says when the message goes out that nobody has yet, and after what.
+func (m *message) setLater(s *app.Scope) {
+	m.goesOut = s.WhenSent(m.Message)
+	needs, _, _ := post.Needs(s.Team, m.Message)
+	for _, n := range needs {
+		m.after = append(m.after, need{n.ID, s.NeedState(n)})
+	}
+	m.setRecipients(string(post.ToBeSent))
 }
 
 // A listing is the JSON of read, ls, thread and search. Its lists are never null.
@@ -181,7 +203,7 @@ func (l *listing) printLines(p *command.Printer, r *letter.Renderer, offset, lim
 func line(r *letter.Renderer, m message) string {
 	row := cells(r, m)
 	about := app.JoinFilled(", ", strings.Join(row[:3], " "), row[3])
-	if m.recipients != nil {
+	if m.recipients != nil && !r.Whole {
 		var states []string
 		for _, to := range m.recipients {
 			states = append(states, r.Called(to.To)+" "+to.word())
@@ -192,20 +214,24 @@ func line(r *letter.Renderer, m message) string {
 }
 
 // cells are id, sender, age, notes and title of a message. One that I sent has its recipients instead of the sender, and
-// how many are in which state instead of the notes.
+// how many are in which state instead of the notes, unless the list is of other people's, too (r.Whole).
 func cells(r *letter.Renderer, m message) []string {
 	id, age, title := r.Short(m.ID), letter.Sent(r.Now, m.Message), letter.Clip(letter.Escape(m.Title()), 100)
-	if m.isToBeSent() {
-		age = letter.When(r.Now, m.SentAt)
+	if m.goesOut != "" {
+		age = m.goesOut
 	}
-	if m.recipients != nil {
+	if m.recipients != nil && !r.Whole {
 		return []string{id, r.Recipients(m.To), age, statesText(m.recipients), title}
 	}
 	from := r.Who(m.From)
 	if r.Whole {
 		from += " to " + r.Recipients(m.To)
 	}
-	return []string{id, from, age, command.Notes(r, m.Item), title}
+	it := *m.Item
+	if m.goesOut != "" {
+		it.State = ""
+	}
+	return []string{id, from, age, command.Notes(r, &it), title}
 }
 
 // statesText is "read", or "2 read, 1 unread" if the recipients' states differ.

@@ -34,6 +34,7 @@ atm ls --sent --owed`,
 	Description: "Marks nothing as read. Unread and owed: oldest first; others: newest first.",
 	Flags: slices.Concat([]cli.Flag{
 		&cli.BoolFlag{Name: "unread", Aliases: []string{"new", "u"}, Usage: "not read yet (default)"},
+		&cli.BoolFlag{Name: "later", Aliases: []string{"waiting", "scheduled"}, Usage: "not sent yet, and why"},
 		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, and you owe an ack"},
 		&cli.BoolFlag{Name: "done", Aliases: []string{"archived"}, Usage: "read, with no ack owed"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "unread, owed and done"},
@@ -57,12 +58,16 @@ type lsOptions struct {
 }
 
 func ls(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "unread sent bad", "bad owed", "bad done", "bad from", "bad since", "bad type", "bad meta", "bad urgent", "bad thread", "count limit", "count offset"); err != nil {
+	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "unread sent bad", "bad owed", "bad done", "bad from", "bad since", "bad type", "bad meta", "bad urgent", "bad thread", "count limit", "count offset",
+		"later all bad sent", "later unread", "later owed", "later done", "later from", "later since", "later type", "later meta", "later urgent", "later thread"); err != nil {
 		return err
 	}
 	o := lsOptions{
 		word: c.Args().First(), all: c.Bool("all"), unread: c.Bool("unread"), owed: c.Bool("owed"), done: c.Bool("done"),
 		bad: c.Bool("bad"), sent: c.Bool("sent"), counts: c.Bool("count"), limit: c.Int("limit"), offset: c.Int("offset"),
+	}
+	if c.Bool("later") {
+		return listLater(s, p, o)
 	}
 	o.whose = o.word
 	if !o.sent {
@@ -181,21 +186,57 @@ func (l *listing) addToBeSent(s *app.Scope, box *maildir.Box, o lsOptions) (bad 
 		if _, err := box.Sent(later.ID); err == nil { // some have it, and it is listed with the others
 			continue
 		}
-		m := message{Item: &maildir.Item{State: post.ToBeSent}}
-		content, err := post.LaterMessage(s.Team, later)
-		if errors.Is(err, maildir.ErrNotFound) { // it was sent just now
-			continue
-		}
-		if err != nil {
+		if isBad := l.addLater(s, later, anytime.matches); isBad {
 			bad++
-			continue
-		}
-		if m.Message = content; anytime.matches(m.Item) {
-			m.setRecipients(string(post.ToBeSent))
-			l.Messages = append(l.Messages, m)
 		}
 	}
 	return bad, err
+}
+
+// addLater adds a message that nobody has yet if it matches, and reports whether its file cannot be read.
+func (l *listing) addLater(s *app.Scope, later post.Later, matches func(*maildir.Item) bool) (isBad bool) {
+	content, err := post.LaterMessage(s.Team, later)
+	if err != nil {
+		return !errors.Is(err, maildir.ErrNotFound) // else it was sent just now
+	}
+	if m := (message{Item: &maildir.Item{Message: content, State: post.ToBeSent}}); matches(m.Item) {
+		m.setLater(s)
+		l.Messages = append(l.Messages, m)
+	}
+	return false
+}
+
+// listLater lists the team's messages that nobody has yet, or those that one member wrote.
+func listLater(s *app.Scope, p *command.Printer, o lsOptions) error {
+	by, err := (*maildir.Box)(nil), error(nil)
+	if o.word != "" {
+		by, err = s.Member(o.word)
+	}
+	if err != nil {
+		return err
+	}
+	all, err := post.ListLater(s.Team, post.ToBeSent)
+	l, bad := newListing(p, nil, nil), 0
+	for _, later := range all {
+		if by != nil && later.From != by.Agent() {
+			continue
+		}
+		if l.addLater(s, later, func(*maildir.Item) bool { return true }) {
+			bad++
+		}
+	}
+	if bad > 0 {
+		p.Warn("%s cannot be read as a message; `atm doctor` says why", letter.Many(bad, "file"))
+	}
+	if err != nil {
+		return err
+	}
+	if o.counts {
+		return printCount(p, len(l.Messages))
+	}
+	r := p.Renderer(s)
+	r.Whole = true
+	return l.printLines(p, r, o.offset, o.limit, "nothing waits to be sent")
 }
 
 func listBad(ctx context.Context, p *command.Printer, box *maildir.Box, o lsOptions) error {

@@ -36,6 +36,7 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		cmdline.ListFlag("cc", "", "c"), &cli.BoolFlag{Name: "all", Hidden: true}, command.ChoiceFlag(""),
 		&cli.StringFlag{Name: "at", Usage: "later, at `T`: 14:00"},
 		cmdline.DurationFlag("in", 0, "later, in `D`", "delay"),
+		cmdline.ListFlag("after", "once `ID` is done", "needs", "depends-on"),
 	}),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if c.Bool("batch") {
@@ -63,7 +64,7 @@ var messageFlags = []cli.Flag{
 	&cli.StringFlag{Name: "thread", Aliases: []string{"thread-id"}, Usage: "in the thread of `ID`"},
 	&cli.StringFlag{Name: "supersedes", Aliases: []string{"replaces"}, Usage: "replaces message `ID`"},
 	&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, to retry"},
-	&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "once under this `NAME`"},
+	&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "once under `NAME`"},
 	&cli.StringFlag{Name: "type", Usage: "a type `T` of your own"},
 	&cli.StringFlag{Name: "payload", Usage: "add a `JSON` object"},
 	cmdline.ListFlag("meta", "metadata `K=V`, repeatable"),
@@ -170,7 +171,8 @@ func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 	}
 	o.timeout, o.IsAwaited = cmdline.Duration(c, "timeout"), len(o.waits) > 0
 	o.Files, o.Again = cmdline.List(c, "attach"), c.Command.HelpName+" … --id "
-	if o.IsAwaited && !o.at.IsZero() {
+	o.After = cmdline.List(c, "after")
+	if o.IsAwaited && (!o.at.IsZero() || len(o.After) > 0) {
 		return failure.Usage("nothing to wait for: it is sent later").WithHint("leave --wait-%s out, and wait with the id: `atm wait --%s ID`", waitFlag(o.waits[0]), o.waits[0])
 	}
 	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {

@@ -75,7 +75,7 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	if m.isToBeSent() {
 		text = fmt.Appendf(text, "not sent yet: goes out %s; to take it back: %s\n",
-			letter.When(r.Now, it.SentAt), p.Command("atm withdraw "+r.Short(it.ID)))
+			s.WhenSent(it.Message), p.Command("atm withdraw "+r.Short(it.ID)))
 	}
 	return p.PrintAs(map[string]message{"message": m}, string(text))
 }
