@@ -120,6 +120,8 @@ type Options struct {
 	Serves func(context.Context, Server) // is called beside the loop for the program's own server, and returns when ctx ends; nil: nobody is told
 	Follow func(Followed) Follower       // called once; nil: nobody follows
 
+	Work Work // what the agent takes by itself; nil: nothing
+
 	// SharesDir returns another agent that works in Dir, whose conversation might be the newest one there. Nil: there is
 	// none.
 	SharesDir func() (string, error)
@@ -139,6 +141,16 @@ type Options struct {
 
 	now    func() time.Time // time.Now but in tests
 	timing *run.Timing      // run.StandardTiming but in tests
+}
+
+// Work is work that an agent takes by itself. Its methods are called beside the loop.
+type Work interface {
+	// Look is called every second while the agent is idle and would take a text (isFree), so that it gets some work, and less
+	// often while it is at work, so that it keeps that.
+	Look(ctx context.Context, isFree bool) error
+
+	// GiveBack is called before the first program starts, and when one has ended: the next one knows nothing of its work.
+	GiveBack(ctx context.Context) error
 }
 
 // Beside gives a program mail by another way than its prompt: an inbox of its own, its server, a plugin. Then a person's

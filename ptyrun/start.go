@@ -145,6 +145,7 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 	if err := inbox.UndoLastTyping(ctx, r.Box); err != nil {
 		r.Log.Error("clearing the text that a killed runner left half typed", "err", err)
 	}
+	r.giveWorkBack(ctx) // after that: what was given out of it must not be given again
 	found := watcher.Open(ctx, []watcher.Mailbox{r.Box}, watcher.Options{
 		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{r.Box.Address(): m.state.Seq},
 	})
@@ -195,6 +196,16 @@ func (h *Handle) endLastRun() (runinfo.Info, error) {
 	return last, err
 }
 
+// giveWorkBack gives back what a program took by itself that has ended.
+func (r *runner) giveWorkBack(ctx context.Context) {
+	if r.Work == nil {
+		return
+	}
+	if err := r.Work.GiveBack(ctx); err != nil {
+		r.Log.Error("giving back work", "err", err)
+	}
+}
+
 // shut waits for all that works for the runner, whose loop has ended with an error or nil, and releases what it holds.
 func (r *runner) shut(err error) error {
 	r.closeRecording()
@@ -204,6 +215,7 @@ func (r *runner) shut(err error) error {
 	r.Loop.Wait()
 	r.WaitLogged()
 	r.servers.Close()
+	r.giveWorkBack(context.Background())
 	r.detachFollower(err)
 	return errors.Join(err, r.dir.Close())
 }

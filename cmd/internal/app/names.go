@@ -229,6 +229,11 @@ func (s *Scope) Find(fragment string) (*maildir.Item, *maildir.Box, error) {
 	_, err := wire.ParseFragment(fragment)
 	if err == nil {
 		it, box, err := post.Find(s.Team, s.Me, fragment)
+		if err == nil {
+			if work := post.WorkOf(it.Message); work != "" { // the notice stands for it
+				it, box, err = post.Find(s.Team, s.Me, string(work))
+			}
+		}
 		if errors.Is(err, maildir.ErrNotFound) {
 			err = failure.NotFound("%w", err).WithHint(listsMessages).WithNearest(fragment, s.HeldIDs())
 		}

@@ -99,6 +99,10 @@ type Options struct {
 	// without an error if the person has answered. nil: only the person can answer, at the program's own dialog.
 	Ask func(ctx context.Context, p *agents.Permission, give func(agents.Verdict) error) error
 
+	// Work has the agent take work from a shared inbox as its turn ends (isFree), and else keep what it has taken; nil: it takes
+	// none by itself.
+	Work func(ctx context.Context, isFree bool) error
+
 	Stdout, Stderr io.Writer // of the process
 }
 
@@ -247,7 +251,18 @@ func (c *call) handOver(ctx context.Context) (*claim.Claim, []wire.Event, error)
 	box := c.Box
 	c.Session = cmp.Or(c.Session, "unnamed")
 	received, settleErr := c.Settle(ctx, c.o.HasEnded)
-	if !c.carriesMail() {
+	carriesMail, endsTurn := c.carriesMail(), len(c.EndEvents) > 0
+	wakes := func() bool { // for mail that does not go out with this answer
+		may := false
+		if c.o.Wakes != nil {
+			may, _ = c.o.Wakes()
+		}
+		return may
+	}
+	if c.o.Work != nil && !c.IsPeek && c.Subagent == "" && (!endsTurn || carriesMail || wakes()) {
+		settleErr = errors.Join(settleErr, c.o.Work(ctx, endsTurn))
+	}
+	if !carriesMail {
 		return &claim.Claim{}, received, settleErr
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}

@@ -4,6 +4,8 @@
 package runspec
 
 import (
+	"time"
+
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/session"
@@ -35,6 +37,8 @@ type Spec struct {
 	Resume      bool           `json:"resume,omitempty"`
 	Anew        bool           `json:"anew,omitempty"`    // --resume=false
 	GoesOn      bool           `json:"goes_on,omitempty"` // after a usage limit
+	Serves      []wire.Name    `json:"serves,omitempty"`  // shared inboxes from which it takes work
+	Lease       time.Duration  `json:"lease,omitempty"`   // for so long
 	RecordInput bool           `json:"record_input,omitempty"`
 	ACP         map[string]any `json:"acp,omitempty"`     // for the agent's session: acp.SessionNewParams
 	Session     bool           `json:"session,omitempty"` // begin one if none is alive

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
@@ -145,4 +146,31 @@ func Share(b *maildir.Box) error {
 		return err
 	}
 	return b.Store().Dir().Replace(b.In("shared"), nil, true)
+}
+
+// IsAnyFree reports whether a mailbox has an unread message that nobody has claimed. Dropped files are ingested first.
+func IsAnyFree(ctx context.Context, b *maildir.Box) (bool, error) {
+	drop.IngestUnlessMail(ctx, b) // what cannot be ingested now stays where it is
+	ids, err := b.UnreadIDs()
+	if len(ids) == 0 {
+		return false, err
+	}
+	claimed := b.Claims().Live(claimfile.Moment(time.Now()), b.IsRunning())
+	isFree := func(id wire.ID) bool { _, isClaimed := claimed[id]; return !isClaimed }
+	return slices.ContainsFunc(ids, isFree), err
+}
+
+// Held lists the unread messages of a mailbox that a member has leased, and whose lease has not ended.
+func Held(b *maildir.Box, by wire.Address) (ids []wire.ID, err error) {
+	all, err := b.ReadClaims()
+	for id, c := range all {
+		if c.Owner != b.LeaseOwner(by) || !c.IsLiveLease(claimfile.Moment(time.Now())) {
+			continue
+		}
+		isUnread, failed := b.Has(b.Unread(), id)
+		if err = cmp.Or(err, failed); isUnread {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
 }

@@ -61,6 +61,7 @@ func (k *checker) check() {
 	k.checkNames("approvers", c.Approvers...)
 	for name, m := range c.Members {
 		k.checkNames("members."+string(name)+".after", m.After...)
+		k.checkNames("members."+string(name)+".serves", m.Serves...)
 	}
 	for _, name := range c.inCycles() {
 		k.add("members."+string(name)+".after", "after has a cycle: %s waits for itself", name)
@@ -105,6 +106,18 @@ func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 		if !MaySetEnv(v) {
 			k.add(path+".env", "env: %q is set by atm itself or is not a variable name", v)
 		}
+	}
+	if _, err := ParseLease(m.Lease); err != nil {
+		k.add(path+".lease", "lease: %v", err)
+	}
+	m.Serves = unique(m.Serves)
+	switch {
+	case slices.Contains(m.Serves, name):
+		k.add(path+".serves", "serves: %s cannot serve its own inbox; its own mail it gets anyway", name)
+	case len(m.Serves) > 0 && m.Person:
+		k.add(path+".serves", "serves: %s is a person, and nothing is taken for people", name)
+	case len(m.Serves) > 0 && (m.Inject == "off" || m.Inject == "run"):
+		k.add(path+".serves", "serves: with inject = %q %s would not be told what it has taken", m.Inject, name)
 	}
 	if m.Person && (m.Command != nil || m.Worktree || m.Resume) {
 		k.add(path, "%s is a person: people have no command, no worktree and no conversation to resume", name)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/internal/tomlfile"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/session"
@@ -64,6 +65,9 @@ type Member struct {
 	Worktree bool
 	Session  *Session // nil: the team's
 
+	Serves []wire.Name // shared inboxes from which it takes work by itself
+	Lease  string      // for how long such a message is its own; "": DefaultLease. See LeaseTime
+
 	AfterLimit string `toml:"after_limit"` // "": wait; Continue: told to go on when its usage limit is over
 }
 
@@ -86,6 +90,30 @@ var (
 
 // Continue is the value of after_limit with which a member goes on.
 const Continue = "continue"
+
+// DefaultLease is for how long a message is a member's that it takes from an inbox that it serves.
+const DefaultLease = 10 * time.Minute
+
+// LeaseTime is for how long a message is the member's that it takes from an inbox that it serves.
+func (m Member) LeaseTime() time.Duration {
+	d, err := ParseLease(m.Lease)
+	if err != nil {
+		return DefaultLease
+	}
+	return d
+}
+
+// ParseLease parses the time of a lease; "" is DefaultLease.
+func ParseLease(s string) (time.Duration, error) {
+	if s == "" {
+		return DefaultLease, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 || d > claimfile.MaxLease {
+		return 0, fmt.Errorf("%q is not a time above 0 and at most %s, such as \"30m\"", s, claimfile.MaxLease)
+	}
+	return d, nil
+}
 
 // Drivers are the values for a driver: those that this person has, and "auto".
 func Drivers() []string { return append([]string{"auto"}, agents.Names(agents.Dir())...) }

@@ -290,10 +290,15 @@ func sentBefore(m *wire.Message, post *maildir.Post) *Sent {
 	return sent
 }
 
-// replaceLater withdraws the message that another one replaces if that is still to be sent.
+// replaceLater withdraws the message that another one replaces if that is still to be sent, and tells of it whoever sent
+// what waits for it.
 func replaceLater(ctx context.Context, r *teamdir.Root, m *wire.Message) {
-	if m.Supersedes != "" {
-		WithdrawLater(ctx, r, m.From, m.Supersedes)
+	if m.Supersedes == "" {
+		return
+	}
+	WithdrawLater(ctx, r, m.From, m.Supersedes)
+	if t, err := r.Team(m.From.Team); err == nil {
+		LookAgain(ctx, t, m.Supersedes)
 	}
 }
 

@@ -11,6 +11,7 @@
 //	root      whether what is in the mailbox may act, and is still there
 //	undo      what is unread again
 //	limit     going on behind a usage limit
+//	work      what the agent takes by itself
 package inbox
 
 import (
@@ -55,6 +56,7 @@ type Inbox struct {
 
 	beside beside
 	root   rootState
+	work   work
 }
 
 // Inject is how mail gets into the agent: see ptyrun.Inject.
@@ -72,6 +74,8 @@ type Options struct {
 	IsPlain     bool // its driver says so, while no program runs
 	GoesOn      bool // it is told to go on when a usage limit is over that has ended its turn
 	Follower    Follower
+
+	Work Work // nil: the agent takes none by itself
 
 	Interrupt func() error      // interrupts the turn for urgent mail, and returns when it is over
 	Remind    func(isIdle bool) // sends what is due about overdue answers; nil: nothing is
@@ -370,4 +374,5 @@ func (in *Inbox) Step(now time.Time) {
 	}
 	in.stepMail(now)
 	in.stepReminders(now)
+	in.stepWork(now)
 }

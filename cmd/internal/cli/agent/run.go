@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/git"
@@ -41,8 +42,8 @@ atm run dora --driver acp -- opencode acp`,
 Without CMD it runs the command in team.toml, and restarts that when it crashes.
 A shell is told to read its mail; with --inject run it runs it. Nothing is typed into a program that
 atm does not know: atm driver -h, or --driver plain if it is like a shell.
-The hooks of Claude Code and opencode come along for this run; your files stay as they are.
-Exits with the program's code, or with 128+n after signal n.`,
+--serve jobs has it take work from that shared inbox when it is idle. The hooks of Claude Code and
+opencode come along; your files stay. Exits with the program's code, or 128+n after signal n.`,
 	Flags: []cli.Flag{
 		cmdline.ChoiceFuncFlag("driver", "`DRIVER`: auto (default: by CMD), or one of atm driver ls", config.Drivers),
 		cmdline.ChoiceFlag("inject", "`HOW` mail comes: body, pointer (to atm read), run, off", config.Injects...),
@@ -52,6 +53,7 @@ Exits with the program's code, or with 128+n after signal n.`,
 		&cli.StringFlag{Name: "acp-session", Usage: "`JSON` for acp: session metadata workspace model_preferences"},
 		cmdline.ChoiceFlag("restart", "`WHEN`: never (given CMD), on-crash (without) or always", config.Restarts...),
 		resumeFlag,
+		cmdline.ListFlag("serve", "", "serves"),
 		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
 		&cli.BoolFlag{Name: "detach", Aliases: []string{"d", "background", "bg", "detached"}, Usage: "return once its prompt is shown, or say why it is not"},
 	},
@@ -62,7 +64,7 @@ Exits with the program's code, or with 128+n after signal n.`,
 type runOptions struct {
 	words                                          []string // the command; none: that of team.toml
 	driver, inject, restart, size, cwd, acpSession string   // "": as team.toml says, or the default
-	env                                            []string
+	env, serves                                    []string
 	resume                                         *bool // nil: as team.toml says
 	recordsInput, isDetached                       bool
 }
@@ -78,7 +80,7 @@ func resumeOf(c *cli.Context) *bool {
 func run(c *cli.Context) error {
 	o := runOptions{
 		words: c.Args().Tail(), driver: c.String("driver"), inject: c.String("inject"), restart: c.String("restart"), size: c.String("size"),
-		cwd: c.String("cwd"), acpSession: c.String("acp-session"), env: cmdline.List(c, "env"), resume: resumeOf(c),
+		cwd: c.String("cwd"), acpSession: c.String("acp-session"), env: cmdline.List(c, "env"), serves: cmdline.List(c, "serve"), resume: resumeOf(c),
 		recordsInput: c.Bool("record-input"), isDetached: c.Bool("detach"),
 	}
 	k, err := openAgent(c)
@@ -177,6 +179,10 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 		Session: session.Enabled != nil && *session.Enabled, Capture: session.OutputCapture, Rules: session.Rules(),
 	}
 	spec.GoesOn = m.AfterLimit == config.Continue
+	if spec.Serves, err = k.served(m.Serves, o.serves, spec.Inject); err != nil {
+		return spec, err
+	}
+	spec.Lease = m.LeaseTime()
 	if spec.Resume = m.Resume; o.resume != nil {
 		spec.Resume, spec.Anew = *o.resume, !*o.resume
 	}
@@ -233,6 +239,30 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	spec.Env = environment(o.env, m, spec)
 	k.bringHooks(&spec)
 	return spec, err
+}
+
+// served returns the shared inboxes that the agent takes work from, by team.toml or, instead of that, by its flags.
+func (k *call) served(planned []wire.Name, asked []string, inject string) (served []wire.Name, err error) {
+	names := app.Strings(planned)
+	if len(asked) > 0 {
+		names = strings.FieldsFunc(strings.Join(asked, ","), func(r rune) bool { return r == ',' })
+	}
+	for _, name := range names {
+		box, err := k.s.Member(name)
+		if err != nil {
+			return nil, err
+		}
+		if shared, err := claim.Shared(box); err != nil || !shared || box.Address().Team != k.s.Team.Name {
+			return nil, cmp.Or(err, error(failure.Refused("%s cannot serve the inbox of %s, which is not shared in its team", k.name(), name).
+				WithHint("a person can make one that is: `atm team add jobs --shared`")))
+		}
+		served = append(served, box.Agent())
+	}
+	if len(served) > 0 && (inject == "off" || inject == "run") {
+		return nil, failure.Usage("%s cannot serve %s: with --inject %s it would not be told what it has taken", k.name(), served[0], inject).
+			WithHint("leave --inject out, or let it run `atm take %s`", served[0])
+	}
+	return served, nil
 }
 
 // bringHooks has the program call atm's hooks in this run; one that speaks the Agent Client Protocol tells all by it.

@@ -29,6 +29,7 @@ import (
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -187,6 +188,9 @@ func (h *hookCall) options() hook.Options {
 	if os.Getenv(agents.Claims) == agents.Refuse {
 		o.RefuseEdit = h.refuseEdit
 	}
+	if !h.isRunning && !h.isSecond { // else its runner does that
+		o.Work = h.work
+	}
 	if h.mayAsk() {
 		o.Ask = func(ctx context.Context, p *agents.Permission, give func(agents.Verdict) error) error {
 			return waitForAnswer(ctx, s, v, h.isRunning, p, give)
@@ -196,6 +200,18 @@ func (h *hookCall) options() hook.Options {
 		o.Wakes = func() (may, isIdle bool) { return programs.Wakes(team, name) }
 	}
 	return o
+}
+
+// work has a member that team.toml has serve shared inboxes take the next message, or keep the one that it has.
+func (h *hookCall) work(ctx context.Context, isFree bool) error {
+	team, name := h.scope.Team, h.scope.Me.Agent()
+	plan, err := team.Config()
+	m := plan.Members[name]
+	if err != nil || len(m.Serves) == 0 { // doctor reports the mistakes
+		return nil
+	}
+	w := post.Work{Team: team, Agent: name, From: m.Serves, Lease: m.LeaseTime(), Origin: h.scope.Origin()}
+	return w.Look(ctx, isFree)
 }
 
 // mayAsk reports whether the hook may wait for an answer from elsewhere. On Windows no kernel says whose process answers.
