@@ -28,7 +28,6 @@ import (
 var lsCommand = &cli.Command{
 	Name: "ls", Aliases: []string{"list", "inbox", "messages"}, ArgsUsage: "[AGENT]", Usage: "list messages, one per line",
 	UsageText: `atm ls
-atm ls --owed
 atm ls bob
 atm ls --sent --owed`,
 	Description: "Marks nothing as read. Unread and owed: oldest first; others: newest first.",
