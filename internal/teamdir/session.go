@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
@@ -55,42 +54,4 @@ func (t *Team) CheckHumanInput(agent wire.Name) error {
 		err = fmt.Errorf("%s accepts no input in sessions: %w %s allow_human_input = false", agent, ErrForbidden, c.SessionSection(agent))
 	}
 	return err
-}
-
-// A Hold says why an unread message is withheld from an agent for now. The zero Hold: it is not.
-type Hold struct {
-	Why     string
-	Because string    // of Why
-	Paused  wire.UUID // the session that it waits for to be resumed
-}
-
-// HoldReason returns why an unread message is withheld from an agent for now. Only handing it over is withheld: atm read
-// shows the message.
-func (t *Team) HoldReason(m *wire.Message, agent wire.Name) (h Hold) {
-	if m.Kind() != wire.TypeHumanInput {
-		return h
-	}
-	muted, because := t.isMuted(agent)
-	list, _, _ := t.Sessions().List() // an unreadable session withholds nothing
-	list = slices.DeleteFunc(list, func(s *session.Session) bool { return s.AgentID != string(agent) })
-	if h.Why, h.Paused = session.WithholdReason(m, list, muted); h.Why != "" && h.Paused == "" {
-		h.Because = because
-	}
-	return h
-}
-
-// isMuted reports whether human input to an agent is forbidden, by the policy of its runner, else by team.toml, and
-// why. A team.toml with mistakes forbids it.
-func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
-	var p policy.Policy
-	var err error
-	if running, _ := t.Running(agent); running {
-		p, _, err = t.PolicyFor(agent)
-	} else {
-		p, err = t.PolicyNow(agent)
-	}
-	if err != nil {
-		return true, fmt.Sprintf("atm cannot tell whether team.toml allows it: %v", err)
-	}
-	return p.Mute, "team.toml: allow_human_input = false"
 }

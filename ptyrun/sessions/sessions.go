@@ -1,7 +1,7 @@
 // Package sessions is the runner's part in interactive sessions (package session): it follows the run of an agent.
 //
 // It attaches the agent to its sessions and detaches it, applies their rules, holds back human input while a session is
-// paused, and stops the agent when one is aborted or ends by its rules. Of what the agent's program puts out, it makes
+// paused and mail that is kept from the agent, and stops the agent when one is aborted or ends by its rules. Of what the agent's program puts out, it makes
 // output of the sessions: events agent_output in the agent's log.
 //
 // Sessions that cannot be read hold no mail back, and what cannot be written is tried again.
@@ -28,13 +28,21 @@ type Options struct {
 	Begin   bool           // begin one if none is alive
 	Capture Capture
 	Mute    bool // human input is not allowed: it stays unread
-	Rules   session.Rules
+
+	// Kept returns what says why a message is kept from the agent, by what is on disk now; "": it is not. It must not block
+	// for long. nil: none is.
+	Kept func() func(*wire.Message) string
+
+	Rules session.Rules
 }
 
 // Follow is for ptyrun.Options.
 func (o Options) Follow(run ptyrun.Followed) ptyrun.Follower {
+	if o.Kept == nil {
+		o.Kept = func() func(*wire.Message) string { return func(*wire.Message) string { return "" } }
+	}
 	return &follower{
-		Options: o, run: run, agent: wire.Name(filepath.Base(run.Dir)), startedAt: time.Now(), input: map[wire.ID]*wire.Message{},
+		Options: o, run: run, agent: wire.Name(filepath.Base(run.Dir)), startedAt: time.Now(), unread: map[wire.ID]*unread{},
 	}
 }
 
@@ -46,10 +54,10 @@ type follower struct {
 	agent     wire.Name
 	startedAt time.Time
 
-	isKnown bool                      // the sessions have been read
-	all     []*session.Session        // the copy
-	input   map[wire.ID]*wire.Message // human input that was unread
-	goalSeq uint64                    // of the last event that says that a goal is reached
+	isKnown bool                // the sessions have been read
+	all     []*session.Session  // the copy
+	unread  map[wire.ID]*unread // human input, and mail that was kept, as far as it was unread
+	goalSeq uint64              // of the last event that says that a goal is reached
 
 	hadProgram, hadLines bool // a program runs or ran, and its lines are captured, not its answers
 	hasSaid              bool // words of the turn were emitted
@@ -62,6 +70,12 @@ type follower struct {
 	syncing    sync.Mutex // guards the following
 	isAttached bool
 	modified   time.Time // the store's Modified before the sessions were read last
+}
+
+// unread is an unread message that may be withheld, and whether it was when that was asked last.
+type unread struct {
+	m          *wire.Message
+	isWithheld bool
 }
 
 const (
@@ -147,10 +161,6 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 // update replaces the copy, and does what follows from the changes.
 func (f *follower) update(all []*session.Session) {
 	before, wasKnown := aliveOf(f.all), f.isKnown
-	withheld := map[wire.ID]bool{}
-	for id, m := range f.input {
-		withheld[id] = f.WhyWithheld(m) != ""
-	}
 	f.all, f.isKnown = all, true
 	if wasKnown && len(before) == 0 && len(aliveOf(all)) > 0 {
 		f.run.ForgetLines() // earlier output is not the session's
@@ -160,10 +170,12 @@ func (f *follower) update(all []*session.Session) {
 			f.stopIfOver(s)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(withheld)) { // in the order they were sent
-		if withheld[id] != (f.WhyWithheld(f.input[id]) != "") {
-			f.run.Reread(id)
-		}
+	if len(f.unread) == 0 {
+		return
+	}
+	kept := f.Kept()
+	for _, id := range slices.Sorted(maps.Keys(f.unread)) { // in the order they were sent
+		f.whyWithheld(f.unread[id].m, kept)
 	}
 }
 
@@ -187,7 +199,7 @@ func (f *follower) stopIfOver(s *session.Session) {
 func (f *follower) HandleEvent(e *wire.Event) {
 	switch e.Kind {
 	case wire.EventRead, wire.EventInjected, wire.EventWithdrawn:
-		delete(f.input, e.MessageID())
+		delete(f.unread, e.MessageID())
 	case wire.Spawned: // its lines have a budget of their own
 		f.HandleTyped("")
 	case wire.GoalComplete:

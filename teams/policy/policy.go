@@ -17,14 +17,18 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Policy says what answers the permission requests of one agent and who may answer them, and whether people may talk to
-// it in sessions. It survives a round trip through JSON unchanged.
+// Policy says what answers the permission requests of one agent and who may answer them, whether people may talk to it
+// in sessions, and whose mail it is given. It survives a round trip through JSON unchanged.
 type Policy struct {
 	Lead      wire.Name   `json:"lead,omitempty"`
 	Approvers []wire.Name `json:"approvers"` // null: team.toml names none
 	People    []wire.Name `json:"people,omitempty"`
 	Rules     Rules       `json:"rules,omitempty"` // those that are for this agent
 	Mute      bool        `json:"mute,omitempty"`  // nobody may talk to it in sessions
+
+	// From says whose mail the agent is given, by the words of team.toml for them: a name, or "@backend" with its members.
+	// nil: everybody's.
+	From map[string][]wire.Name `json:"from,omitempty"`
 
 	// IsPartial says that it was saved by a version of atm that knows more, so that what is missing may be a rule that
 	// denies or a condition. Then no rule allows anything, and no agent may answer.
@@ -54,6 +58,19 @@ func (p Policy) Equal(q Policy) bool {
 func (p Policy) DenyOnly() Policy {
 	p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r Rule) bool { return r.Decision != Deny })
 	return p
+}
+
+// TakesFrom reports whether the agent is given the mail of a sender. One of another host is alice@laptop.
+func (p Policy) TakesFrom(sender wire.Name) bool {
+	if p.From == nil {
+		return true
+	}
+	for _, names := range p.From {
+		if slices.Contains(names, sender) {
+			return true
+		}
+	}
+	return false
 }
 
 // ErrNotYours says that a member may not answer a question.

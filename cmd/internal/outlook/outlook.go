@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/push"
@@ -62,13 +63,14 @@ type mail struct {
 	push     push.Outcome      // what the sender's process did
 	item     *maildir.Item     // the recipient's copy; nil: it has just been sent
 	delivery *history.Delivery // what was done since; likewise
+	hold     teamdir.Hold      // why it is withheld
 	again    string            // the command that runs the recipient again
 }
 
 // A row is a possible outlook. The words may contain {name}, {has been} and {for} ("has been" and " for 3m", or "is" and ""
 // without a time), {state} ("in error"), {busy} (the state, and for how long it has been busy), {about} (the state's
 // detail), {reason} (why nothing is typed in), {typed} (how the mail is given), {read} (when it last read), {seen} (when it
-// was last seen), {run} (the command that runs it again), {id} (of the message) and {failed} (when and why typing it in
+// was last seen), {held} (why it is withheld), {because} (why that), {paused} (the session), {run} (the command that runs it again), {id} (of the message) and {failed} (when and why typing it in
 // failed).
 type row struct {
 	holds bool
@@ -155,6 +157,9 @@ func (x mail) pushedTo() *presence.Member {
 func (x mail) held() []row {
 	m, runner := x.to, "the runner of {name} does not answer and types nothing in: `atm doctor`"
 	return []row{
+		{x.hold.Paused != "", Read, "{held}: its input waits", "{held}, so its input waits: `atm session resume {paused}`"},
+		{x.hold.Because != "", Read, "{held}", "{held} ({because}); {name} gets it only with atm read"},
+		{x.hold.Why != "", Read, "kept: {held}", "it is kept: {held}; {name} gets it with atm read"},
 		{m.State == reducer.WordPerson, Read, "person", "{name} is a person: it waits until they read it"},
 		{m.IsSilent() && m.State == reducer.WordUnknown, Never, "its runner does not answer", runner},
 		{m.IsSilent(), Never, "{busy}, but its runner does not answer", runner},
@@ -291,6 +296,7 @@ func (x mail) filled(r row) Outlook {
 		"{name}", string(m.Name), "{has been}", hasBeen, "{for}", since, "{busy}", busy,
 		"{state}", strings.Replace(string(m.State), "error", "in error", 1),
 		"{about}", m.StateDetail(), "{reason}", m.GateReason(), "{typed}", typed, "{read}", read, "{seen}", seen,
+		"{held}", x.hold.Why, "{because}", x.hold.Because, "{paused}", wire.ID(x.hold.Paused).Short(6),
 		"{run}", x.again, "{id}", x.message.ID.Short(6), "{failed}", failed,
 	}
 	text := strings.NewReplacer(words...).Replace(r.text)

@@ -32,7 +32,7 @@ func Sent(r *teamdir.Root, m *presence.Member, to post.Recipient, sent *wire.Mes
 		before.State, before.AtPrompt, before.WaitingOn, before.Runner.Gate = reducer.WordIdle, "", nil, control.GateOpen
 		m = &before
 	}
-	out := mail{message: sent, to: m.ToMail(), push: to.Push}.outlook()
+	out := mail{message: sent, to: m.ToMail(), push: to.Push, hold: holdOf(r, to.Address, sent)}.outlook()
 	if box, err := r.Mailbox(to.Address); err == nil && out.When.isInTurn() {
 		if n := box.UnreadBefore(sent.ID, mostBefore); n >= mostBefore-1 {
 			out.Text += fmt.Sprintf("; %d or more before it", n)
@@ -41,6 +41,14 @@ func Sent(r *teamdir.Root, m *presence.Member, to post.Recipient, sent *wire.Mes
 		}
 	}
 	return out
+}
+
+// holdOf says why a message is withheld from a member here.
+func holdOf(r *teamdir.Root, a wire.Address, m *wire.Message) (h teamdir.Hold) {
+	if t, err := r.Team(a.Team); err == nil && a.Host == "" {
+		h = t.HoldReason(m, a.Agent)
+	}
+	return h
 }
 
 // mostBefore is how many messages are looked at for how many come before one.

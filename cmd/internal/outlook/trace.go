@@ -156,12 +156,9 @@ func (t *Trace) unreadGate(team *teamdir.Team, name wire.Name) failure.Hint {
 		return failure.Say("%s", lease)
 	}
 	m.WaysIn = programs.WaysNow(team, name)
-	out := mail{message: it.Message, to: m.ToMail(), item: it, delivery: t.Delivery, again: t.again(team, name)}.outlook()
+	out := mail{message: it.Message, to: m.ToMail(), item: it, delivery: t.Delivery, hold: team.HoldReason(it.Message, name), again: t.again(team, name)}.outlook()
 	if isShared, _ := claim.Shared(team.Box(name)); isShared {
 		out = Outlook{When: Read, Why: failure.Say("whoever takes it first gets it: `atm take %s`", name)}
-	}
-	if held := holdText(team.HoldReason(it.Message, name), name); held != "" {
-		out = Outlook{When: Read, Why: held}
 	}
 	t.When = out.When
 	why := "unread; " + out.Why
@@ -192,15 +189,4 @@ func (t *Trace) turnGate(team *teamdir.Team, name wire.Name, m *wire.Message) fa
 		return ""
 	}
 	return mail{message: m, to: &to, again: t.again(team, name)}.turn()
-}
-
-// holdText says why an unread message is withheld from an agent, and what to do; "": it is not.
-func holdText(h teamdir.Hold, agent wire.Name) failure.Hint {
-	switch {
-	case h.Paused != "":
-		return failure.Say("%s, so its input waits: `atm session resume %s`", h.Why, wire.ID(h.Paused).Short(6))
-	case h.Why != "":
-		return failure.Say("%s (%s); %s gets it only with atm read", h.Why, h.Because, agent)
-	}
-	return ""
 }

@@ -206,7 +206,10 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },
 		Beside:    push.RunWays{Team: team, Name: name, Run: spec.Run},
 		Serves:    func(ctx context.Context, s ptyrun.Server) { follow(ctx, team, name, s) },
-		Follow:    sessions.Options{Store: team.Sessions(), Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute}.Follow,
+		Follow: sessions.Options{
+			Store: team.Sessions(), Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute,
+			Kept: func() func(*wire.Message) string { return team.Keeps(name, p) },
+		}.Follow,
 		Authorize: func(right control.Right, pid int, by string) error {
 			return scope.CheckRight(p, name, os.Getpid(), right, pid, by)
 		},

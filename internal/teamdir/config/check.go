@@ -62,6 +62,7 @@ func (k *checker) check() {
 	for name, m := range c.Members {
 		k.checkNames("members."+string(name)+".after", m.After...)
 		k.checkNames("members."+string(name)+".serves", m.Serves...)
+		k.checkNamed("members."+string(name)+".from", m.From)
 	}
 	for _, name := range c.inCycles() {
 		k.add("members."+string(name)+".after", "after has a cycle: %s waits for itself", name)
@@ -187,7 +188,7 @@ func (k *checker) checkWord(path, value string, known ...string) {
 func (k *checker) checkNames(path string, names ...wire.Name) {
 	for _, n := range names {
 		name, host, _ := strings.Cut(string(n), "@")
-		isRemote := (path == "approvers" || strings.HasPrefix(path, "groups.")) && wire.IsName(name) && wire.IsName(host)
+		isRemote := (path == "approvers" || strings.HasPrefix(path, "groups.") || strings.HasSuffix(path, ".from")) && wire.IsName(name) && wire.IsName(host)
 		if n != "" && !k.isMember(n) && !isRemote {
 			k.add(path, "%s names %q, which is not a member", lastKey(path), n)
 		}

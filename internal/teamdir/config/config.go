@@ -63,6 +63,7 @@ type Member struct {
 	Prompt   string      // typed once, at the first idle
 	After    []wire.Name // started when these are ready
 	Worktree bool
+	From     Words    // whose mail it is given: members, and "@name" for a group or a role; none: everybody's
 	Session  *Session // nil: the team's
 
 	Serves []wire.Name // shared inboxes from which it takes work by itself
@@ -180,6 +181,12 @@ func (c *Config) Policy(asker wire.Name) policy.Policy {
 		if c.Members[n].Person {
 			p.People = append(p.People, n)
 		}
+	}
+	for _, word := range c.Members[asker].From {
+		if p.From == nil {
+			p.From = map[string][]wire.Name{}
+		}
+		p.From[word] = c.named(word)
 	}
 	return p
 }

@@ -68,10 +68,7 @@ func (o On) Matches(event string) bool {
 
 // OnFor returns the commands for a member.
 func (c *Config) OnFor(member wire.Name) (all []On) {
-	isFor := func(who string) bool {
-		group, isGroup := strings.CutPrefix(who, "@")
-		return who == string(member) || isGroup && c.isIn(group, member)
-	}
+	isFor := func(who string) bool { return slices.Contains(c.named(who), member) }
 	for _, o := range c.On {
 		if len(o.Who) == 0 || slices.ContainsFunc(o.Who, isFor) {
 			all = append(all, o)
@@ -80,12 +77,35 @@ func (c *Config) OnFor(member wire.Name) (all []On) {
 	return all
 }
 
-// isIn reports whether a member is in a group, or has a role.
-func (c *Config) isIn(group string, member wire.Name) bool {
-	if members, isListed := c.Groups[wire.Name(group)]; isListed {
-		return slices.Contains(members, member)
+// named returns whom a word names: a member, or the members of a group or with a role, behind an @.
+func (c *Config) named(word string) (names []wire.Name) {
+	group, isGroup := strings.CutPrefix(word, "@")
+	if !isGroup {
+		return []wire.Name{wire.Name(word)}
 	}
-	return group != "" && c.Members[member].Role == group
+	if members, isListed := c.Groups[wire.Name(group)]; isListed {
+		return members
+	}
+	for _, n := range slices.Sorted(maps.Keys(c.Members)) {
+		if group != "" && c.Members[n].Role == group {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// checkNamed checks words of which each names somebody.
+func (k *checker) checkNamed(path string, words Words) {
+	if words != nil && len(words) == 0 {
+		k.add(path, "%s is empty; leave it out for everybody", lastKey(path))
+	}
+	for _, word := range words {
+		if !strings.HasPrefix(word, "@") {
+			k.checkNames(path, wire.Name(word))
+		} else if len(k.config.named(word)) == 0 {
+			k.add(path, "%s names %q, which is no group and no member's role", lastKey(path), word)
+		}
+	}
 }
 
 func (k *checker) checkOn(path string, o On) {
@@ -95,18 +115,7 @@ func (k *checker) checkOn(path string, o On) {
 	for _, event := range o.Event {
 		k.checkWord(path+".event", event, OnEvents()...)
 	}
-	if o.Who != nil && len(o.Who) == 0 {
-		k.add(path+".who", "who is empty; leave it out for everybody")
-	}
-	for _, who := range o.Who {
-		group, isGroup := strings.CutPrefix(who, "@")
-		isThere := func(member wire.Name) bool { return k.config.isIn(group, member) }
-		if !isGroup {
-			k.checkNames(path+".who", wire.Name(who))
-		} else if !slices.ContainsFunc(slices.Collect(maps.Keys(k.config.Members)), isThere) && len(k.config.Groups[wire.Name(group)]) == 0 {
-			k.add(path+".who", "who names %q, which is no group and no member's role", who)
-		}
-	}
+	k.checkNamed(path+".who", o.Who)
 	if d, err := time.ParseDuration(o.Timeout); o.Timeout != "" && (err != nil || d <= 0) {
 		k.add(path+".timeout", "timeout is %q, not a duration like \"30s\"", o.Timeout)
 	}

@@ -166,11 +166,12 @@ func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Progr
 	if _, err := claim.Settle(ctx, box, nil, lost, l.Now); err != nil {
 		return &claim.Claim{}, err
 	}
+	holds := t.Holds(name)
 	to := claim.Recipient{Owner: claimfile.PushedTo(p.Session), Call: "push " + string(wire.NewID()), Now: l.Now}
 	h, err := claim.HandOver(ctx, box, to, inbox.ReadOptions{
 		Limit: o.Limit, MaxBytes: 16 << 20, Fits: l.LimitToPage(), Current: true,
 		Match: func(m *maildir.Item) bool {
-			return (o.Match == nil || o.Match(m)) && t.HoldReason(m.Message, name) == (teamdir.Hold{})
+			return (o.Match == nil || o.Match(m)) && holds(m.Message) == (teamdir.Hold{})
 		},
 	})
 	if err != nil || len(h.Items) == 0 {
