@@ -48,6 +48,9 @@ type Renderer struct {
 	Bytes  int       // cut a message that is larger; 0: never
 	Lines  int       // cut a message that is longer, if Bytes is set too; 0: never
 	Show   string    // flags of the commands that show the rest or answer, with a space in front
+
+	// IsKept reports whether an unread message is kept from its recipient until that reads it; nil: none is.
+	IsKept func(*wire.Message) bool
 }
 
 // Flags is what a header says about a message beyond the message's own fields.
@@ -57,6 +60,8 @@ type Flags struct {
 	Done         bool // was read, and no ack is owed; whether it was answered is not known
 	Newer        int  // further unread messages of the same sender
 	Repeat       bool // handed over before, and perhaps seen
+
+	Kept         bool // is not given to its recipient, who has to read it
 
 	TimesTaken int          // how often it was leased before
 	TakenBy    wire.Address // who has leased it now; zero: nobody
@@ -133,6 +138,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(!m.DueAt.IsZero(), "%s", r.Due(m, f.Done))
 	add(m.Expired(r.Now), "expired")
 	add(f.Repeat, "may be a repeat")
+	add(f.Kept, "kept")
 	add(lease != "", "%s", lease)
 	add(f.Withdrawn, "withdrawn by its sender")
 	add(f.SupersededBy != "", "superseded by %s", r.Short(f.SupersededBy))

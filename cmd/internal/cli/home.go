@@ -94,7 +94,7 @@ func (o *overview) readMail(ctx context.Context, s *app.Scope, p *command.Printe
 	text = "no new messages; atm help shows the commands\n"
 	if o.Unread > 0 {
 		text = fmt.Sprintf("%d unread: %s\n", o.Unread, p.Command("atm read"))
-		r := p.Renderer(s)
+		r := p.RendererFor(s, s.Me)
 		mail := slices.DeleteFunc(unread.Items, func(it *maildir.Item) bool { return now.Asks(it.ID) })
 		room.SortUnread(mail, r.Now)
 		for _, it := range mail[:min(maxShown, len(mail))] {

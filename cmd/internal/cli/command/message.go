@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -16,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/once"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -91,12 +93,32 @@ func (p *Printer) Renderer(s *app.Scope) *letter.Renderer {
 		Show: s.Given.Flags("", "root", "team")}
 }
 
+// RendererFor is Renderer for the messages of a mailbox.
+func (p *Printer) RendererFor(s *app.Scope, box *maildir.Box) *letter.Renderer {
+	r := p.Renderer(s)
+	holds := sync.OnceValue(func() func(*wire.Message) teamdir.Hold {
+		t, err := s.Root.Team(box.Address().Team)
+		if err != nil {
+			return func(*wire.Message) teamdir.Hold { return teamdir.Hold{} }
+		}
+		return t.Holds(box.Agent())
+	})
+	r.IsKept = func(m *wire.Message) bool { return holds()(m) != teamdir.Hold{} }
+	return r
+}
+
+// IsKept reports whether a message is unread, and kept.
+func IsKept(r *letter.Renderer, m *maildir.Item) bool {
+	return m.State == maildir.Unread && r.IsKept != nil && r.IsKept(m.Message)
+}
+
 // Letters renders whole messages, one piece each. Further messages in behind may supersede or follow these.
 func Letters(r *letter.Renderer, items, behind []*maildir.Item) (pieces [][]byte) {
 	flags := maildir.Flags(items, behind)
 	for i, it := range items {
 		f := post.LeaseFlags(it)
 		f.SupersededBy, f.Newer = flags[i].SupersededBy, flags[i].Newer
+		f.Kept = IsKept(r, it)
 		f.Withdrawn, f.Done = it.State == maildir.Withdrawn, it.State == maildir.Done
 		pieces = append(pieces, r.Render(it.Message, f))
 	}
@@ -114,6 +136,7 @@ func Notes(r *letter.Renderer, m *maildir.Item) string {
 	isUnread, isDone := m.State == maildir.Unread, m.State == maildir.Done
 	state := when(!isUnread && !isDone, strings.ReplaceAll(string(m.State), string(maildir.Owed), "to ack")) + when(isDone, "read")
 	return app.JoinFilled(", ", state, when(m.RequiresAck && (isUnread || state == ""), "wants ack"), r.Lease(post.LeaseFlags(m)),
+		when(IsKept(r, m), "kept"),
 		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"))
 }
 

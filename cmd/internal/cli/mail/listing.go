@@ -28,6 +28,7 @@ type message struct {
 	goesOut      string  // when, if nobody has it yet
 	after        []need  // what it waits for
 	digits       int     // of the short id, at least 6
+	isKept       bool
 }
 
 type recipientState struct {
@@ -56,6 +57,9 @@ func (m message) MarshalJSON() ([]byte, error) {
 	}
 	if l := m.Lease; l != nil {
 		all = all.With("lease", fmt.Appendf(nil, `{"by":%q,"until":%q}`, l.By, l.Until.UTC().Format(time.RFC3339Nano)))
+	}
+	if m.isKept {
+		all = all.With("kept", []byte("true"))
 	}
 	if m.supersededBy != "" {
 		all = all.With("superseded_by", wire.Quote(string(m.supersededBy)))
@@ -180,7 +184,8 @@ func (l *listing) printLines(p *command.Printer, r *letter.Renderer, offset, lim
 	r.Digits = l.setDigits()
 	var lines []string
 	var rows [][]string
-	for _, m := range l.Messages {
+	for i, m := range l.Messages {
+		l.Messages[i].isKept = command.IsKept(r, m.Item)
 		rows = append(rows, cells(r, m))
 		lines = append(lines, line(r, m))
 	}

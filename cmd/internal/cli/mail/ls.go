@@ -110,7 +110,7 @@ func list(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Bo
 	if o.counts {
 		return printCount(p, len(l.Messages)+l.More)
 	}
-	if err := l.printLines(p, p.Renderer(s), o.offset, o.limit, ifEmpty); err != nil || !o.sent {
+	if err := l.printLines(p, p.RendererFor(s, box), o.offset, o.limit, ifEmpty); err != nil || !o.sent {
 		return err
 	}
 	return l.warnHeld(s, p)

@@ -161,7 +161,7 @@ const maxPortion = 16 << 20
 
 // show prints and marks a batch, in portions if it is large, and reports whether there was any mail.
 func (g *page) show(ctx context.Context) (hasMail bool, err error) {
-	r, options := g.p.Renderer(g.s), g.options
+	r, options := g.p.RendererFor(g.s, g.s.Me), g.options
 	isPage := !g.full && !g.follows && g.limit > 0 // --limit 0 is all
 	if isPage {
 		options.Fits = r.LimitToPage()

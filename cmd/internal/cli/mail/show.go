@@ -64,7 +64,7 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if saves {
 		return saveAttachments(p, m, box.Store(), dir)
 	}
-	r := p.Renderer(s)
+	r := p.RendererFor(s, box)
 	r.Whole = true
 	text := command.Letters(r, []*maildir.Item{it}, nil)[0]
 	for _, a := range it.Attachments {
