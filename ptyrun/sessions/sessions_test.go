@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -352,4 +353,50 @@ func TestSessionsInTheWay(t *testing.T) {
 	r.wait("what was said", r.read(r.say("", text("hello"))))
 	must(t, os.Remove(path))
 	r.awaitSession()
+}
+
+// Mail that is kept is not typed and interrupts nothing, also if it was queued before. It comes when it is kept no more.
+func TestKeptMail(t *testing.T) {
+	t.Parallel()
+	var kept sync.Map
+	r := newRig(t, Options{Kept: func() func(*wire.Message) string {
+		return func(m *wire.Message) string {
+			if _, is := kept.Load(m.ID); is {
+				return "bob has muted alice"
+			}
+			return ""
+		}
+	}}).fake()
+	r.run().idle()
+	r.wait("the turn", r.read(r.send("THINK 10m")))
+	urgent, queued := wire.NewID(), wire.NewID()
+	kept.Store(urgent, true)
+	r.deliver(&wire.Message{ID: queued, Body: "queued"})
+	r.deliver(&wire.Message{ID: urgent, Body: "urgent", Priority: "urgent"})
+	last := r.send("ordinary mail")
+	isQueued := func() (so bool) {
+		r.knows.run.Do(func() { so = r.knows.unread[urgent] != nil })
+		return so
+	}
+	r.wait("the mail to be seen", isQueued)
+	kept.Store(queued, true)
+	if r.has("turn_completed")() {
+		t.Error("kept mail has ended the turn")
+	}
+	if _, err := r.client().Interrupt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("mail to be read", r.read(last))
+	if !r.unread(urgent) || !r.unread(queued) {
+		t.Errorf("typed although it is kept: urgent %v, queued %v", !r.unread(urgent), !r.unread(queued))
+	}
+	kept.Delete(queued)
+	r.wait("what was queued", r.read(queued))
+	kept.Delete(urgent)
+	r.wait("what was urgent", r.read(urgent))
+	r.knows.run.Do(func() {
+		if n := len(r.knows.unread); n > 0 {
+			t.Errorf("%d are remembered", n)
+		}
+	})
 }

@@ -275,7 +275,7 @@ func (g *Given) isID() bool {
 }
 
 // actsAsMe are the verbs that need --as to mean the same again.
-var actsAsMe = append(strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event"), "session message")
+var actsAsMe = append(strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event mute unmute"), "session message")
 
 // Command returns a command of atm with those of --root, --team and --as that this one was given, behind its words: the rules
 // by which agents' programs allow commands begin with the verb. Other programs' commands stay as they are.

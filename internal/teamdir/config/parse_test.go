@@ -183,6 +183,9 @@ func TestMistakes(t *testing.T) {
 		{"commands on events", "[[on]]\n[[on]]\nevent = \"urgent\"\nwho = [\"carl\", \"@coder\"]\ncommand = [\"x\"]\ntimeout = \"5\"", []string{
 			"1: an event and a command are needed", `3: event is "urgent", not one of mail, urgent-mail`, `4: who names "@coder", which is no group`, `4: who names "carl"`, `6: timeout is "5"`,
 		}},
+		{"whose mail", "[groups]\nbackend = [\"a\"]\n[members.a]\nrole = \"coder\"\nfrom = []\n[members.b]\nfrom = [\"a\", \"@backend\", \"@coder\", \"me@laptop\"]\n[members.c]\nfrom = [\"carl\", \"@coders\", \"all\"]", []string{
+			"5: from is empty; leave it out for everybody", `9: from names "@coders", which is no group`, `9: from names "all", which is not`, `9: from names "carl", which is not`,
+		}},
 		{"process substitution", "[session]\nresume_cmd = \"diff <(a) b\"", []string{"2: resume_cmd:"}},
 		{"session", "[session]\noutput_capture = \"tty\"\nauto_exit_on = \"idle_timeout: 5\"\nresume_cmd = \"claude '\"", []string{
 			`2: output_capture is "tty"`, `3: auto_exit_on is "idle_timeout: 5"`, "4: resume_cmd:",

@@ -34,7 +34,7 @@ func TestSample(t *testing.T) {
 			t.Errorf("%s, all taken in: %v\n%s", about, mistakes, full)
 		}
 		for _, key := range []string{
-			"lead", "approvers", "person", "role", "command", "cwd", "env", "driver", "inject", "restart", "resume", "size", "prompt", "after", "worktree",
+			"lead", "approvers", "person", "role", "command", "cwd", "env", "driver", "inject", "restart", "resume", "size", "prompt", "after", "from", "worktree",
 			"agent", "tool", "decision", "enabled", "output_capture", "allow_human_input", "auto_exit_on", "resume_cmd",
 			"reviewers", "event", "who", "timeout", "host", "nats", "creds", "replicas",
 		} {
