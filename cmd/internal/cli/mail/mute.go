@@ -101,7 +101,7 @@ func unmute(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	return p.PrintUnlessError(err, map[string]any{"unmuted": ended}, text.String())
 }
 
-// mutable returns whom words name, if this process may mute them for me.
+// mutable returns whom words name, if this process may mute them for me and give me their mail again.
 func mutable(s *app.Scope, words []string) (who []wire.Address, err error) {
 	for _, word := range words {
 		if strings.Trim(word, "@") == "" { // "$UNSET"
@@ -116,7 +116,11 @@ func mutable(s *app.Scope, words []string) (who []wire.Address, err error) {
 		}
 		who = append(who, found...)
 	}
-	return who, s.MayAct("mute for", s.Me.Agent())
+	err = s.MayAct("mute for", s.Me.Agent())
+	if actor, isInAgent := s.Actor(); err == nil && isInAgent && actor == s.Me.Agent() {
+		err = s.MayWrite() // a program that only says that it is this agent
+	}
+	return who, err
 }
 
 func without(all []teamdir.Mute, who []wire.Address) []teamdir.Mute {

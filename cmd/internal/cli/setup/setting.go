@@ -52,6 +52,7 @@ var settingWords = map[string]string{
 	"members.*.worktree=true":        "atm up makes a git worktree for {1}, and runs it there",
 	"members.*.serves":               "{1} takes work by itself from the inbox of {v}",
 	"members.*.lease":                "what {1} takes by itself is its own for {v}",
+	"members.*.from":                 "{1} is given only the mail of {v}",
 	"members.*.after_limit":          "when the usage limit of {1} is over: {v}",
 	"members.*.after_limit=continue": "{1} is told to go on when its usage limit is over",
 
