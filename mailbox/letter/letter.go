@@ -61,7 +61,7 @@ type Flags struct {
 	Newer        int  // further unread messages of the same sender
 	Repeat       bool // handed over before, and perhaps seen
 
-	Kept         bool // is not given to its recipient, who has to read it
+	Kept bool // is not given to its recipient, who has to read it
 
 	TimesTaken int          // how often it was leased before
 	TakenBy    wire.Address // who has leased it now; zero: nobody
