@@ -59,12 +59,14 @@ type Session struct {
 
 // Options are what a call needs from its caller.
 type Options struct {
-	Box        *maildir.Box
-	Now        time.Time
-	State      func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
-	MayDeliver func(*maildir.Item) bool       // reports whether a message may go out unasked; nil: all may
-	Primer     func() string                  // the text for the agent when its session begins; nil: none
-	HasEnded   func(session string) bool      // reports whether the program of another session has ended; nil: unknown
+	Box      *maildir.Box
+	Now      time.Time
+	State    func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
+	Primer   func() string                  // the text for the agent when its session begins; nil: none
+	HasEnded func(session string) bool      // reports whether the program of another session has ended; nil: unknown
+
+	// MayDeliver returns what reports whether a message may go out unasked, by what is on disk now; nil: all may.
+	MayDeliver func() func(*maildir.Item) bool
 
 	// Begins is told that a session begins (isNew) or goes on with a turn, and returns what to say about that; nil: nothing.
 	Begins func(s Session, isNew bool) (warning string)
@@ -268,7 +270,7 @@ func (c *call) handOver(ctx context.Context) (*claim.Claim, []wire.Event, error)
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
 	h, err := c.HandOver(ctx, inbox.ReadOptions{
 		Limit: letter.MaxMessages, MaxBytes: 16 << 20, Fits: l.LimitToPage(),
-		Match: c.o.MayDeliver, Current: !c.BeginsTurn,
+		Match: c.mayDeliver(), Current: !c.BeginsTurn,
 	})
 	if len(h.Items) > 0 || h.GivenUp > 0 && c.BeginsTurn {
 		if c.Text.Len() > 0 {
@@ -281,6 +283,13 @@ func (c *call) handOver(ctx context.Context) (*claim.Claim, []wire.Event, error)
 		}
 	}
 	return h, received, errors.Join(settleErr, err)
+}
+
+func (c *call) mayDeliver() func(*maildir.Item) bool {
+	if c.o.MayDeliver == nil {
+		return nil
+	}
+	return c.o.MayDeliver()
 }
 
 func (c *call) inTurn(events []wire.Event) []wire.Event {

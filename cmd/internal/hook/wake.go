@@ -35,7 +35,7 @@ func (c *call) wake(ctx context.Context) (exit int, err error) {
 	}
 	defer unlock()
 	look := func() (isWaiting, isBeingGiven bool, err error) {
-		return claim.Waiting(ctx, c.Box, inbox.ReadOptions{Match: c.o.MayDeliver, Current: true})
+		return claim.Waiting(ctx, c.Box, inbox.ReadOptions{Match: c.mayDeliver(), Current: true})
 	}
 	isStart, began := c.Kind == "SessionStart", time.Now()
 	for i := 0; ; i++ {

@@ -163,15 +163,17 @@ func openHook(g *app.Given, word, argument string) (*hookCall, error) {
 func (h *hookCall) options() hook.Options {
 	s, team, name, v := h.scope, h.scope.Team, h.scope.Me.Agent(), h.vendor
 	run, _ := runinfo.Read(team.Dir(), name)
-	holds := sync.OnceValue(func() func(*wire.Message) teamdir.Hold { return team.Holds(name) })
 	o := hook.Options{
 		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsWake: h.isWake, IsSecond: h.isSecond, IsScript: v.IsScript != nil && v.IsScript(os.Getenv, arguments), IsTyped: h.isRunning && run.Inject != "body", Flags: s.Given.Flags("", "root", "team", "as"),
 		Stdout: s.Given.Out, Stderr: s.Given.Err,
-		MayDeliver: func(m *maildir.Item) bool { return holds()(m.Message) == (teamdir.Hold{}) },
-		State:      func() (*reducer.State, error) { return team.State(name) },
-		Arguments:  arguments,
-		HasEnded:   func(session string) bool { return slices.Contains(h.ended(), session) },
-		Begins:     h.begin,
+		MayDeliver: func() func(*maildir.Item) bool {
+			holds := team.Holds(name)
+			return func(m *maildir.Item) bool { return holds(m.Message) == (teamdir.Hold{}) }
+		},
+		State:     func() (*reducer.State, error) { return team.State(name) },
+		Arguments: arguments,
+		HasEnded:  func(session string) bool { return slices.Contains(h.ended(), session) },
+		Begins:    h.begin,
 		Ends: func() string {
 			programs.Forget(team, name, h.program())
 			return programs.OtherSession(team, name, h.program())
