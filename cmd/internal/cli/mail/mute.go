@@ -114,7 +114,11 @@ func mutable(s *app.Scope, words []string) (who []wire.Address, err error) {
 		if slices.Contains(found, s.Me.Address()) {
 			return nil, failure.Usage("%s is you: nobody mutes themselves", s.Me.Agent()).WithHint("`atm mute NAME`, of somebody else")
 		}
-		who = append(who, found...)
+		for _, a := range found {
+			if !slices.Contains(who, a) {
+				who = append(who, a)
+			}
+		}
 	}
 	err = s.MayAct("mute for", s.Me.Agent())
 	if actor, isInAgent := s.Actor(); err == nil && isInAgent && actor == s.Me.Agent() {
