@@ -108,6 +108,9 @@ func (q *Question) Once(denies bool) *Option {
 // IsTyped reports whether a program asks on its screen for any text, as a shell's read does: it is answered by typing.
 func (q *Question) IsTyped() bool { return q.Dialog == "question" && len(q.Options) == 0 && !q.Served }
 
+// Key tells it from others, and stays the same while it waits.
+func (q *Question) Key() string { return fmt.Sprintf("%s-%x", q.Agent, q.Since.UnixNano()) }
+
 // Short returns the id as people quote it.
 func (q *Question) Short() string {
 	if wire.IsID(q.ID) || q.Kind == KindDraft {

@@ -43,7 +43,8 @@ func (s *team) browser(address string) *tab {
 		s.Skip("no chromium")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.Flag("host-resolver-rules", "MAP evil.example 127.0.0.1"))
+		chromedp.Flag("host-resolver-rules", "MAP evil.example 127.0.0.1, MAP phone.example 127.0.0.1"),
+		chromedp.Flag("ignore-certificate-errors", true))
 	allocated, end := chromedp.NewExecAllocator(s.Context(), options...)
 	s.Cleanup(end)
 	return (&tab{s, allocated}).open(address)
@@ -86,11 +87,23 @@ func (b *tab) js(expression string) any {
 	return got
 }
 
-// becomes waits until an expression is true on the page, or on the next one, which may have come in part only.
+// becomes waits until an expression is true on the page, or on the next one, which may have come in part only. If it never
+// is, it says what the page shows instead, and what the team does.
 func (b *tab) becomes(expression string) {
 	b.Helper()
+	var last error
+	defer func() {
+		if !b.Failed() {
+			return
+		}
+		page, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.href + ' ' + document.visibilityState + ' ' +
+			document.getElementById('live')?.dataset.version + '\n' + document.body.innerText.slice(0, 4000)`))
+		team, _ := b.Command("atm", "team").CombinedOutput()
+		b.Logf("the last look: %v\nthe page: %s %v\n%s", last, page, err, team)
+	}()
 	b.Eventually(expression, func() bool {
 		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`document.readyState === 'complete' && (`+expression+`)`))
+		last = err
 		return err == nil && got
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,13 +18,7 @@ func TestTokenOfSlowServer(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "me")
 	s.web("--no-open")
-	var file string
-	must(t, filepath.WalkDir(filepath.Dir(s.Dir), func(path string, _ os.DirEntry, err error) error {
-		if filepath.Base(filepath.Dir(path)) == "web" && strings.HasSuffix(path, fmt.Sprint("-", s.server.Process.Pid)) {
-			file = path
-		}
-		return err
-	}))
+	file := s.webFile()
 	data, err := os.ReadFile(file)
 	must(t, err)
 	var e entrance

@@ -12,8 +12,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,7 +23,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 )
 
 // A gate checks every request. A one-time token gets a browser its cookie, and the cookie lets it in. A request that
@@ -33,6 +33,7 @@ type gate struct {
 	http.Handler                   // the pages
 	host, port   string            // of the listener
 	cert         *x509.Certificate // nil: without TLS
+	proxy        *url.URL          // the origin at which a proxy serves the pages, too; nil: none does
 
 	cookie, csrf string
 	foreign      http.CrossOriginProtection
@@ -40,15 +41,19 @@ type gate struct {
 	connections  connections
 }
 
-func newGate(at net.Addr, cert *x509.Certificate, csrf string, pages http.Handler) *gate {
+func newGate(at net.Addr, cert *x509.Certificate, proxy *url.URL, csrf string, pages http.Handler) *gate {
 	host, port, _ := net.SplitHostPort(at.String())
-	g := &gate{Handler: pages, host: host, port: port, cert: cert, cookie: rand.Text(), csrf: csrf}
+	g := &gate{Handler: pages, host: host, port: port, cert: cert, proxy: proxy, cookie: rand.Text(), csrf: csrf}
 	g.Key, g.At, g.URL = rand.Text(), at.String(), "http://"+at.String()
 	if cert != nil {
 		if net.ParseIP(host).IsUnspecified() || cert.VerifyHostname(host) != nil {
 			host = append(cert.DNSNames, "localhost")[0]
 		}
 		g.URL = "https://" + net.JoinHostPort(host, port)
+	}
+	if proxy != nil {
+		g.URL = proxy.String()
+		g.foreign.AddTrustedOrigin(g.URL) // some proxies put this listener's address into Host
 	}
 	return g
 }
@@ -81,6 +86,8 @@ func (g *gate) isHost(host string) bool {
 		}
 	}
 	switch {
+	case g.isProxy(host):
+		return true
 	case port != g.port:
 		return false
 	case strings.EqualFold(name, "localhost"), name == "127.0.0.1", name == "::1", name == g.host:
@@ -89,16 +96,31 @@ func (g *gate) isHost(host string) bool {
 	return g.cert != nil && g.cert.VerifyHostname(name) == nil
 }
 
+func (g *gate) isProxy(host string) bool {
+	return g.proxy != nil && strings.EqualFold(host, g.proxy.Host)
+}
+
+// origin is that of the pages for a browser that names this host.
+func (g *gate) origin(host string) string {
+	switch {
+	case g.isProxy(host):
+		return g.proxy.String()
+	case g.cert != nil:
+		return "https://" + host
+	}
+	return "http://" + host
+}
+
 // isForeign reports whether a page of another origin sends the request, as far as the browser says so.
 func (g *gate) isForeign(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	scheme, _, _ := strings.Cut(g.URL, ":")
-	return origin != "" && origin != scheme+"://"+r.Host || g.foreign.Check(r) != nil
+	isOwn := origin == "" || origin == g.origin(r.Host) || g.proxy != nil && origin == g.proxy.String()
+	return !isOwn || g.foreign.Check(r) != nil
 }
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range map[string]string{
-		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; manifest-src 'self'; " +
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		"Cache-Control": "no-store", "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
 		"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
@@ -111,6 +133,9 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	isKnown := err == nil && isSame(cookie.Value, g.cookie)
 	isLook := r.Method == http.MethodGet
 	token := r.URL.Query().Get("token")
+	if _, after, isAddress := strings.Cut(token, "token="); isAddress { // as it was pasted into the form
+		token = after
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<20) // a text has 1 MiB at most, but is encoded
 	switch {
 	case !g.isHost(r.Host):
@@ -119,11 +144,12 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "this request comes from another site")
 	case isLook && r.URL.Path == "/" && token != "" && g.useToken(token):
 		http.SetCookie(w, &http.Cookie{
-			Name: name, Value: g.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.cert != nil,
+			Name: name, Value: g.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+			Secure: strings.HasPrefix(g.origin(r.Host), "https:"), MaxAge: int(cookieAge.Seconds()),
 		})
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		// No redirect: after a link on another site, the browser would follow that without the cookie.
-		fmt.Fprint(w, `<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>atm</title><a href="/">continue</a>`)
+		goOn(w, "/")
+	case !isKnown && isLook && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate":
+		goOn(w, g.origin(r.Host)+r.URL.RequestURI())
 	case !isKnown:
 		reason := "this browser has no access yet"
 		if isLook && r.URL.Path == "/" && token != "" {
@@ -141,6 +167,13 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// goOn is a page that leads to another one. It is no redirect: after a link on another site, such as that of [[on]] in a
+// mail, the browser would follow that without the cookie.
+func goOn(w http.ResponseWriter, to string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	templates.ExecuteTemplate(w, "go-on", to)
+}
+
 func isSame(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 // refuse says why a request is refused, with a command and what it does, and ends its connection. The page has no style:
@@ -152,16 +185,14 @@ func refuse(w http.ResponseWriter, code int, reason string, wayOut ...string) {
 	templates.ExecuteTemplate(w, "refusal", map[string]any{"Reason": strings.ToUpper(reason[:1]) + reason[1:], "WayOut": wayOut})
 }
 
-// An entrance makes the one-time addresses that let a browser in. It is saved in a file that only this user can read, so
-// that `atm web --token` can make another address.
-type entrance struct {
-	URL string    `json:"url"`
-	At  string    `json:"at"`  // the listener: the URL's host may be known elsewhere only
-	Key string    `json:"key"` // of this run of the server
-	As  wire.Name `json:"as,omitempty"`
-}
+// An entrance makes the one-time addresses that let a browser in. It is saved, so that `atm web --token` can make another
+// address.
+type entrance struct{ notices.WebServer }
 
-const tokenAge = 5 * time.Minute // after which a token is refused
+const (
+	tokenAge  = 5 * time.Minute     // after which a token is refused
+	cookieAge = 30 * 24 * time.Hour // else a phone that closes the page loses the cookie, which ends with the program anyway
+)
 
 // address returns an address that opens the pages once, within tokenAge.
 func (e entrance) address() string {
@@ -177,39 +208,28 @@ func (e entrance) sign(nonce string) string {
 
 // save writes the entrance into a file of this server's own, which remove removes.
 func (e entrance) save(s *app.Scope) (remove func(), err error) {
-	prefix, err := s.StateFile("web", string(s.Team.Name), "-")
+	prefix, err := notices.WebFile(s.Team)
 	if err != nil {
 		return nil, err
 	}
-	data, _ := json.Marshal(e)
+	data, _ := json.Marshal(e.WebServer)
 	file := fmt.Sprint(prefix, os.Getpid())
 	return func() { os.Remove(file) }, durable.WritePrivate(file, data)
 }
 
 // printTokens prints an address of each running server of the team. An agent may get in only as itself.
 func printTokens(s *app.Scope, p *command.Printer) error {
-	prefix, err := s.StateFile("web", string(s.Team.Name), "-")
+	servers, err := notices.WebServers(s.Team)
 	if err != nil {
 		return err
 	}
-	files, _ := filepath.Glob(prefix + "*")
 	who, isAgent := s.Actor()
 	addresses := []string{}
-	for _, file := range files {
-		var e entrance
-		if data, err := durable.ReadRegular(file, 64<<10); err != nil || json.Unmarshal(data, &e) != nil {
-			continue // the server has just begun or ended
+	for _, server := range servers {
+		if isAgent && (who == "" || who != server.As) {
+			return failure.Refused("an agent may not open a page as %s", cmp.Or(server.As, "somebody else")).WithHint("`atm team`, `atm ls`")
 		}
-		if conn, err := net.DialTimeout("tcp", e.At, time.Second); err == nil {
-			conn.Close()
-		} else if !os.IsTimeout(err) { // a slow server still runs
-			os.Remove(file) // it was killed
-			continue
-		}
-		if isAgent && (who == "" || who != e.As) {
-			return failure.Refused("an agent may not open a page as %s", cmp.Or(e.As, "somebody else")).WithHint("`atm team`, `atm ls`")
-		}
-		addresses = append(addresses, e.address())
+		addresses = append(addresses, entrance{server}.address())
 	}
 	if len(addresses) == 0 {
 		return failure.NotFound("no atm web is running for team %q", s.Team.Name).WithHint("`atm web`")

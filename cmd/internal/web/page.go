@@ -46,6 +46,8 @@ const (
 	maxMail = 100      // messages in a part of a page
 	maxNew  = 5        // messages on the first page
 	maxText = 64 << 10 // bytes of a body
+
+	joinTime = 10 * time.Second // in which the room must know a member that has just joined
 )
 
 type page struct {
@@ -216,10 +218,23 @@ func (p *page) fillThread(ctx context.Context, about string) error {
 }
 
 func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
-	member, ok := p.Room.Member(name)
-	if !ok {
-		_, err := p.Scope.Team.Member(name)
-		return cmp.Or(err, error(failure.NotFound("%s has just joined: reload the page", name)))
+	within, cancel := context.WithTimeout(ctx, joinTime)
+	defer cancel()
+	var member presence.Member
+	var isKnown bool
+	p.Room = p.Wait(within, func(now *room.Snapshot) bool {
+		if member, isKnown = now.Member(name); !isKnown {
+			_, err = p.Scope.Team.Member(name)
+		}
+		return isKnown || err != nil
+	})
+	switch {
+	case isKnown:
+		err = nil
+	case err != nil:
+		return err
+	default: // no 404: an open page stays, and tries again
+		return failure.Failed("the members cannot be read now: reload the page")
 	}
 	p.Title, p.Member = string(name), member
 	p.Waiting = p.questions(string(name))

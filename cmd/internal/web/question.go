@@ -24,9 +24,6 @@ func (p *page) questions(of string) (all []question) {
 	return all
 }
 
-// Key tells it from others on a page.
-func (q question) Key() string { return fmt.Sprintf("%s-%x", q.Agent, q.Since.UnixNano()) }
-
 // Does is what the agent does: "wants to run", "asks".
 func (q question) Does() string {
 	does, _, _ := strings.Cut(q.Summary(), ": ")

@@ -2,10 +2,11 @@
 // script; a small one loads them again when something changes.
 //
 //	/  /mail  /timeline  /search?q=  /thread/ID/ID  /agent/NAME  pages, which mark nothing
-//	/message/ID                                                   leads to the thread of a message
+//	/message/ID  /question/KEY                                    lead to the thread of a message, and to a question
 //	/attached/ID/N                                                the file that is attached to a message, as a download
 //	/do                                                           a button's action, as the verb of that name does it
 //	/stream                                                       server-sent events: something has changed
+//	/manifest.webmanifest                                         makes it an app that a phone can install
 //
 // A browser gets in with a one-time token, and then with a cookie: see gate. --export writes the same pages as files.
 package web
@@ -56,7 +57,7 @@ func Main(version string, words []string) int {
 		}
 		o := options{
 			listen: address(c.String("listen")), allowsRemote: c.Bool("allow-remote"), opens: !c.Bool("no-open"),
-			hasCert: c.IsSet("tls-cert"), hasKey: c.IsSet("tls-key"), cert: c.String("tls-cert"), key: c.String("tls-key"),
+			proxy: c.String("url"), hasCert: c.IsSet("tls-cert"), hasKey: c.IsSet("tls-key"), cert: c.String("tls-cert"), key: c.String("tls-key"),
 		}
 		return s.Await(func(ctx context.Context) error { return serve(ctx, s, p, o) })
 	})
@@ -65,7 +66,8 @@ func Main(version string, words []string) int {
 // options are what the flags say of a server.
 type options struct {
 	listen          string
-	allowsRemote    bool // other machines may come in
+	proxy           string // the URL of a proxy
+	allowsRemote    bool   // other machines may come in
 	hasCert, hasKey bool
 	cert, key       string // files
 	opens           bool   // a browser, if stdout is a terminal
@@ -88,6 +90,10 @@ func newServer(ctx context.Context, s *app.Scope) *server {
 }
 
 func serve(ctx context.Context, s *app.Scope, p *command.Printer, o options) error {
+	proxy, err := proxyOf(o.proxy)
+	if err != nil {
+		return err
+	}
 	ln, cert, err := listen(o)
 	if err != nil {
 		return err
@@ -95,7 +101,7 @@ func serve(ctx context.Context, s *app.Scope, p *command.Printer, o options) err
 	defer ln.Close()
 	pages := newServer(ctx, s)
 	now, _ := pages.Snapshot()
-	g := newGate(ln.Addr(), cert, pages.CSRF, pages.routes())
+	g := newGate(ln.Addr(), cert, proxy, pages.CSRF, pages.routes())
 	g.As = now.Me
 	if remove, err := g.entrance.save(s); err != nil {
 		p.Warn("`atm web --token` will not work: %v", err)
@@ -147,6 +153,22 @@ func listen(o options) (ln net.Listener, cert *x509.Certificate, err error) {
 	return ln, pair.Leaf, nil
 }
 
+// proxyOf reads --url, the origin at which a proxy serves the pages; nil: it was not given.
+func proxyOf(address string) (*url.URL, error) {
+	if address == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(strings.TrimSuffix(address, "/"))
+	if err != nil || u.Host == "" || u.Hostname() == "" || *u != (url.URL{Scheme: u.Scheme, Host: u.Host}) {
+		return nil, failure.Usage("--url: %q is not the address of a server, without a path", address).WithHint("--url https://HOST")
+	}
+	if u.Scheme != "https" && !(u.Scheme == "http" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())) {
+		return nil, failure.Refused("--url: what goes to %s can be read on its way", letter.Escape(address)).WithHint("--url https://%s", u.Host)
+	}
+	u.Host = strings.ToLower(u.Host)
+	return u, nil
+}
+
 func openBrowser(address string) {
 	words := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
 	if words == nil {
@@ -164,10 +186,12 @@ func (s *server) routes() http.Handler {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, kind) })
 	}
 	mux.HandleFunc("GET /message/{id}", s.showMessage)
+	mux.HandleFunc("GET /question/{key}", s.showQuestion)
+	mux.HandleFunc("GET /manifest.webmanifest", s.manifest)
 	mux.HandleFunc("GET /attached/{id}/{number}", s.download)
 	mux.HandleFunc("POST /do", s.do)
 	mux.HandleFunc("GET /stream", s.stream)
-	for _, name := range []string{"atm.js", "icon.svg", "style.css"} {
+	for _, name := range []string{"atm.js", "icon.svg", "icon.png", "style.css"} {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "private, max-age=3600")
 			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(staticFile(name)))
@@ -197,6 +221,36 @@ func (s *server) showMessage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(w, r, fmt.Sprintf("/thread/%s/%s#m-%[2]s", it.ThreadID(), it.ID), http.StatusSeeOther)
+}
+
+// showQuestion leads to a question, or to its agent once it is answered.
+func (s *server) showQuestion(w http.ResponseWriter, r *http.Request) {
+	key := r.PathValue("key")
+	now := s.Wait(r.Context(), (*room.Snapshot).IsWhole)
+	for _, q := range now.Waiting {
+		if q.Key() == key {
+			http.Redirect(w, r, "/#question-"+key, http.StatusSeeOther)
+			return
+		}
+	}
+	agent := key[:max(strings.LastIndex(key, "-"), 0)]
+	http.Redirect(w, r, "/agent/"+url.PathEscape(agent), http.StatusSeeOther)
+}
+
+// manifest makes the pages an app that a phone can install. A browser asks for it with the cookie.
+func (s *server) manifest(w http.ResponseWriter, r *http.Request) {
+	p := s.newPage("team")
+	w.Header().Set("Content-Type", "application/manifest+json")
+	json.NewEncoder(w).Encode(map[string]any{
+		"id": "/", "start_url": "/", "scope": "/", "display": "standalone",
+		"name": fmt.Sprintf("%s / %s · atm", p.Project(), p.Room.Team), "short_name": p.Project(),
+		"background_color": "#f6f7f9", "theme_color": "#ffffff",
+		"icons": []map[string]string{
+			{"src": "/icon.svg", "sizes": "any", "type": "image/svg+xml"},
+			{"src": "/icon.png", "sizes": "512x512", "type": "image/png"},
+			{"src": "/icon.png", "sizes": "512x512", "type": "image/png", "purpose": "maskable"},
+		},
+	})
 }
 
 // do performs a form's action, as the verb of that name does it, and redirects to its page, which shows the result.

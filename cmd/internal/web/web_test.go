@@ -72,6 +72,18 @@ func (s *team) web(args ...string) string {
 	return strings.TrimSpace(line)
 }
 
+// webFile is where the last atm web says where it is.
+func (s *team) webFile() (file string) {
+	s.Helper()
+	must(s, filepath.WalkDir(filepath.Dir(s.Dir), func(path string, _ os.DirEntry, err error) error {
+		if filepath.Base(filepath.Dir(path)) == "web" && strings.HasSuffix(path, fmt.Sprint("-", s.server.Process.Pid)) {
+			file = path
+		}
+		return err
+	}))
+	return file
+}
+
 func base(address string) string { return address[:strings.Index(address, "/?")] }
 
 // A visitor is a browser without a script.

@@ -37,7 +37,8 @@ type Occurrence struct {
 	Detail  string        `json:"detail,omitempty"`
 	Message *wire.Message `json:"message,omitempty"`
 
-	key string // tells it from all others of the member
+	key   string    // tells it from all others of the member
+	asked time.Time // since when its question waits; zero: it is about none
 }
 
 // Limits of commands.
@@ -145,6 +146,9 @@ func (c *Commands) eventAppended(name wire.Name, e *wire.Event) {
 		return
 	}
 	o := Occurrence{Event: string(s.Word()), Agent: name, At: e.At, Detail: detailOf(s), key: fmt.Sprintf("%d-%d", e.Seq, e.At.UnixNano())}
+	if requests := s.Requests(); len(requests) > 0 {
+		o.asked = requests[0].Since
+	}
 	o.Text = strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, o.Event, letter.OneLine(o.Detail, 200)), ": ")
 	c.occurred(o)
 }
@@ -245,6 +249,9 @@ func (c *Commands) command(on config.On, o Occurrence) error {
 		return err
 	}
 	env := append(slices.Clone(c.env), "ATM_ROOT="+o.Root, "ATM_TEAM="+string(o.Team), "ATM_EVENT="+o.Event, "ATM_MEMBER="+string(o.Agent))
+	if link := c.link(o); link != "" {
+		env = append(env, "ATM_LINK="+link)
+	}
 	var said tail
 	p, err := process.StartHelper(process.Command{Argv: on.Command, Dir: c.team.WorkDir(""), Env: env, Stdin: append(data, '\n')}, &said)
 	if err != nil {

@@ -108,6 +108,15 @@ func (p Place) readOwn(file string, max int64) ([]byte, error) {
 	return durable.ReadRegular(file, max)
 }
 
+// StateFile is the path of a file in the user's state directory that belongs to a subject in this root.
+func (f Found) StateFile(kind, subject, suffix string) (string, error) {
+	if f.place.State == "" {
+		return "", ErrNoState
+	}
+	sum := sha256.Sum256([]byte(f.Path + "\x00" + subject))
+	return filepath.Join(f.place.State, kind, fmt.Sprintf("%x%s", sum[:8], suffix)), nil
+}
+
 // written returns the files of a root that git tracked when it should not have. They are a stranger's also when git
 // tracks them no longer, as after git rm --cached.
 func (p Place) written(root string) (names []string, err error) {

@@ -55,7 +55,6 @@
   }
 
   const merge = (old, newer) => {
-    if (newer.dataset.version) old.dataset.version = newer.dataset.version
     for (const one of [...old.children]) if (!one.id || !newer.children.namedItem(one.id)) one.remove()
     let place = old.firstElementChild
     for (const region of [...newer.children]) {
@@ -87,6 +86,8 @@
       const old = byID(newer.id)
       if (old && old !== newer) merge(old, newer)
     }
+    const version = page.getElementById('live')?.dataset.version
+    if (version) byID('live').dataset.version = version // last: what is shown in part only is loaded again
     document.title = page.title
     if (byID('unread') && page.getElementById('unread')) byID('unread').replaceChildren(...page.getElementById('unread').childNodes)
     if (typeof id === 'string' && id && focus !== document.activeElement && byID(id)) {
