@@ -92,8 +92,9 @@ func (b *tab) js(expression string) any {
 func (b *tab) becomes(expression string) {
 	b.Helper()
 	var last error
+	isSo := false
 	defer func() {
-		if !b.Failed() {
+		if isSo {
 			return
 		}
 		page, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.href + ' ' + document.visibilityState + ' ' +
@@ -103,8 +104,8 @@ func (b *tab) becomes(expression string) {
 	}()
 	b.Eventually(expression, func() bool {
 		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`document.readyState === 'complete' && (`+expression+`)`))
-		last = err
-		return err == nil && got
+		isSo, last = err == nil && got, err
+		return isSo
 	})
 }
 

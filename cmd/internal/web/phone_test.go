@@ -84,11 +84,8 @@ command = ['sh', '-c', 'echo "$ATM_EVENT $ATM_LINK" >> links']
 		})
 		return all
 	}
-	start := func() {
-		s.Atm("run", "bob", "--detach", "--", "fakeagent")
-		s.Atm("wait", "--idle", "bob")
-	}
-	start()
+	s.Atm("run", "bob", "--detach", "--", "fakeagent")
+	s.Atm("wait", "--idle", "bob")
 	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
 	s.Atm("send", "bob", "Nothing serves the pages")
 	if got := links("mail"); got[0] != "" {
@@ -120,25 +117,23 @@ command = ['sh', '-c', 'echo "$ATM_EVENT $ATM_LINK" >> links']
 			t.Error(icon, got)
 		}
 	}
-	faults, err := chromedp.Call(b.ctx, cdppage.GetInstallabilityErrors, cdp.Empty{})
-	must(t, err)
-	for _, fault := range faults.InstallabilityErrors {
-		if fault.ErrorID != "in-incognito" { // so does a browser without a profile
-			t.Error(fault.ErrorID, fault.ErrorArguments)
-		}
-	}
 
 	// The link leads to the question, from another site too, and lets nobody in.
 	s.Atm("send", "bob", "CONFIRM [git push]")
 	link := links("blocked")[0]
+	if got := links("mail"); len(got) != 2 || !strings.HasPrefix(got[1], home+"/message/") {
+		t.Error(got)
+	}
 	if !strings.HasPrefix(link, home+"/question/bob-") || strings.Contains(link, "token") {
 		t.Fatal(link)
 	}
 	mail := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `<meta name="viewport" content="width=device-width"><a href="%s">bob is blocked</a>`, link)
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width"><a href="%s">bob is blocked</a>`, link)
 	}))
 	defer mail.Close()
 	b.load(mail.URL)
+	b.becomes(`document.querySelector('a') != null`)
 	b.tap("a")
 	b.becomes(`location.hash.startsWith('#question-bob-') && document.querySelector(location.hash).getBoundingClientRect().top < innerHeight`)
 	stranger := s.visitNobody(address)
@@ -183,12 +178,6 @@ command = ['sh', '-c', 'echo "$ATM_EVENT $ATM_LINK" >> links']
 	if got := links("off"); got[0] != home+"/agent/bob" {
 		t.Error(got)
 	}
-	start()
-	id := sentID(s.Atm("send", "bob", "A word"))
-	s.Eventually("its link", func() bool {
-		data, _ := os.ReadFile(filepath.Join(s.Dir, "links"))
-		return strings.Contains(string(data), "mail "+home+"/message/"+id)
-	})
 }
 
 // tooWide lists what is wider than a phone.
@@ -240,6 +229,13 @@ func TestForwarded(t *testing.T) {
 	b := s.browser(strings.Replace(address, "127.0.0.1", "[::1]", 1))
 	b.phone()
 	b.shows("Members")
+	faults, err := chromedp.Call(b.ctx, cdppage.GetInstallabilityErrors, cdp.Empty{})
+	must(t, err)
+	for _, fault := range faults.InstallabilityErrors {
+		if fault.ErrorID != "in-incognito" { // so does a browser without a profile
+			t.Error(fault.ErrorID, fault.ErrorArguments)
+		}
+	}
 	s.Atm("send", "me", "through the tunnel", "--as", "alice")
 	b.shows("through the tunnel")
 	b.tap("button[value=read]")

@@ -425,6 +425,12 @@ func TestMemberPage(t *testing.T) {
 		t.Error(code, text)
 	}
 
+	// A member that has just joined, which the room may not know yet, has a page.
+	s.Atm("team", "add", "carol")
+	if code, text := v.get("/agent/carol"); code != http.StatusOK {
+		t.Error(code, text)
+	}
+
 	alone := newTeam(t, "me")
 	v = alone.visit(alone.web())
 	has("/", "There is no agent yet. Start one in a terminal: <code>atm run alice -- claude</code>", true)
