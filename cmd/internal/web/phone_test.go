@@ -67,6 +67,7 @@ func (b *tab) phone() {
 func TestPhone(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "bob", "me")
+	b := s.browser("about:blank")
 	s.Write(".atm/main/team.toml", `[[on]]
 event = ["blocked", "mail", "off"]
 command = ['sh', '-c', 'echo "$ATM_EVENT $ATM_LINK" >> links']
@@ -94,7 +95,6 @@ command = ['sh', '-c', 'echo "$ATM_EVENT $ATM_LINK" >> links']
 
 	address := s.proxy()
 	home := base(address)
-	b := s.browser(address)
 	b.phone()
 	b.load(s.Atm("web", "--token")) // the first one was used on another screen
 	b.shows("Members")
