@@ -3,6 +3,8 @@ package foreign
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/wire"
@@ -47,6 +49,18 @@ func CheckKind(kind string) error {
 		return fmt.Errorf("%s records what happens to a message, and only atm appends it", kind)
 	}
 	return nil
+}
+
+// Slip returns the known kind of which an unknown one is a slip, as isSlip says; "": none.
+func Slip(kind string, isSlip func(word, name string) bool) string {
+	for _, t := range eventTypes {
+		for _, name := range slices.Sorted(maps.Keys(t.kinds())) {
+			if !typeOf(kind).hasKind(kind) && isSlip(kind, name) {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // ParseField returns the JSON of a field that somebody types: a string, unless it is a JSON object or array, or the

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -131,6 +134,15 @@ func (s *Scope) group(word string) (members []wire.Address, isGroup bool, err er
 		}
 		return nil, false, nil
 	}
+	if err == nil && len(groups) == 0 {
+		_, err = s.Team.Member(wire.Name(name))
+		if unknown, ok := errors.AsType[*teamdir.UnknownError](err); ok && !unknown.Retired && !unknown.Planned {
+			return nil, false, failure.NotFound("%s is no member, and team %q has no groups", word, s.Team.Name).
+				WithHint("%s; to make a group: `atm init --toml`, then below [groups] in team.toml: %s = [\"%s\"]",
+					listed(s.Names()), name, strings.Join(Strings(s.Names()), `", "`)).
+				WithCandidates(Strings(s.Names())...).WithNearest(name, Strings(s.Names()))
+		}
+	}
 	if err != nil || !isGroup {
 		return nil, false, err
 	}
@@ -240,7 +252,14 @@ func (s *Scope) Find(fragment string) (*maildir.Item, *maildir.Box, error) {
 		return it, box, err
 	}
 	if s.IsMember(fragment) {
-		return nil, nil, failure.Usage("%q is a member, not the id of a message", fragment).WithHint(aboutMember, fragment)
+		e := failure.Usage("%q is a member, not the id of a message", fragment).WithHint(aboutMember, fragment)
+		if asks := s.asks(fragment); asks != "" {
+			e.WithHint("%s; %s", asks, e.Hint)
+		}
+		return nil, nil, e
+	}
+	if asks := s.asks(fragment); asks != "" {
+		return nil, nil, failure.Usage("%q is a question, not the id of a message", fragment).WithHint("%s", asks)
 	}
 	return nil, nil, failure.Usage("%w", &WordError{err}).WithHint("`atm read --last` and `atm ls --all` show the ids")
 }
@@ -275,6 +294,16 @@ func (s *Scope) FindSent(word string) (*wire.Message, error) {
 		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("`atm ls --sent`")
 	}
 	return it.Message, nil
+}
+
+// asks is the hint where a word means an open question, as a member's name or a question's id; "": it means none.
+func (s *Scope) asks(word string) failure.Hint {
+	questions, _ := presence.PendingQuestions(context.Background(), s.Team)
+	q, err := ask.Find(questions, word)
+	if err != nil || q.Kind == ask.KindMail {
+		return ""
+	}
+	return failure.Say("an open question: `atm approve %s`, `atm reject %[1]s`", policy.Quote(word))
 }
 
 // aboutMember is the hint where a member's name stands in place of something else.

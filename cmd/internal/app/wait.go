@@ -143,6 +143,7 @@ func (p *waiting) warnOff(isTold bool) {
 // timeout says what was not met in time, what the agents do that could meet it, and how to wait for it again.
 func (p *waiting) timeout(ctx context.Context) error {
 	var what, flags, states []string
+	instead := failure.Hint("do other work,")
 	for i, f := range p.findings {
 		if f.met != nil {
 			continue
@@ -151,6 +152,9 @@ func (p *waiting) timeout(ctx context.Context) error {
 		for _, a := range f.late {
 			if now, err := p.scope.summary(ctx, a); err == nil && now.State != reducer.WordPerson {
 				states = append(states, describe(now))
+				if now.State == reducer.WordBlocked {
+					instead = failure.Say("`atm pending` shows what is asked;")
+				}
 			}
 		}
 	}
@@ -161,7 +165,7 @@ func (p *waiting) timeout(ctx context.Context) error {
 	}
 	text := strings.Join(slices.Compact(what), ", ") + " within " + p.Timeout.String()
 	return failure.Timeout("%s", JoinFilled(": ", text, JoinFilled(", ", slices.Compact(states)...))).
-		WithHint("do other work, or wait again: `atm wait%s`", again)
+		WithHint("%s or wait again: `atm wait%s`", instead, again)
 }
 
 // ErrTimeout is why UntilMail has ended when its time is over.

@@ -39,7 +39,9 @@ atm help all`,
 			sub := found.Command(name)
 			switch {
 			case sub == nil && i == 0:
-				return cmdline.UnknownCommand(program, name)
+				e := cmdline.UnknownCommand(program, name)
+				e.Hint = e.Hint.Map(func(typed string) string { return strings.Replace(typed, "atm ", "atm help ", 1) })
+				return e
 			case sub == nil:
 				return cmdline.UnknownWord(found, strings.Join(c.Args().Slice()[:i], " "), name)
 			}

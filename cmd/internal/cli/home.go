@@ -70,8 +70,11 @@ func home(c *cli.Context) error {
 	}
 	o.Members, o.Pending, o.Overdue, o.Held = now.Members, now.Questions(), now.Overdue, now.Held
 	waits := now.Waits()
-	if len(waits) > 0 {
-		text += fmt.Sprintf("%d waiting for an answer: %s\n", len(waits), p.Command("atm pending"))
+	if answers := len(waits) - len(now.Held); answers > 0 {
+		text += fmt.Sprintf("%d waiting for an answer: %s\n", answers, p.Command("atm pending"))
+	}
+	if len(now.Held) > 0 {
+		text += fmt.Sprintf("%s with held mail: %s\n", letter.Many(len(now.Held), "member"), p.Command("atm pending"))
 	}
 	for _, w := range waits[:min(maxShown, len(waits))] {
 		text += "  " + w.Line + "\n"

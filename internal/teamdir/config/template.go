@@ -2,6 +2,7 @@ package config
 
 import (
 	_ "embed"
+	"encoding/json"
 	"slices"
 	"strings"
 	"text/template"
@@ -12,15 +13,25 @@ import (
 //go:embed template.toml
 var templateText string
 
-// Sample returns a team.toml that starts these members and mentions every other key in a comment. It has no mistakes,
+// Sample returns a team.toml that starts these members, each with its command, or with claude, and mentions every other key in a comment. It has no mistakes,
 // even with all its keys uncommented.
-func Sample(agents, people []wire.Name) string {
+func Sample(agents, people []wire.Name, commands map[wire.Name][]string) string {
 	data := struct {
 		Agents, People []wire.Name
 		Off            string // "#" if the members are only examples
 		Lead, Approver wire.Name
 		Shown          wire.Name // the agent whose section has every key
-	}{Agents: agents, People: people}
+		Command        func(wire.Name) string
+	}{Agents: agents, People: people, Command: func(n wire.Name) string {
+		if len(commands[n]) == 0 {
+			return ""
+		}
+		var list strings.Builder // a list of texts is the same in TOML as in JSON
+		to := json.NewEncoder(&list)
+		to.SetEscapeHTML(false)
+		_ = to.Encode(commands[n]) // cannot fail
+		return strings.TrimSpace(list.String())
+	}}
 	if len(agents)+len(people) == 0 {
 		data.Agents, data.People, data.Off = []wire.Name{"alice", "bob"}, []wire.Name{"me"}, "#"
 	}

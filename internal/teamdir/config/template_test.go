@@ -21,7 +21,10 @@ func TestSample(t *testing.T) {
 		"odd names":  {agents: []wire.Name{"0", "x", "a_b-c"}},
 		"one person": {agents: []wire.Name{"bob"}, people: []wire.Name{"me"}},
 	} {
-		text := Sample(s.agents, s.people)
+		text := Sample(s.agents, s.people, map[wire.Name][]string{"carol": {"sh", "-c", `echo "a" && <b>`}})
+		if wants := about == "all"; strings.Contains(text, `command = ["sh","-c","echo \"a\" && <b>"]`) != wants {
+			t.Errorf("%s: the command that carol ran: %v\n%s", about, !wants, text)
+		}
 		_, mistakes := Parse([]byte(text), nil)
 		if len(mistakes) > 0 {
 			t.Errorf("%s: %v\n%s", about, mistakes, text)

@@ -34,7 +34,7 @@ Nothing is typed into a program that no driver describes. Shells and REPLs are k
 yours is like one, say driver = "plain" in team.toml, or atm run --driver plain.`,
 	Action: listDrivers,
 	Subcommands: []*cli.Command{
-		{Name: "ls", Usage: "list the drivers, where they come from and their mistakes",
+		{Name: "ls", Aliases: []string{"list"}, Usage: "list the drivers, where they come from and their mistakes",
 			UsageText:   "atm driver ls",
 			Description: "Lists the mistakes in your files, by line, a wrong type alone. A file with mistakes is not used.",
 			Action:      listDrivers},

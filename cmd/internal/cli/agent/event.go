@@ -81,12 +81,20 @@ func event(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	warnOfSlip(p, e.Kind)
 	e, err = appendEvent(c.Context, s.Me, e, o.syncs)
 	text := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
 	if e.Seq == 0 {
 		text = fmt.Sprintf("event %s, already there", e.Kind)
 	}
 	return p.PrintUnlessError(err, &e, text)
+}
+
+// warnOfSlip says where an unknown kind, which is kept, may be a known one mistyped.
+func warnOfSlip(p *command.Printer, kind string) {
+	if known := foreign.Slip(kind, failure.IsSlip); known != "" {
+		p.Warn("%s is no kind that atm knows, and counts for nothing; did you mean %s?", kind, known)
+	}
 }
 
 // appendEvent returns the event as it is in the log. Its Seq is 0 if the log had an event of this id already.
@@ -139,6 +147,7 @@ func ingest(ctx context.Context, p *command.Printer, o eventOptions) error {
 		}
 		isBad := err != nil
 		if !isBad {
+			warnOfSlip(p, e.Kind)
 			e, err = appendEvent(whole, to, e, o.syncs)
 			isBad = errors.Is(err, eventlog.ErrNoEvent) // any other error is the log's
 		}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,9 @@ atm history bob --limit 1 --json`,
 		result := map[string]any{"agent": k.name(), "turns": turns}
 		if c.NArg() > 1 {
 			result["first"] = first
+		}
+		if len(turns) == 0 && first > 1 {
+			return k.p.PrintUnlessError(err, result, fmt.Sprintf("no turn %s of %s is known", c.Args().Get(1), k.name()))
 		}
 		return k.p.PrintUnlessError(err, result, command.Turns(k.name(), turns, first, c.Bool("full")))
 	}),

@@ -86,6 +86,8 @@ func FlagUsage(f cli.Flag) (typed, usage string) {
 	value, usage := flag.UnquoteUsage(&flag.Flag{Usage: f.(cli.DocGenerationFlag).GetUsage()})
 	if !takesValue(f) {
 		value = ""
+	} else if usage == "" { // a hidden flag
+		value = "VALUE"
 	}
 	return strings.TrimSpace("--" + f.Names()[0] + " " + value), usage
 }

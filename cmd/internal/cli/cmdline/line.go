@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -60,7 +61,7 @@ func Sort(app *cli.App, typed []string) (l *Line, first error) {
 	app.Metadata["line"] = l
 	knowNames(app.Flags)
 	rest := l.findCommand()
-	programAt := slices.Index(ArgNames(l.Command), "CMD")
+	programAt, textAt, split := slices.Index(ArgNames(l.Command), "CMD"), slices.Index(ArgNames(l.Command), "TEXT"), ""
 	for len(rest) > 0 {
 		word, err := rest[0], error(nil)
 		switch rest = rest[1:]; {
@@ -74,8 +75,15 @@ func Sort(app *cli.App, typed []string) (l *Line, first error) {
 		case word == "--":
 			l.Words, rest = append(l.Words, rest...), nil
 		case isFlag(word):
-			rest, err = l.addFlag(word, rest)
+			if rest, err = l.addFlag(word, rest); textAt > 0 && len(l.Words) > textAt {
+				split = word
+			}
+		case word == "help" && len(l.Command.Subcommands) > 0 && len(l.names) > 0 && len(l.Words) == 0: // team help
+			rest, err = l.addFlag("--help", rest)
 		default:
+			if split != "" {
+				err = l.splitText(split, word)
+			}
 			l.Words = append(l.Words, word)
 		}
 		first = cmp.Or(first, err)
@@ -125,7 +133,7 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 	case takesValue(f) && !hasValue && (len(rest) == 0 || next == "--" || l.flag(next) != nil),
 		takesValue(f) && value == "" && next == "" && slices.Contains(l.Program.Flags, f) && len(l.Program.Commands) > 0: // --team=
 		typed, usage := FlagUsage(f)
-		return rest, failure.Usage("%s needs a value", name).WithHint("%s: %s", typed, usage)
+		return rest, failure.Usage("%s needs a value", name).WithHint("%s", strings.TrimSuffix(typed+": "+usage, ": "))
 	case takesValue(f) && !hasValue:
 		return rest[1:], l.add(f, next, name, next)
 	case l.waits(f) && isDuration(value): // --wait=30s
@@ -141,6 +149,15 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 	default:
 		return rest, l.add(f, "true", word)
 	}
+}
+
+// splitText is the error for a word behind a flag that stands behind the text: it may be the flag's, and is no text then.
+func (l *Line) splitText(flag, word string) error {
+	e := failure.Usage("is %q a part of the text, or does it belong to %s?", letter.Clip(word, 40), flag)
+	if _, isList := l.flag(flag).(*listFlag); isList {
+		return e.WithHint("a flag for each value: %s %s; or all of the text in front of the flags", flag, policy.Quote(word))
+	}
+	return e.WithHint("put all of the text in front of the flags")
 }
 
 // isID reports whether a word can be an id, such as 12345d.
@@ -225,11 +242,11 @@ func CheckWords(c *cli.Context) error {
 		return nil
 	}
 	isNameless := len(words) > 0 && words[0] == "" && // "$UNSET"
-		(names[0] == "NAME" || command.ArgsUsage == "FILE")
+		slices.Contains([]string{"NAME", "AGENT", "WORDS", "FILE"}, names[0])
 	if isNameless || len(words) < len(names)-strings.Count(" "+command.ArgsUsage, " [") {
 		missing := command.ArgsUsage
 		if isNameless { // "[NAME]": it may be left out, but is not
-			missing = strings.Trim(missing, "[]")
+			missing = strings.Trim(strings.Fields(missing)[0], "[]")
 		}
 		e := failure.Usage("%s needs %s", command.HelpName, missing).WithHint("%s", LineOf(c).Completed())
 		if l := LineOf(c); names[0] == "ID" && len(words)+len(l.flags) == 0 && len(l.names) == 1 { // of a session: see session ls

@@ -142,7 +142,7 @@ func ParseSince(s string) (time.Time, error) {
 		return time.Date(y, m, d-days, 0, 0, 0, 0, time.Local), nil
 	}
 	d, err := ParseDuration(strings.ReplaceAll(strings.TrimSuffix(s, " ago"), " ", ""))
-	if err != nil {
+	if err != nil || d == 0 {
 		return time.Time{}, fmt.Errorf("%q is not a time such as 2h, 7d, 2026-05-01 or 2026-05-01T12:00:00Z", s)
 	}
 	return time.Now().Add(-d), nil

@@ -56,6 +56,8 @@ func parseQuery(words []string, says search.Says) (q search.Query, err error) {
 	q.Says = says
 	for _, w := range strings.Fields(strings.Join(words, " ")) {
 		switch key, value, isFilter := strings.Cut(w, ":"); {
+		case isFilter && value == "" && slices.Contains([]string{"from", "to", "type"}, key):
+			return q, fmt.Errorf("%s needs a value", w)
 		case isFilter && key == "from":
 			q.From = strings.TrimPrefix(value, "@")
 		case isFilter && key == "to":

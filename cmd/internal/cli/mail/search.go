@@ -50,7 +50,7 @@ Newest first.`,
 		if err != nil {
 			return err
 		}
-		if len(words) == 0 && says.IsAll() {
+		if strings.TrimSpace(strings.Join(words, "")) == "" && says.IsAll() {
 			return failure.Usage("atm search needs WORDS").WithHint("%s", cmdline.LineOf(c).Completed("WORDS", "from:NAME", "to:NAME"))
 		}
 		s.Team.Progress = p.Progress("searching: %d messages")

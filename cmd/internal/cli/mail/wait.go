@@ -64,6 +64,9 @@ func wait(c *cli.Context, s *app.Scope, p *command.Printer) error {
 			w.Conditions, w.Every = append(w.Conditions, some...), w.Every || needsAll
 		}
 	}
+	if len(w.Conditions) == 0 && isEvery {
+		return failure.Usage("--every does nothing without a condition").WithHint("for example `atm wait --every --idle bob --idle carol`")
+	}
 	if len(w.Conditions) == 0 {
 		if _, err := s.MemberOrMe(""); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -93,6 +94,10 @@ func moveTo(to sessions.State) func(context.Context, *call) error {
 			}
 			return sess.Move(to, reason, time.Now())
 		})
+		if refused, ok := errors.AsType[*sessions.Error](err); ok && to == sessions.Completed && k.session.State == sessions.Paused {
+			return failure.Refused("%s", refused.Reason).
+				WithHint("`atm session resume %s` first; or `atm session abort %[1]s`", wire.ID(k.session.SessionID).Short(6))
+		}
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/git"
@@ -123,6 +125,11 @@ func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, 
 	if s.Team, err = s.Root.CreateTeam(m.Team); err != nil {
 		return m, err
 	}
+	if wd, _ := os.Getwd(); m.reason == rootdir.FromAbove {
+		if c, ok := git.Nearest(wd); ok && !strings.HasPrefix(m.Root, cmp.Or(c.Main, c.Top)+string(filepath.Separator)) {
+			p.Warn("this repository has no root of its own; to make one, in %s: atm init --here", cmp.Or(c.Main, c.Top))
+		}
+	}
 	before, err := s.Team.Agents()
 	for _, n := range o.names {
 		if err == nil && len(before) > 0 && !slices.Contains(before, n) {
@@ -152,7 +159,7 @@ func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, 
 	return m, err
 }
 
-// sample is a team.toml with the members that are agents or people.
+// sample is a team.toml with the members that are agents or people, and the commands that the agents ran last.
 func sample(team *teamdir.Team, members []wire.Name) string {
 	isPerson := func(n wire.Name) bool { return n == "me" || string(n) == os.Getenv("USER") }
 	isNeither := func(n wire.Name) bool {
@@ -161,7 +168,12 @@ func sample(team *teamdir.Team, members []wire.Name) string {
 	}
 	members = slices.DeleteFunc(slices.Clone(members), isNeither)
 	agents := slices.DeleteFunc(slices.Clone(members), isPerson)
-	return config.Sample(agents, slices.DeleteFunc(members, func(n wire.Name) bool { return !isPerson(n) }))
+	ran := map[wire.Name][]string{}
+	for _, n := range agents {
+		last, _ := runinfo.Read(team.Dir(), n)
+		ran[n] = last.Command
+	}
+	return config.Sample(agents, slices.DeleteFunc(members, func(n wire.Name) bool { return !isPerson(n) }), ran)
 }
 
 // makeRoot makes the root, or finds one whose content may act. What somebody else may have brought there it shows, and
