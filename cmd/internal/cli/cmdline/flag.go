@@ -79,6 +79,11 @@ func (l *Line) ValueName(flag string) (name string, ok bool) {
 	return name, true
 }
 
+// HasFlag reports whether a command has a visible flag of that name that takes no value.
+func HasFlag(c *cli.Command, name string) bool {
+	return slices.ContainsFunc(c.VisibleFlags(), func(f cli.Flag) bool { return !takesValue(f) && slices.Contains(f.Names(), name) })
+}
+
 func takesValue(f cli.Flag) bool { return f.(cli.DocGenerationFlag).TakesValue() }
 
 // FlagUsage returns a flag as it is typed, "--limit N", and what it does.

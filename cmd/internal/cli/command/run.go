@@ -2,12 +2,15 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir"
 )
 
 // Prepare gives a program and its commands what they have in common.
@@ -38,7 +41,11 @@ func prepare(program *cli.App, commands []*cli.Command) {
 				}
 				return err
 			}
-			return act(c)
+			err := act(c)
+			if unknown, ok := errors.AsType[*teamdir.UnknownError](err); ok && cmdline.HasFlag(c.Command, string(unknown.Name)) { // ls sent
+				return failure.NotFound("%w", err).WithHint("did you mean `%s --%s`?", c.Command.HelpName, unknown.Name)
+			}
+			return err
 		}
 		prepare(program, c.Subcommands)
 	}

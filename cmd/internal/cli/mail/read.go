@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -73,6 +74,9 @@ func read(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err == nil {
 		if o.filter, err = newFilter(c, s); !o.filter.matchesAll() {
 			g.options.Match = o.filter.matches
+			if err == nil && g.options.IDs != nil {
+				err = failure.Usage("a message is named by its id, or chosen by flags, not both").WithHint("`atm read %s`", policy.QuoteAll(o.words))
+			}
 		}
 	}
 	if err == nil && !o.peeks {

@@ -43,7 +43,7 @@ atm team add carol`,
 			UsageText: "atm team ls",
 			Action:    command.With(app.OpenRoot, teamLs)},
 		{
-			Name: "add", ArgsUsage: "NAME…", Usage: "add members",
+			Name: "add", ArgsUsage: "NAME…", Usage: "add members; --shared: a queue of work, for atm take",
 			UsageText: `atm team add carol
 atm team add jobs --shared`,
 			Flags: []cli.Flag{
