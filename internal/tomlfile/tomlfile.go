@@ -39,26 +39,46 @@ func SortMistakes(mistakes []Mistake) {
 
 var byteOrderMark = []byte("\ufeff") // written by editors on Windows
 
-// Decode decodes a file into a struct, and returns the lines of its keys and the mistakes: the unknown keys, else only the
-// first value of a wrong type or syntax error. After one of these, or if it is too large, the file is unread.
+// Decode decodes a file into a struct, and returns the lines of its keys and the mistakes: unknown keys and values of a
+// wrong type, or only the first syntax error. After a value of a wrong type or a syntax error, or if it is too large, the
+// file is unread.
 func Decode(data []byte, into any) (lines Lines, mistakes []Mistake, isUnread bool) {
 	if len(data) > MaxSize {
 		return nil, []Mistake{{1, fmt.Sprintf("the file has more than %d KiB", MaxSize>>10)}}, true
 	}
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	lines = FindLines(data)
-	err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(into)
 	root := reflect.TypeOf(into).Elem()
-	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok {
-		for _, e := range unknown.Errors {
-			line, _ := e.Position()
-			mistakes = append(mistakes, Mistake{line, unknownKey(root, e.Key())})
+	for hasSyntax := toml.Unmarshal(data, &map[string]any{}) == nil; ; {
+		err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(into)
+		unknown, isUnknown := errors.AsType[*toml.StrictMissingError](err)
+		if isUnknown {
+			for _, e := range unknown.Errors {
+				line, _ := e.Position()
+				mistakes = append(mistakes, Mistake{line, unknownKey(root, e.Key())})
+			}
 		}
-	} else if err != nil {
-		mistakes, isUnread = []Mistake{mistakeOf(err, root)}, true
+		if err == nil || isUnknown {
+			break
+		}
+		wrong, rest := mistakeOf(err, root), bytes.SplitAfter(data, []byte("\n"))
+		mistakes, isUnread = append(mistakes, wrong), true
+		isHeader := wrong.Line <= len(rest) && bytes.HasPrefix(bytes.TrimSpace(rest[wrong.Line-1]), []byte("["))
+		if !hasSyntax || len(mistakes) > maxMistakes || wrong.Line > len(rest) || isHeader { // the keys below need their header
+			break
+		}
+		rest[wrong.Line-1] = []byte("\n") // to find what else is wrong
+		data, into = bytes.Join(rest, nil), reflect.New(root).Interface()
+		if toml.Unmarshal(data, &map[string]any{}) != nil { // the value has further lines
+			break
+		}
 	}
-	return lines, mistakes, isUnread
+	SortMistakes(mistakes)
+	return lines, slices.Compact(mistakes), isUnread
 }
+
+// maxMistakes is how many values of a wrong type are looked for.
+const maxMistakes = 20
 
 // DecodePart decodes what a struct has of a file that is known to be right, and ignores all other keys.
 func DecodePart(data []byte, into any) error { return toml.Unmarshal(data, into) }

@@ -7,7 +7,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Parse parses a team.toml and returns all mistakes by line; after a syntax error or a value of a wrong type only that one.
+// Parse parses a team.toml and returns all mistakes by line; after a syntax error only that one, and beside a value of a
+// wrong type only such, and unknown keys.
 // The file may name a member without a section if hasMailbox (nil: never) reports true for it.
 func Parse(data []byte, hasMailbox func(wire.Name) bool) (*Config, []Mistake) {
 	k := checker{config: Default(), hasMailbox: hasMailbox, members: map[wire.Name]bool{}}

@@ -142,7 +142,7 @@ func TestMistakes(t *testing.T) {
 			`1: unknown key "leed"`, `2: unknown key "member"`, `5: unknown key "comand" in members.bob`,
 			`6: a rule needs a tool`, `7: unknown key "tol" in rules; did you mean "tool"?`, `9: unknown key "x" in session`,
 		}},
-		{"a wrong type", "leed = 1\n[members.bob]\nperson = \"yes\"\nsize = 120", []string{"3: members.bob.person: true or false is needed, not a TOML string"}},
+		{"a wrong type", "leed = 1\n[members.bob]\nperson = \"yes\"\nsize = 120", []string{"1: unknown key \"leed\"", "3: members.bob.person: true or false is needed, not a TOML string", "4: members.bob.size: a string in quotes is needed, not a TOML integer"}},
 		{"a string for a list", "approvers = \"me\"", []string{"1: approvers: a list of strings is needed, not a TOML string"}},
 		{"a number for a list", "rules = 1", []string{"1: rules: a list of tables is needed, not a TOML integer"}},
 		{"a number in a list", "[members.bob]\nafter = [\n \"alice\",\n 1]", []string{"4: members.bob.after: a string in quotes is needed, not a TOML integer"}},
