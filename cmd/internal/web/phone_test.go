@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -196,7 +197,9 @@ func (s *team) visitNobody(address string) *http.Client {
 	must(s, err)
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		Dial:            func(network, _ string) (net.Conn, error) { return net.Dial(network, "127.0.0.1:"+at.Port()) },
+		DialContext: func(_ context.Context, network, _ string) (net.Conn, error) {
+			return net.Dial(network, "127.0.0.1:"+at.Port())
+		},
 	}}
 }
 
