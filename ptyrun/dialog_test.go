@@ -11,10 +11,50 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/internal/loop"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
+
+// A busy machine's runner reads the screen for whoever looks at it, and goes on so much later that the dialog there counts,
+// before it has seen that its text was accepted. The question stays open.
+func TestDialogBeforeReceipt(t *testing.T) {
+	for range 5 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).fake(testagent.Options{}).run().idle()
+			var run *runner
+			r.wait("its runner", func() bool {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				run = r.runner
+				return run != nil
+			})
+			r.send("CONFIRM [touch made.txt]")
+			for isAsking := false; !isAsking; {
+				_, err := loop.In(run.Loop, func() (any, error) {
+					time.Sleep(5 * time.Millisecond)
+					run.prog.Refresh()
+					isAsking = strings.Contains(strings.Join(run.viewers.Screen(control.ScreenRequest{}).Lines, " "), "Do you want to proceed?")
+					if isAsking {
+						time.Sleep(2 * quick.Settle)
+					}
+					return nil, nil
+				})
+				must(t, err)
+			}
+			at := func(kind string) int {
+				return slices.IndexFunc(r.events(), func(e string) bool { return strings.HasPrefix(e, kind) })
+			}
+			r.wait("the question", r.has("confirm_required"))
+			r.wait("the receipt", r.has("injected"))
+			if at("confirm_required") < at("turn_started") {
+				t.Error("the beginning of the turn has ended its question")
+			}
+		})
+	}
+}
 
 // A dialog is reported, and nothing is typed into it; an answer presses the option, and then the waiting message is
 // typed.

@@ -67,6 +67,8 @@ type rig struct {
 	exit  Exit
 	err   error
 	stop  context.CancelFunc
+
+	runner *runner // guarded by mu; nil: it is starting
 }
 
 func newRig(t *testing.T) *rig {
@@ -137,7 +139,14 @@ func (r *rig) run() *rig {
 	r.opt.Mail = &Mail{Mailbox: (*mailbox.Mailbox)(r.bob), hold: hold, state: r.state}
 	go func() {
 		defer close(r.done)
-		r.exit, r.err = runOnce(ctx, r.opt)
+		h, err := Start(ctx, r.opt)
+		if r.err = err; err != nil {
+			return
+		}
+		r.mu.Lock()
+		r.runner = h.r
+		r.mu.Unlock()
+		r.exit, r.err = h.Wait()
 	}()
 	r.t.Cleanup(func() {
 		cancel()

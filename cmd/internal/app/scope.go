@@ -23,11 +23,8 @@ package app
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -215,16 +212,6 @@ func (s *Scope) TeamToMake() (wire.Name, error) {
 		return "main", err
 	}
 	return s.teamName()
-}
-
-// StateFile is the path of a file in this user's state directory that belongs to a subject in this root.
-func (s *Scope) StateFile(kind, subject, suffix string) (string, error) {
-	dir := s.Given.Place().State
-	if dir == "" {
-		return "", errors.New("this user has no home directory")
-	}
-	sum := sha256.Sum256([]byte(s.Root.Path + "\x00" + subject))
-	return filepath.Join(dir, kind, fmt.Sprintf("%x%s", sum[:8], suffix)), nil
 }
 
 // Origin is the evidence that this process attaches to what it sends.

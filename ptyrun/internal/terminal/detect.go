@@ -195,6 +195,8 @@ func (p *Terminal) stepQuestion(now time.Time) {
 	switch {
 	case fingerprint(d) == asked || r.MustWait(p.readingSince.Add(hold), now):
 	case d != nil && !p.counts(now):
+	case d != nil && p.isSubmitted(): // isAccepted is about to see whether it belongs to the text's turn, whose beginning comes first
+		r.WakeAt(now.Add(readDelay))
 	case d == nil:
 		p.questionGone()
 	default:
