@@ -75,9 +75,10 @@ func Sort(app *cli.App, typed []string) (l *Line, first error) {
 		case word == "--":
 			l.Words, rest = append(l.Words, rest...), nil
 		case isFlag(word):
-			if rest, err = l.addFlag(word, rest); textAt > 0 && len(l.Words) > textAt {
+			if f := l.flag(word); textAt > 0 && len(l.Words) > textAt && f != nil && takesValue(f) {
 				split = word
 			}
+			rest, err = l.addFlag(word, rest)
 		case word == "help" && len(l.Command.Subcommands) > 0 && len(l.names) > 0 && len(l.Words) == 0: // team help
 			rest, err = l.addFlag("--help", rest)
 		default:
@@ -151,7 +152,8 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 	}
 }
 
-// splitText is the error for a word behind a flag that stands behind the text: it may be the flag's, and is no text then.
+// splitText is the error for a word behind a flag with a value that stands behind the text: it may be a second value, and is no
+// text then.
 func (l *Line) splitText(flag, word string) error {
 	e := failure.Usage("is %q a part of the text, or does it belong to %s?", letter.Clip(word, 40), flag)
 	if _, isList := l.flag(flag).(*listFlag); isList {
