@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/work"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
@@ -242,8 +243,8 @@ func (s *Scope) Find(fragment string) (*maildir.Item, *maildir.Box, error) {
 	if err == nil {
 		it, box, err := post.Find(s.Team, s.Me, fragment)
 		if err == nil {
-			if work := post.WorkOf(it.Message); work != "" { // the notice stands for it
-				it, box, err = post.Find(s.Team, s.Me, string(work))
+			if id := work.Of(it.Message); id != "" { // the notice stands for it
+				it, box, err = post.Find(s.Team, s.Me, string(id))
 			}
 		}
 		if errors.Is(err, maildir.ErrNotFound) {

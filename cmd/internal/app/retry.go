@@ -9,7 +9,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
-	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/setaside"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -17,16 +17,16 @@ import (
 
 // Retried is what Retry did.
 type Retried struct {
-	post.SetAside
+	setaside.Item
 	ID wire.ID `json:"id,omitempty"` // of the message that it is now
 }
 
 // RetryCommand is the command that has something tried again.
-func RetryCommand(one *post.SetAside) string { return "atm retry " + policy.Quote(one.Short()) }
+func RetryCommand(one *setaside.Item) string { return "atm retry " + policy.Quote(one.Short()) }
 
 // FindSetAside finds what was set aside and is called so.
-func (s *Scope) FindSetAside(ctx context.Context, word string) (found post.SetAside, err error) {
-	all, unreadable := post.ListSetAside(ctx, s.Team)
+func (s *Scope) FindSetAside(ctx context.Context, word string) (found setaside.Item, err error) {
+	all, unreadable := setaside.List(ctx, s.Team)
 	var names []string
 	for _, one := range all {
 		if one.IsCalled(word) {
@@ -50,9 +50,9 @@ func (s *Scope) FindSetAside(ctx context.Context, word string) (found post.SetAs
 
 // Retry has something that was set aside tried again. An agent may do that for others only as the team's lead, and never
 // for what comes from other machines.
-func (s *Scope) Retry(ctx context.Context, one post.SetAside) (*Retried, error) {
+func (s *Scope) Retry(ctx context.Context, one setaside.Item) (*Retried, error) {
 	may := s.MayBridge
-	if one.Kind != post.AsideEnvelopes {
+	if one.Kind != setaside.Envelope {
 		may = func() error { return cmp.Or(s.CheckAccepted(), s.MayManage("retry", one.Agent)) }
 	}
 	if err := may(); err != nil {
@@ -62,7 +62,7 @@ func (s *Scope) Retry(ctx context.Context, one post.SetAside) (*Retried, error) 
 	if s.Me != nil {
 		by = s.Me.Agent()
 	}
-	id, err := post.Retry(ctx, s.Team, one, by)
+	id, err := setaside.Retry(ctx, s.Team, one, by)
 	if again, isBad := errors.AsType[*maildir.BadError](err); isBad {
 		return nil, failure.Failed("%s was set aside again: %s", letter.Escape(one.Short()), letter.Escape(again.Reason)).WithHint("mend that, then: `%s`", RetryCommand(&one))
 	}
@@ -78,11 +78,11 @@ func (s *Scope) Retry(ctx context.Context, one post.SetAside) (*Retried, error) 
 // Text says what was done.
 func (r *Retried) Text() string {
 	switch {
-	case r.Kind == post.AsideEnvelopes:
+	case r.Kind == setaside.Envelope:
 		return r.Short() + " is taken in when the bridge runs"
-	case r.Kind == post.AsideUntyped:
+	case r.Kind == setaside.Untyped:
 		return r.Short() + " is typed in again when " + string(r.Agent) + " is idle"
-	case r.Kind == post.AsideLater:
+	case r.Kind == setaside.Later:
 		return r.Short() + " is delivered"
 	case r.ID == "":
 		return letter.Escape(r.Name) + " is an event of " + string(r.Agent)

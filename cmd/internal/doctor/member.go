@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/setaside"
 	"github.com/agentteammail/atm/internal/teamdir/snapshot"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -226,7 +227,7 @@ func (d *doctor) checkWaiting(t *teamdir.Team, b *maildir.Box, m presence.Member
 
 // checkUntyped reports mail that was typed in and not accepted.
 func (d *doctor) checkUntyped(t *teamdir.Team, b *maildir.Box) {
-	untyped, _ := post.Untyped(t, b) // what cannot be read is reported elsewhere
+	untyped, _ := setaside.ListUntyped(t, b) // what cannot be read is reported elsewhere
 	for i := range untyped {
 		d.add("message.untyped", "warning", app.RetryCommand(&untyped[i]), "%s was typed in and not accepted: %s", untyped[i].Short(), untyped[i].Reason)
 	}

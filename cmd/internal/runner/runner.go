@@ -23,9 +23,9 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
-	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir/work"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
@@ -161,7 +161,7 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	o.Mail = mail
 	if len(spec.Serves) > 0 {
 		origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: app.Of(team).Origin().UID}
-		o.Work = post.Work{Team: team, Agent: name, From: spec.Serves, Lease: spec.Lease, Origin: origin}
+		o.Work = work.Taker{Team: team, Agent: name, From: spec.Serves, Lease: spec.Lease, Origin: origin}
 	}
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if err := process.Subreaper(); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/setaside"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -255,7 +256,7 @@ func listBad(ctx context.Context, p *command.Printer, box *maildir.Box, o lsOpti
 		bad = append(bad, map[string]string{"name": f.Name, "short": f.Name, "reason": reason, "state": "bad", "file": file})
 		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
 		if retry == "" && f.Dir == "inbox/bad" {
-			one := post.SetAside{Kind: post.AsideFile, Name: f.Name, Agent: box.Agent()}
+			one := setaside.Item{Kind: setaside.File, Name: f.Name, Agent: box.Agent()}
 			retry = letter.Escape("to try one again: "+p.Command(app.RetryCommand(&one))) + "\n"
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/setaside"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -40,7 +40,7 @@ func retry(c *cli.Context, s *app.Scope, p *command.Printer) error {
 }
 
 func listSetAside(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	all, err := post.ListSetAside(c.Context, s.Team)
+	all, err := setaside.List(c.Context, s.Team)
 	if err := p.WarnUnreadable(err); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func listSetAside(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	var lines []string
 	for _, one := range all {
 		about := string(one.Kind)
-		if one.Kind != post.AsideEnvelopes {
+		if one.Kind != setaside.Envelope {
 			about += " of " + string(one.Agent)
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s: %s", letter.Escape(one.Short()), about, letter.Escape(letter.Clip(letter.FirstLine(one.Reason, 160), 160))))
@@ -56,5 +56,5 @@ func listSetAside(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if len(lines) > 0 {
 		text = strings.Join(append(lines, "to try one again: "+letter.Escape(p.Command(app.RetryCommand(&all[0])))), "\n")
 	}
-	return p.PrintAs(map[string]any{"set_aside": append([]post.SetAside{}, all...)}, text)
+	return p.PrintAs(map[string]any{"set_aside": append([]setaside.Item{}, all...)}, text)
 }

@@ -29,9 +29,9 @@ import (
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
-	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir/work"
 	"github.com/agentteammail/atm/mailbox/letter"
 	drivers "github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -213,7 +213,7 @@ func (h *hookCall) work(ctx context.Context, isFree bool) error {
 	if err != nil || len(m.Serves) == 0 { // doctor reports the mistakes
 		return nil
 	}
-	w := post.Work{Team: team, Agent: name, From: m.Serves, Lease: m.LeaseTime(), Origin: h.scope.Origin()}
+	w := work.Taker{Team: team, Agent: name, From: m.Serves, Lease: m.LeaseTime(), Origin: h.scope.Origin()}
 	return w.Look(ctx, isFree)
 }
 

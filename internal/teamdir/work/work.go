@@ -1,4 +1,5 @@
-package post
+// Package work has members take messages from shared inboxes by themselves.
+package work
 
 import (
 	"cmp"
@@ -12,15 +13,16 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Work is what a member takes by itself from shared inboxes, one message at a time: it leases the message, and gets a notice
+// Taker takes messages from shared inboxes for a member, one at a time: it leases the message, and sends the member a notice
 // with its text and how to ack it, which is given to its program like all its mail. So a message of a member that is killed,
 // or never acks, is given out again when the lease ends, and says so.
-type Work struct {
+type Taker struct {
 	Team  *teamdir.Team
 	Agent wire.Name
 	From  []wire.Name   // shared inboxes; the first that has something is taken from
@@ -32,8 +34,8 @@ type Work struct {
 // workBytes is how much of a message stands in the notice.
 const workBytes = 6 << 10
 
-// WorkOf returns the message of a shared inbox that a notice of Take hands over; "": it is another message.
-func WorkOf(m *wire.Message) wire.ID {
+// Of returns the message of a shared inbox that a notice of Take hands over; "": it is another message.
+func Of(m *wire.Message) wire.ID {
 	id := m.MetaString("work")
 	if m.Type != wire.TypeNotice || m.IsDropped() || !wire.IsID(id) {
 		return ""
@@ -43,7 +45,7 @@ func WorkOf(m *wire.Message) wire.ID {
 
 // Take takes the next message for a member that is free, unless it holds one, has mail of its own or a paused session, or
 // somebody else does this for it now. Nothing is taken that may not act.
-func (w Work) Take(ctx context.Context) (isTaken bool, err error) {
+func (w Taker) Take(ctx context.Context) (isTaken bool, err error) {
 	mayAct := w.Team.Store.BeforeLook()
 	if isAny, err := w.isAny(ctx); err != nil || !isAny {
 		return false, err
@@ -85,7 +87,7 @@ func (w Work) Take(ctx context.Context) (isTaken bool, err error) {
 }
 
 // Look takes the next message for a member that is free, or keeps what one that is at work has.
-func (w Work) Look(ctx context.Context, isFree bool) (err error) {
+func (w Taker) Look(ctx context.Context, isFree bool) (err error) {
 	if !isFree {
 		return w.keep(ctx)
 	}
@@ -94,7 +96,7 @@ func (w Work) Look(ctx context.Context, isFree bool) (err error) {
 }
 
 // isAny reports whether the inboxes have a message for anybody, and the member holds none of them.
-func (w Work) isAny(ctx context.Context) (bool, error) {
+func (w Taker) isAny(ctx context.Context) (bool, error) {
 	for _, name := range w.From {
 		isAny, err := claim.IsAnyFree(ctx, w.Team.Box(name))
 		if err != nil && !errors.Is(err, maildir.ErrNoAgent) {
@@ -109,7 +111,7 @@ func (w Work) isAny(ctx context.Context) (bool, error) {
 }
 
 // held returns the mailboxes of the messages that the member holds.
-func (w Work) held() (held map[wire.ID]*maildir.Box, err error) {
+func (w Taker) held() (held map[wire.ID]*maildir.Box, err error) {
 	held = map[wire.ID]*maildir.Box{}
 	for _, name := range w.From {
 		box := w.Team.Box(name)
@@ -126,7 +128,7 @@ func (w Work) held() (held map[wire.ID]*maildir.Box, err error) {
 
 // isFree reports whether the member may take something: see Take. It withdraws what was handed over to it, and never read,
 // of what it does not hold any more.
-func (w Work) isFree(ctx context.Context) (bool, error) {
+func (w Taker) isFree(ctx context.Context) (bool, error) {
 	held, err := w.held()
 	if len(held) > 0 || err != nil {
 		return false, err
@@ -141,7 +143,7 @@ func (w Work) isFree(ctx context.Context) (bool, error) {
 }
 
 // forget withdraws the unread notices of what the member does not hold, and reports whether it has no other mail.
-func (w Work) forget(ctx context.Context) (isEmpty bool, err error) {
+func (w Taker) forget(ctx context.Context) (isEmpty bool, err error) {
 	me := w.Team.Box(w.Agent)
 	ids, err := me.UnreadIDs()
 	for _, id := range ids {
@@ -150,7 +152,7 @@ func (w Work) forget(ctx context.Context) (isEmpty bool, err error) {
 		case errors.Is(failed, maildir.ErrNotFound): // read just now
 		case failed != nil:
 			return false, failed
-		case WorkOf(it.Message) != "":
+		case Of(it.Message) != "":
 			if isWithdrawn, err := withdrawUngiven(ctx, me, it); !isWithdrawn || err != nil {
 				return false, err
 			}
@@ -171,7 +173,7 @@ func withdrawUngiven(ctx context.Context, me *maildir.Box, it *maildir.Item) (is
 }
 
 // tell sends the member a message that it has taken.
-func (w Work) tell(ctx context.Context, from *maildir.Box, it *maildir.Item, lease maildir.Lease) error {
+func (w Taker) tell(ctx context.Context, from *maildir.Box, it *maildir.Item, lease maildir.Lease) error {
 	me, id := w.Team.Box(w.Agent), it.ID.Short(6)
 	before := ""
 	if it.TimesHandedOut > 0 {
@@ -181,18 +183,18 @@ func (w Work) tell(ctx context.Context, from *maildir.Box, it *maildir.Item, lea
 	notice := &wire.Message{
 		ID:   wire.Derive(fmt.Sprint("work ", it.TimesHandedOut), it.ID, me.Address()),
 		Type: wire.TypeNotice, From: from.Address(), To: []wire.Address{me.Address()}, Thread: it.ThreadID(),
-		ReplyWanted: "no", SentAt: time.Now().UTC(), ExpiresAt: lease.Until.UTC(), Origin: OrCommand(w.Origin),
+		ReplyWanted: "no", SentAt: time.Now().UTC(), ExpiresAt: lease.Until.UTC(), Origin: post.OrCommand(w.Origin),
 		Body: fmt.Sprintf("This is yours until %s.%s When it is done: atm ack %s --done \"…\"; if not: --blocked or --declined, or atm unread %s gives it back. You get the next one after that.\n%s",
 			letter.Stamp(lease.Until), before, id, id, l.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut})),
 	}
 	notice.SetMeta("work", wire.Quote(string(it.ID)))
-	post := &maildir.Post{Message: notice, To: []*maildir.Box{me}, Derived: IsNoticeFrom(from.Address())}
-	maildir.Deliver(ctx, post)
-	return post.Outcomes[0].Err
+	p := &maildir.Post{Message: notice, To: []*maildir.Box{me}, Derived: post.IsNoticeFrom(from.Address())}
+	maildir.Deliver(ctx, p)
+	return p.Outcomes[0].Err
 }
 
 // keep extends the leases of what the member holds.
-func (w Work) keep(ctx context.Context) error {
+func (w Taker) keep(ctx context.Context) error {
 	held, err := w.held()
 	for id, box := range held {
 		lease, _, failed := claim.LastLease(box, id)
@@ -206,7 +208,7 @@ func (w Work) keep(ctx context.Context) error {
 
 // GiveBack gives back what the member holds, because its program has ended and a new one knows nothing of it. What that is
 // just being given it keeps. Notices of anything else are not given any more.
-func (w Work) GiveBack(ctx context.Context) error {
+func (w Taker) GiveBack(ctx context.Context) error {
 	lock, err := w.Team.Locks().Lock(ctx, string(w.Agent)+".work", lockfile.Exclusive, w.Team.LockWait(), nil)
 	if err != nil {
 		return err
@@ -218,12 +220,12 @@ func (w Work) GiveBack(ctx context.Context) error {
 	errs = errors.Join(errs, err)
 	for _, id := range ids {
 		it, err := me.Get(id)
-		if err != nil || WorkOf(it.Message) == "" {
+		if err != nil || Of(it.Message) == "" {
 			continue
 		}
 		isWithdrawn, err := withdrawUngiven(ctx, me, it)
 		if errs = errors.Join(errs, err); !isWithdrawn {
-			delete(held, WorkOf(it.Message))
+			delete(held, Of(it.Message))
 		}
 	}
 	for id, box := range held {

@@ -1,4 +1,4 @@
-package post
+package work
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
@@ -28,12 +29,12 @@ func workTeam(t *testing.T, n int) (team *teamdir.Team, jobs []wire.ID) {
 	return team, jobs
 }
 
-func workOf(team *teamdir.Team, name wire.Name) Work {
-	return Work{Team: team, Agent: name, From: []wire.Name{"jobs"}, Lease: time.Hour}
+func workOf(team *teamdir.Team, name wire.Name) Taker {
+	return Taker{Team: team, Agent: name, From: []wire.Name{"jobs"}, Lease: time.Hour}
 }
 
 // take has a member look for work, and returns the message that it got a notice of; "": none.
-func take(t *testing.T, w Work) wire.ID {
+func take(t *testing.T, w Taker) wire.ID {
 	t.Helper()
 	isTaken, err := w.Take(t.Context())
 	teamtest.Must(t, err)
@@ -42,7 +43,7 @@ func take(t *testing.T, w Work) wire.ID {
 	for _, id := range ids {
 		it, err := w.Team.Box(w.Agent).Get(id)
 		teamtest.Must(t, err)
-		if work := WorkOf(it.Message); work != "" {
+		if work := Of(it.Message); work != "" {
 			if !strings.Contains(it.Body, "atm ack "+work.Short(6)+" --done") {
 				t.Errorf("%q", it.Body)
 			}
@@ -66,7 +67,7 @@ func finish(t *testing.T, team *teamdir.Team, by wire.Name, job wire.ID) {
 	teamtest.Must(t, err)
 	ack := &wire.Message{}
 	ack.SetOutcome("done")
-	_, err = Ack(t.Context(), team.Root(), team.Box(by), team.Box("jobs"), it.Message, ack)
+	_, err = post.Ack(t.Context(), team.Root(), team.Box(by), team.Box("jobs"), it.Message, ack)
 	teamtest.Must(t, err)
 }
 
@@ -117,7 +118,7 @@ func TestWorkAgain(t *testing.T) {
 	teamtest.Must(t, err)
 	it, err := team.Box("carol").Get(ids[0])
 	teamtest.Must(t, err)
-	if WorkOf(it.Message) != jobs[0] || !strings.Contains(it.Body, "It was given out before") || !strings.Contains(it.Body, "given out once before") {
+	if Of(it.Message) != jobs[0] || !strings.Contains(it.Body, "It was given out before") || !strings.Contains(it.Body, "given out once before") {
 		t.Errorf("%q", it.Body)
 	}
 }

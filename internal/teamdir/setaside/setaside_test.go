@@ -1,4 +1,4 @@
-package post
+package setaside
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ func TestRetryUntyped(t *testing.T) {
 	box := team.Box("bob")
 	id := teamtest.Post(t, team, "alice", "bob", "hello")
 	teamtest.Post(t, team, "alice", "bob", "another")
-	list := func(n int) []SetAside {
+	list := func(n int) []Item {
 		t.Helper()
-		all, err := ListSetAside(t.Context(), team)
+		all, err := List(t.Context(), team)
 		teamtest.Must(t, err)
 		if len(all) != n {
 			t.Fatalf("%+v", all)
@@ -31,7 +31,7 @@ func TestRetryUntyped(t *testing.T) {
 	teamtest.Must(t, err)
 	defer hold.Release()
 	one := list(1)[0]
-	if one.Kind != AsideUntyped || one.Agent != "bob" || one.Reason != "no prompt" || !one.IsCalled(id.Short(6)) || one.IsCalled("000000") {
+	if one.Kind != Untyped || one.Agent != "bob" || one.Reason != "no prompt" || !one.IsCalled(id.Short(6)) || one.IsCalled("000000") {
 		t.Errorf("%+v", one)
 	}
 	got, err := Retry(t.Context(), team, one, "alice")
