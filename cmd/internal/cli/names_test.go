@@ -24,7 +24,7 @@ func TestPackagesNameNoCommands(t *testing.T) {
 		"internal/teamdir/edits/edits.go":        4,
 		"internal/teamdir/post/after.go":         1,
 		"internal/teamdir/post/later_deliver.go": 1,
-		"internal/teamdir/post/work.go":          1,
+		"internal/teamdir/work/work.go":          1,
 		"internal/teamdir/presence/member.go":    2, // details of a member, which go to other hosts
 		"internal/teamdir/notices/notify.go":     3,
 		"internal/teamdir/session.go":            1,

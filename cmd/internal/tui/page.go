@@ -208,7 +208,7 @@ func (m *model) loadAgent(p *page) tea.Cmd {
 			if err != nil {
 				m.setStatus("", err)
 			} else if !isRunning() {
-				p.text, p.isRaw = command.Turns(p.agent, turns, 1, false), false
+				p.text, p.isRaw = command.Turns(p.agent, turns, command.TurnsShown{Last: 1}), false
 			}
 		})
 	}

@@ -38,7 +38,9 @@ func TestMistakes(t *testing.T) {
 		{"a box", start, nil},
 		{"a shell", "plain = true\n[keys]\ninterrupt = \"Ctrl-C\"", nil},
 		{"unknown keys", "comand = 1\n" + start + "bottm = \"x\"", []string{`1: unknown key "comand"; did you mean "command"?`, `6: unknown key "bottm" in screen.box; did you mean "bottom"?`}},
-		{"a wrong type", "comand = 1\n" + start + "max_below = \"2\"\nmodes = 1", []string{"6: screen.box.max_below: a whole number is needed, not a TOML string"}},
+		{"a wrong type", "comand = 1\n" + start + "max_below = \"2\"\nmodes = 1", []string{
+			`1: unknown key "comand"`, "6: screen.box.max_below: a whole number is needed, not a TOML string", "7: screen.box.modes: a list of tables is needed",
+		}},
 		{"another", start + "modes = 1", []string{"5: screen.box.modes: a list of tables is needed, not a TOML integer"}},
 		{"no pattern", start + "bottom = {}", []string{"5: bottom: a string in quotes is needed"}},
 		{"a broken option", start + "[screen.dialog]\noption = \"(\"", []string{"6: option: error parsing regexp"}},

@@ -33,13 +33,14 @@ atm history bob --limit 1 --json`,
 		turns, err := k.s.Team.Turns(k.name(), limit)
 		turns = turns[:max(len(turns)-first+1, 0)]
 		result := map[string]any{"agent": k.name(), "turns": turns}
+		shown := command.TurnsShown{Last: first, IsNumbered: c.NArg() > 1 || c.Bool("full"), IsFull: c.Bool("full")}
 		if c.NArg() > 1 {
 			result["first"] = first
 		}
 		if len(turns) == 0 && first > 1 {
 			return k.p.PrintUnlessError(err, result, fmt.Sprintf("no turn %s of %s is known", c.Args().Get(1), k.name()))
 		}
-		return k.p.PrintUnlessError(err, result, command.Turns(k.name(), turns, first, c.Bool("full")))
+		return k.p.PrintUnlessError(err, result, command.Turns(k.name(), turns, shown))
 	}),
 }
 

@@ -142,12 +142,21 @@ func Notes(r *letter.Renderer, m *maildir.Item) string {
 		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"))
 }
 
-// Turns shows an agent's turns, oldest first: their numbers, of which the last is given and the agent's newest turn has 1,
-// when, how long, how they ended, and what was said, of which isFull shows all.
-func Turns(agent wire.Name, turns []history.Turn, last int, isFull bool) string {
+// TurnsShown says how turns are shown.
+type TurnsShown struct {
+	Last       int  // the number of the last one; the agent's newest turn has 1
+	IsNumbered bool // each with its number
+	IsFull     bool // all that was said
+}
+
+// Turns shows an agent's turns, oldest first: when, how long, how they ended, and what was said.
+func Turns(agent wire.Name, turns []history.Turn, o TurnsShown) string {
 	var lines []string
 	for i, t := range turns {
-		number := last + len(turns) - 1 - i
+		number, shown := o.Last+len(turns)-1-i, ""
+		if o.IsNumbered {
+			shown = strconv.Itoa(number)
+		}
 		began, lasted, mail := "", "", ""
 		if t.Began != nil {
 			began = letter.Stamp(*t.Began)
@@ -162,9 +171,9 @@ func Turns(agent wire.Name, turns []history.Turn, last int, isFull bool) string 
 		for _, c := range t.Tools {
 			tools = append(tools, strings.TrimSpace(c.Name+" "+c.Title))
 		}
-		lines = append(lines, app.JoinFilled("  ", strconv.Itoa(number), began, lasted, cmp.Or(letter.Name(t.Status, 40), "over"), mail))
+		lines = append(lines, app.JoinFilled("  ", shown, began, lasted, cmp.Or(letter.Name(t.Status, 40), "over"), mail))
 		for _, part := range [][2]string{{"  > ", t.Prompt}, {"  * ", strings.Join(tools, "\n")}, {"  < ", t.Response}, {"  ! ", t.Error}} {
-			lines = append(lines, turnLines(part[0], part[1], isFull, fmt.Sprintf("atm history %s %d --full", agent, number))...)
+			lines = append(lines, turnLines(part[0], part[1], o.IsFull, fmt.Sprintf("atm history %s %d --full", agent, number))...)
 		}
 	}
 	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no known turns of %s; its mail: atm ls %[1]s --all", agent))

@@ -11,11 +11,11 @@ import (
 func TestTurns(t *testing.T) {
 	paragraph := strings.Repeat("word ", 200)
 	for text, want := range map[string]string{
-		paragraph:                              "3  over\n  < " + strings.TrimSpace(paragraph),
-		strings.Repeat(paragraph, 2) + "\nend": "3  over\n  < " + strings.Repeat("word ", 300)[:1499] + "…\n    … the rest: atm history bob 3 --full",
-		strings.Repeat("x\n", 14) + "y":        "3  over\n  < x" + strings.Repeat("\n    x", 11) + "\n    … 3 more lines: atm history bob 3 --full",
+		paragraph:                              "over\n  < " + strings.TrimSpace(paragraph),
+		strings.Repeat(paragraph, 2) + "\nend": "over\n  < " + strings.Repeat("word ", 300)[:1499] + "…\n    … the rest: atm history bob 3 --full",
+		strings.Repeat("x\n", 14) + "y":        "over\n  < x" + strings.Repeat("\n    x", 11) + "\n    … 3 more lines: atm history bob 3 --full",
 	} {
-		if got := Turns("bob", []history.Turn{{Response: text}}, 3, false); got != want {
+		if got := Turns("bob", []history.Turn{{Response: text}}, TurnsShown{Last: 3}); got != want {
 			t.Errorf("%q\nwant %q", got, want)
 		}
 	}

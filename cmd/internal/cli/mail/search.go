@@ -122,7 +122,7 @@ func searchTurns(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	text := ""
 	for _, t := range shown {
-		text += fmt.Sprintf("%s %s\n", t.Agent, command.Turns(t.Agent, []history.Turn{t.Turn}, t.Number, false))
+		text += fmt.Sprintf("%s %s\n", t.Agent, command.Turns(t.Agent, []history.Turn{t.Turn}, command.TurnsShown{Last: t.Number, IsNumbered: true}))
 	}
 	more := len(found) - len(shown)
 	if more > 0 {
