@@ -97,6 +97,9 @@ type Item struct {
 	Size int64  // of the file
 }
 
+// IsRead reports whether its owner has read it.
+func (it *Item) IsRead() bool { return it.State == Owed || it.State == Done }
+
 // WithoutText returns what an item says about others.
 func (it *Item) WithoutText() *Item {
 	brief := *it

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -190,7 +191,7 @@ func (o *Outcome) Called(to string) string { return (&letter.Renderer{Team: o.te
 // CopyAt returns a recipient's copy of a message; its State is "" without evidence.
 func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *maildir.Item {
 	if a.Host != "" {
-		it := &maildir.Item{Message: m, State: post.RemoteState(s.Root, m, a)}
+		it := &maildir.Item{Message: m, State: progress.RemoteState(s.Root, m, a)}
 		if l := post.LaterOf(s.Root, m); it.State == "" && l != nil {
 			it.State = l.State
 		}

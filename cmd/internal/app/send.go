@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
@@ -329,7 +330,7 @@ func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 	for _, to := range m.To {
 		d := Delivered{To: to.String(), State: "withdrawn", note: "it was not read"}
 		state, err := maildir.State(""), failed
-		if later != nil && err == nil && to.Host != "" && !later.MayBeSent() && post.RemoteState(s.Root, m, to) == "" {
+		if later != nil && err == nil && to.Host != "" && !later.MayBeSent() && progress.RemoteState(s.Root, m, to) == "" {
 			err = maildir.ErrNotFound // which Withdraw takes for sent by the bridge
 		} else if err == nil {
 			state, err = post.Withdraw(ctx, s.Root, s.Me, m, to, s.Origin())

@@ -14,13 +14,14 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
 // A Trace is how far a message got at one recipient, and what its next stage waits for.
 type Trace struct {
-	post.DeliveryTrace
+	progress.Trace
 	Gate failure.Hint `json:"gate,omitempty"` // and a command that helps
 	When When         `json:"when,omitempty"` // an unread message will be seen
 
@@ -31,7 +32,7 @@ type Trace struct {
 
 // TraceOf returns the progress of a message at one recipient. again returns the command that runs a member again.
 func TraceOf(answers *post.Answers, r *teamdir.Root, m *wire.Message, a wire.Address, again func(*teamdir.Team, wire.Name) string) Trace {
-	t := Trace{DeliveryTrace: answers.Trace(m, a), again: again}
+	t := Trace{Trace: answers.Trace(m, a), again: again}
 	if t.Item == nil && t.State == "" {
 		if l := post.LaterOf(r, m); l != nil {
 			t.State, t.Gate, t.Due = l.State, laterGate(r, m, l), ""

@@ -77,7 +77,7 @@ func Remind(ctx context.Context, t *teamdir.Team, box *maildir.Box, betweenTurns
 			errs = append(errs, err)
 		}
 		id, status, due := it.ID.Short(6), "has not even read", letter.Age(time.Now(), it.DueAt)
-		if post.HasRead(it.Item) {
+		if it.IsRead() {
 			status = "has not answered"
 		}
 		if lead := c.Lead; err == nil && lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
@@ -86,7 +86,7 @@ func Remind(ctx context.Context, t *teamdir.Team, box *maildir.Box, betweenTurns
 		for _, sub := range subscribers {
 			send(sub, "due-told", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
 		}
-		if betweenTurns && post.HasRead(it.Item) {
+		if betweenTurns && it.IsRead() {
 			send(box.Agent(), "due", "Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, due, id)
 		}
 	}
@@ -111,7 +111,7 @@ func OverdueAnswers(ctx context.Context, t *teamdir.Team) (out []OverdueAnswer, 
 	}
 	overdue, err := overdue(ctx, t, boxes...)
 	for _, it := range overdue {
-		out = append(out, OverdueAnswer{it.ID, it.by, it.From.String(), it.Title(), it.DueAt, post.HasRead(it.Item)})
+		out = append(out, OverdueAnswer{it.ID, it.by, it.From.String(), it.Title(), it.DueAt, it.IsRead()})
 	}
 	slices.SortStableFunc(out, func(a, b OverdueAnswer) int { return a.DueAt.Compare(b.DueAt) })
 	return out, err

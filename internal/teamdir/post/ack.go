@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -251,7 +252,7 @@ func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Mes
 	wasAcked := false
 	isAcked := func() bool { _, err := AckOf(r, m, from); wasAcked = err == nil; return wasAcked }
 	// A reply is the ack as well; of one on another host only that host's report may tell.
-	isAckedThere := from.Host != "" && m.RequiresAck && RemoteState(r, m, from) == maildir.Done
+	isAckedThere := from.Host != "" && m.RequiresAck && progress.RemoteState(r, m, from) == maildir.Done
 	if isAcked() || isAckedThere {
 		return "", nil
 	}

@@ -243,5 +243,3 @@ func markAnswered(ctx context.Context, r *teamdir.Root, me *maildir.Box, parent 
 	}
 	return nil
 }
-
-func HasRead(it *maildir.Item) bool { return it.State == maildir.Owed || it.State == maildir.Done }

@@ -2,55 +2,28 @@ package post
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
-	"github.com/agentteammail/atm/internal/teamdir/search"
+	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Stage is one step of a message's delivery, with the evidence for it.
-type Stage struct {
-	Name     string     `json:"stage"`
-	At       *time.Time `json:"at"`
-	Evidence *string    `json:"evidence"`          // null: no evidence, which is not "no"
-	Outcome  string     `json:"outcome,omitempty"` // of the stage outcome: done, blocked or declined
-	Text     string     `json:"text,omitempty"`
-	Host     wire.Name  `json:"host,omitempty"` // the other host where it was reached
-}
-
-// DeliveryTrace is the progress of a message at one recipient.
-type DeliveryTrace struct {
-	To     string        `json:"to"`
-	State  maildir.State `json:"state"`
-	Stages []Stage       `json:"stages"`
-	Due    string        `json:"due,omitempty"` // when the missing answer is due
-
-	Item     *maildir.Item     `json:"-"` // in its inbox, or in the outbox of its host
-	Delivery *history.Delivery `json:"-"` // by its events; nil: it has no mailbox here
-	Err      error             `json:"-"` // why there is no Item
-	Returned *wire.Message     `json:"-"` // the notice that it is not there
-}
-
 // Trace returns the progress of one of the messages at one recipient. It asks no runner.
-func (answers *Answers) Trace(m *wire.Message, a wire.Address) DeliveryTrace {
-	t := newTrace(a)
-	t.addAnswers(answers, m, a)
-	t.addProgress(answers.root, m, a)
-	if reply := t.stage("replied"); reply.At != nil && m.RequiresAck {
-		t.add("acked", *reply.At, "", "the reply")
+func (answers *Answers) Trace(m *wire.Message, a wire.Address) progress.Trace {
+	t := progress.New(a)
+	answers.addTo(&t, m, a)
+	t.Look(answers.root, m, a)
+	if reply := t.Stage("replied"); reply.At != nil && m.RequiresAck {
+		t.Add("acked", *reply.At, "", "the reply")
 	}
 	for _, name := range []string{"acked", "replied"} { // the evidence is here
 		if t.Reached(name) {
-			t.stage(name).Host = a.Host
+			t.Stage(name).Host = a.Host
 		}
 	}
 	return t
@@ -58,8 +31,8 @@ func (answers *Answers) Trace(m *wire.Message, a wire.Address) DeliveryTrace {
 
 // HasReached reports whether there is evidence for a stage of one of the messages at one recipient.
 func (answers *Answers) HasReached(m *wire.Message, a wire.Address, stage string) bool {
-	t := newTrace(a)
-	if t.addProgress(answers.root, m, a); !t.Reached(stage) && stage != "read" { // which no answer is evidence for
+	t := progress.Of(answers.root, m, a)
+	if !t.Reached(stage) && stage != "read" { // which no answer is evidence for
 		t = answers.Trace(m, a)
 	}
 	return t.Reached(stage)
@@ -68,8 +41,7 @@ func (answers *Answers) HasReached(m *wire.Message, a wire.Address, stage string
 // IsTurnOver reports whether the turn is over into which a recipient was handed a message, also because its runner was
 // killed. Events tell nothing about people.
 func IsTurnOver(r *teamdir.Root, m *wire.Message, a wire.Address) bool {
-	t := newTrace(a)
-	t.addProgress(r, m, a)
+	t := progress.Of(r, m, a)
 	if IsPerson(r, a) || t.Reached("turn_done") || !t.Reached("turn_started") {
 		return !IsPerson(r, a) && t.Reached("turn_done")
 	}
@@ -82,172 +54,8 @@ func IsTurnOver(r *teamdir.Root, m *wire.Message, a wire.Address) bool {
 	return now.RunnerGone
 }
 
-// RemoteState returns the state of a message at a recipient on another host, as far as that host has reported it.
-func RemoteState(r *teamdir.Root, m *wire.Message, a wire.Address) maildir.State {
-	t := newTrace(a)
-	t.fillRemote(r, m, a)
-	return t.State
-}
-
-func newTrace(a wire.Address) DeliveryTrace {
-	t := DeliveryTrace{To: a.String()}
-	for _, name := range []string{"stored", "announced", "read", "turn_started", "turn_done", "acked", "replied"} {
-		t.Stages = append(t.Stages, Stage{Name: name})
-	}
-	return t
-}
-
-func (t *DeliveryTrace) stage(name string) *Stage {
-	return &t.Stages[slices.IndexFunc(t.Stages, func(s Stage) bool { return s.Name == name })]
-}
-
-// Reached reports whether there is evidence for a stage.
-func (t *DeliveryTrace) Reached(name string) bool { return t.stage(name).Evidence != nil }
-
-// add adds evidence for a stage that has none yet.
-func (t *DeliveryTrace) add(name string, at time.Time, text, format string, args ...any) {
-	t.addStages([]Stage{{Name: name, At: presence.TimeOrNil(at), Evidence: new(fmt.Sprintf(format, args...)), Text: text}})
-}
-
-func (t *DeliveryTrace) addStages(stages []Stage) {
-	for _, s := range stages {
-		i := slices.IndexFunc(t.Stages, func(old Stage) bool { return old.Name == s.Name && old.Evidence == nil })
-		if i >= 0 {
-			t.Stages[i] = s
-		}
-	}
-}
-
-// addProgress adds what is known where the message is.
-func (t *DeliveryTrace) addProgress(r *teamdir.Root, m *wire.Message, a wire.Address) {
-	if a.Host != "" {
-		t.fillRemote(r, m, a)
-	} else if box, err := r.Mailbox(a); err != nil {
-		t.Err = err
-	} else {
-		t.fill(r, m, box)
-	}
-}
-
-// fill adds what the recipient's events and mailbox show.
-func (t *DeliveryTrace) fill(r *teamdir.Root, m *wire.Message, box *maildir.Box) {
-	team, _ := r.Team(box.Address().Team)
-	turns, _ := team.HistorySince(box.Agent(), search.BeforeAnswers(m.ID, m.SentAt, box))
-	t.Delivery = turns.Delivery(m.ID)
-	t.addStages(StagesOf(t.Delivery, box.Agent()))
-	it, err := box.Get(m.ID)
-	if t.Item, t.Err = it, err; err != nil {
-		if _, isBad := errors.AsType[*maildir.BadError](err); isBad {
-			t.State = "bad"
-		}
-		return
-	}
-	t.State = it.State
-	if it.State == maildir.Withdrawn || it.Expired(time.Now()) {
-		t.Due = ""
-	}
-	t.add("stored", m.SentAt, "", "%s", it.Dir)
-	if HasRead(it) {
-		t.add("read", time.Time{}, "", "it is in %s", it.Dir)
-	}
-}
-
-// StagesOf returns the stages for which the recipient's events are evidence.
-func StagesOf(d *history.Delivery, agent wire.Name) (out []Stage) {
-	add := func(name string, ref history.Event, text string) {
-		if ref.Exists() {
-			evidence := fmt.Sprintf("event %d of %s", ref.Seq, agent)
-			out = append(out, Stage{Name: name, At: presence.TimeOrNil(ref.At), Evidence: &evidence, Text: text})
-		}
-	}
-	add("announced", d.Announced, "")
-	add("read", d.Read, "")
-	if turn := d.Turn; turn != nil {
-		outcome := ""
-		if turn.WasCutShort() {
-			outcome = turn.Status
-		}
-		add("turn_started", turn.BeganBy, "")
-		add("turn_done", turn.EndedBy, outcome)
-	}
-	add("acked", d.Acked, "")
-	return out
-}
-
-// fillRemote adds what is known about a recipient on another host: the message in the outbox, and the stages that the
-// bridge has logged.
-func (t *DeliveryTrace) fillRemote(r *teamdir.Root, m *wire.Message, a wire.Address) {
-	team, err := r.Team(a.Team)
-	if err != nil {
-		return
-	}
-	if m.From.Host == "" { // the bridge logs a stage as an event of the sender
-		sender := team.Box(m.From.Agent)
-		since := search.BeforeAnswers(m.ID, m.SentAt, sender)
-		events, _ := sender.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
-		for _, e := range events {
-			if e.Kind == wire.EventStage && e.Source == wire.SourceBridge && e.MessageID() == m.ID && e.Field("to") == t.To {
-				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
-				t.addStages([]Stage{{Name: e.Field("stage"), At: presence.TimeOrNil(at), Evidence: new(e.Field("evidence")), Text: e.Field("text"), Host: a.Host}})
-			}
-		}
-	}
-	t.Returned = returnNotice(team.Box(m.From.Agent), m.ID, a)
-	it, err := team.Store.Outbox(a).Get(m.ID)
-	t.Item, t.Err = it, err
-	switch {
-	case err == nil: // the bridge has not sent it
-		t.State = it.State
-		if HasRead(it) { // by the bridge, which waits for the server
-			t.State = maildir.Unread
-		}
-		t.add("stored", m.SentAt, "", "%s", it.Dir)
-	case t.Reached("acked") || t.Reached("replied") || t.Reached("read") && !m.RequiresAck:
-		t.State = maildir.Done
-	case t.Reached("read"):
-		t.State = maildir.Owed
-	case t.Reached("stored"):
-		t.State = maildir.Unread
-	}
-}
-
-// returned is the payload of a notice that a message was not delivered to several recipients.
-type returned struct {
-	Recipients []string `json:"recipients"`
-}
-
-// ReturnNotice begins a notice to the sender of a message that these recipients, of one host, are not there.
-func ReturnNotice(id wire.ID, unknown []wire.Address) *wire.Message {
-	if len(unknown) == 1 {
-		return &wire.Message{ID: wire.Derive("returned", id, unknown[0])}
-	}
-	var r returned
-	for _, a := range unknown {
-		r.Recipients = append(r.Recipients, a.String())
-	}
-	payload, _ := json.Marshal(r)
-	return &wire.Message{ID: returnedBy(id, unknown[0].Host), Payload: payload}
-}
-
-func returnedBy(id wire.ID, host wire.Name) wire.ID {
-	return wire.Derive("returned by "+string(host), id, wire.Address{})
-}
-
-// returnNotice finds the notice that a message was not delivered to a recipient, or returns nil.
-func returnNotice(sender *maildir.Box, id wire.ID, a wire.Address) *wire.Message {
-	isFromHost := func(m *wire.Message) bool { return m.From.Host == a.Host && IsNoticeFrom(m.From)(m) }
-	if notice, err := sender.GetDerived(wire.Derive("returned", id, a), isFromHost); err == nil {
-		return notice.Message
-	}
-	notice, err := sender.GetDerived(returnedBy(id, a.Host), isFromHost)
-	var r returned
-	if err != nil || json.Unmarshal(notice.Payload, &r) != nil || !slices.Contains(r.Recipients, a.String()) {
-		return nil
-	}
-	return notice.Message
-}
-
-func (t *DeliveryTrace) addAnswers(answers *Answers, m *wire.Message, a wire.Address) {
+// addTo adds how a recipient has answered.
+func (answers *Answers) addTo(t *progress.Trace, m *wire.Message, a wire.Address) {
 	replies := answers.Replies(m, a).Counted
 	if !m.DueAt.IsZero() && !answers.IsAnswered(m, a) {
 		t.Due = "answer " + (&letter.Renderer{Now: time.Now()}).Due(m, false)
@@ -263,13 +71,13 @@ func (t *DeliveryTrace) addAnswers(answers *Answers, m *wire.Message, a wire.Add
 		if first.Outcome() != "" {
 			text = "" // which is about the outcome
 		}
-		t.add("acked", first.SentAt, text, "%s", evidence(first))
+		t.Add("acked", first.SentAt, text, "%s", evidence(first))
 		if outcome := last.Outcome(); outcome != "" {
-			t.Stages = append(t.Stages, Stage{Name: "outcome", At: presence.TimeOrNil(last.SentAt), Evidence: new(evidence(last)), Outcome: outcome, Text: last.Body, Host: a.Host})
+			t.Stages = append(t.Stages, progress.Stage{Name: "outcome", At: presence.TimeOrNil(last.SentAt), Evidence: new(evidence(last)), Outcome: outcome, Text: last.Body, Host: a.Host})
 		}
 	}
 	if len(replies) > 0 {
 		first := replies[0]
-		t.add("replied", first.SentAt, first.Title(), "message %s %s", first.ID.Short(6), where)
+		t.Add("replied", first.SentAt, first.Title(), "message %s %s", first.ID.Short(6), where)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -14,24 +14,24 @@ import (
 func TestStagesText(t *testing.T) {
 	at, because := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC), "event 1 of bob"
 	when := letter.Stamp(at)
-	stored := post.Stage{Name: "stored", At: &at, Evidence: &because}
-	read := post.Stage{Name: "read", At: &at, Evidence: &because}
+	stored := progress.Stage{Name: "stored", At: &at, Evidence: &because}
+	read := progress.Stage{Name: "read", At: &at, Evidence: &because}
 	for _, tt := range []struct {
 		state  maildir.State
-		stages []post.Stage
+		stages []progress.Stage
 		want   string
 	}{
 		{maildir.Unread, nil, "no evidence"},
-		{maildir.Withdrawn, []post.Stage{{Name: "stored"}}, "no evidence"},
-		{maildir.Unread, []post.Stage{stored, {Name: "read"}}, "stored " + when},
-		{maildir.Unread, []post.Stage{stored, {Name: "announced", Evidence: &because}, {Name: "read"}}, "stored " + when + "   announced"},
-		{maildir.Unread, []post.Stage{stored, read}, "stored " + when + "   read " + when + "   unread again"},
-		{maildir.Done, []post.Stage{stored, read}, "stored " + when + "   read " + when},
-		{maildir.Withdrawn, []post.Stage{stored, read}, "stored " + when + "   read " + when + "   withdrawn"},
-		{maildir.Done, []post.Stage{{Name: "outcome", At: &at, Evidence: &because, Outcome: "done", Text: "all is well", Host: "build"}},
+		{maildir.Withdrawn, []progress.Stage{{Name: "stored"}}, "no evidence"},
+		{maildir.Unread, []progress.Stage{stored, {Name: "read"}}, "stored " + when},
+		{maildir.Unread, []progress.Stage{stored, {Name: "announced", Evidence: &because}, {Name: "read"}}, "stored " + when + "   announced"},
+		{maildir.Unread, []progress.Stage{stored, read}, "stored " + when + "   read " + when + "   unread again"},
+		{maildir.Done, []progress.Stage{stored, read}, "stored " + when + "   read " + when},
+		{maildir.Withdrawn, []progress.Stage{stored, read}, "stored " + when + "   read " + when + "   withdrawn"},
+		{maildir.Done, []progress.Stage{{Name: "outcome", At: &at, Evidence: &because, Outcome: "done", Text: "all is well", Host: "build"}},
 			"done " + when + ` at build "all is well"`},
 	} {
-		if got := stagesText(outlook.Trace{DeliveryTrace: post.DeliveryTrace{State: tt.state, Stages: tt.stages}}); got != tt.want {
+		if got := stagesText(outlook.Trace{Trace: progress.Trace{State: tt.state, Stages: tt.stages}}); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
