@@ -223,14 +223,14 @@ func (r *Room) replace(s *Snapshot) {
 }
 
 // Run keeps the snapshot up to date until ctx ends, which is no error, or the team is gone. When something has changed,
-// it reads all members again, but my mail and the drafts, which take longer, only when it was about these.
+// it reads all members again, but my mail, the drafts and what messages ask, which take longer, only when it was about these.
 func (r *Room) Run(ctx context.Context) error {
 	boxes, err := r.Scope.Team.Mailboxes()
 	if err != nil {
 		return err
 	}
 	first, _ := r.Snapshot()
-	var hasMail, hasDraft atomic.Bool
+	var hasMail, hasDraft, hasAsked atomic.Bool
 	changed, ended := r.changed, make(chan error, 1)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -239,14 +239,16 @@ func (r *Room) Run(ctx context.Context) error {
 		ended <- watcher.Until(watching, boxes, options, func(e watcher.Entry) (isDone bool, err error) {
 			isOpen := e == (watcher.Entry{})     // from now on nothing is missed
 			if isOpen || e.Address.Agent != "" { // else it is a tick
-				hasMail.CompareAndSwap(false, isOpen || e.Address.Agent == first.Me)
+				isMine := e.Address.Agent == first.Me
+				hasMail.CompareAndSwap(false, isOpen || isMine)
 				hasDraft.CompareAndSwap(false, isOpen || isAboutDraft(e))
+				hasAsked.CompareAndSwap(false, isOpen || isMine || isAboutChoices(e))
 				changed.send()
 			}
 			return false, nil
 		})
 	}()
-	var drafts []ask.Question
+	var drafts, asked []ask.Question
 	var lookedForLate time.Time
 	var lateTook time.Duration
 	wants, unread := wantsOf{}, 0
@@ -279,7 +281,7 @@ func (r *Room) Run(ctx context.Context) error {
 			unread = my.Unread
 			r.readMail(&s)
 		}
-		s.Waiting = r.waiting(s.Members, drafts)
+		s.Waiting = r.waiting(s.Members, drafts, asked)
 		if hasMore := wants.read(r, &s); hasMore {
 			changed.send()
 		}
@@ -288,17 +290,22 @@ func (r *Room) Run(ctx context.Context) error {
 		// The members are shown before what takes longer. Look reports its errors.
 		since := time.Since(lookedForLate)
 		isDue := since > min(lateShare*lateTook, lateMost) && (since > lateAtRest || hasNews && since > lateAtMost)
-		hasNewDraft := hasDraft.Swap(false)
+		hasNewDraft, hasNewAsked := hasDraft.Swap(false), hasAsked.Swap(false)
 		if hasNewDraft {
-			drafts, _ = presence.Asked(ctx, r.Scope.Team)
-			s.Waiting = r.waiting(s.Members, drafts)
+			drafts, _ = presence.Drafts(ctx, r.Scope.Team)
+		}
+		if hasNewAsked {
+			asked, _ = presence.MailQuestions(r.Scope.Team)
+		}
+		if hasNewDraft || hasNewAsked {
+			s.Waiting = r.waiting(s.Members, drafts, asked)
 		}
 		if isDue {
 			lookedForLate = time.Now()
 			s.Overdue, _ = notices.OverdueAnswers(ctx, r.Scope.Team)
 			lateTook = time.Since(lookedForLate)
 		}
-		if hasNewDraft || isDue {
+		if hasNewDraft || hasNewAsked || isDue {
 			s.order(wants, time.Now())
 			r.publish(s)
 		}
@@ -306,10 +313,14 @@ func (r *Room) Run(ctx context.Context) error {
 	return nil
 }
 
-// isAboutDraft reports whether an entry may change which drafts, and which messages with choices, wait for an answer.
+// isAboutChoices reports whether an entry may change which messages with choices wait for an answer.
+func isAboutChoices(e watcher.Entry) bool {
+	return e.Message != nil && (len(e.Message.Choices) > 0 || e.Message.InReplyTo != "")
+}
+
+// isAboutDraft reports whether an entry may change which drafts wait for an answer.
 func isAboutDraft(e watcher.Entry) bool {
-	m := e.Message
-	return m != nil && (m.Type == wire.TypeHumanInput || len(m.Choices) > 0 || m.InReplyTo != "") ||
+	return e.Message != nil && e.Message.Type == wire.TypeHumanInput ||
 		e.Event != nil && (e.Event.Kind == wire.DraftReady || strings.HasPrefix(e.Event.Kind, "session_"))
 }
 
@@ -341,19 +352,19 @@ func (r *Room) Look(ctx context.Context) (*Snapshot, error) {
 	s, _ := r.Snapshot()
 	now := *s
 	err := r.readMembers(ctx, &now)
-	drafts, draftsErr := presence.Asked(ctx, r.Scope.Team)
-	now.Waiting = r.waiting(now.Members, drafts)
+	asked, askedErr := presence.Asked(ctx, r.Scope.Team)
+	now.Waiting = r.waiting(now.Members, asked)
 	overdue, overdueErr := notices.OverdueAnswers(ctx, r.Scope.Team)
 	now.Overdue = overdue
-	if err = errors.Join(err, draftsErr, overdueErr); err != nil {
+	if err = errors.Join(err, askedErr, overdueErr); err != nil {
 		err = &teamdir.UnreadableError{Err: err}
 	}
 	return &now, err
 }
 
-// waiting returns the questions of members and the drafts, in order.
-func (r *Room) waiting(members []presence.Member, drafts []ask.Question) (all []Question) {
-	questions := slices.Clone(drafts)
+// waiting returns the questions of members and others, in order.
+func (r *Room) waiting(members []presence.Member, others ...[]ask.Question) (all []Question) {
+	questions := slices.Concat(others...)
 	for _, m := range members {
 		questions = append(questions, m.Questions...)
 	}
