@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
@@ -116,6 +117,15 @@ func (s *Scope) AnswerMail(ctx context.Context, q ask.Question, text string) (o 
 		err = out.Err("sent to")
 	}
 	return control.Outcome{Done: "answered " + q.Short(), Detail: letter.OneLine(m.Body, 80)}, err
+}
+
+// SayInSession sends a text of mine to the agent of an interactive session.
+func (s *Scope) SayInSession(ctx context.Context, to *session.Session, text string) (input.SessionResult, error) {
+	if err := s.MayAct("send a session's message to", wire.Name(to.AgentID)); err != nil {
+		return input.SessionResult{}, err
+	}
+	in := foreign.HumanInput{Kind: foreign.HumanMessage, Text: text}
+	return input.SendInput(ctx, s.Team, to.SessionID, input.SessionInput{From: s.Me, Input: in, Origin: s.Origin()})
 }
 
 func (s *Scope) answerDraft(ctx context.Context, q ask.Question, a ask.Answer) (o control.Outcome, err error) {

@@ -9,12 +9,10 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir/input"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
-	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Each action returns a line about its result. Scope.Explain gives the hint for its error.
@@ -167,11 +165,7 @@ func (r *Room) SayInSession(ctx context.Context, id wire.UUID, text string) (str
 	if err != nil {
 		return "", err
 	}
-	if err := r.Scope.MayAct("send a session's message to", wire.Name(s.AgentID)); err != nil {
-		return "", err
-	}
-	say := input.SessionInput{From: r.Scope.Me, Input: foreign.HumanInput{Kind: "message", Text: text}, Origin: r.Scope.Origin()}
-	out, err := input.SendInput(ctx, r.Scope.Team, id, say)
+	out, err := r.Scope.SayInSession(ctx, s, text)
 	if err != nil {
 		return "", err
 	}

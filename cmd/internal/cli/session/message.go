@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	sessions "github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/wire/foreign"
 
 	"github.com/urfave/cli/v2"
 
@@ -18,14 +17,11 @@ var messageCommand = &cli.Command{
 	UsageText: `atm session message bob "Focus on auth"`,
 	Flags:     []cli.Flag{command.MessageFlag()},
 	Action: withSession(app.OpenToWrite, func(c *cli.Context, k *call) error {
-		if err := k.s.MayAct("send a session's message to", k.agent()); err != nil {
-			return err
-		}
 		text, err := command.MessageText(c, c.Args().Tail())
 		if err != nil {
 			return err
 		}
-		out, err := k.say(c.Context, foreign.HumanInput{Kind: foreign.HumanMessage, Text: text})
+		out, err := k.s.SayInSession(c.Context, k.session, text)
 		if err != nil {
 			return err
 		}
