@@ -198,10 +198,15 @@ func (l *listing) printLines(p *command.Printer, r *letter.Renderer, offset, lim
 	if err := p.PrintAs(l, strings.Join(lines, "\n")); err != nil {
 		return err
 	}
-	if l.More > 0 && !p.IsJSON {
-		p.Warn("%d more: add --limit 0, or --offset %d", l.More, offset+len(l.Messages))
-	}
+	warnMore(p, l.More, offset+len(l.Messages))
 	return nil
+}
+
+// warnMore says how to see the rest of a list, which begins behind an offset.
+func warnMore(p *command.Printer, more, offset int) {
+	if more > 0 && !p.IsJSON {
+		p.Warn("%d more: add --limit 0, or --offset %d", more, offset)
+	}
 }
 
 // line is a message in a line for a pipe: with sender and notes or, if I sent it, with its state at each recipient.

@@ -125,8 +125,9 @@ func searchTurns(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		text += fmt.Sprintf("%s %s\n", t.Agent, command.Turns(t.Agent, []history.Turn{t.Turn}, command.TurnsShown{Last: t.Number, IsNumbered: true}))
 	}
 	more := len(found) - len(shown)
-	if more > 0 {
-		text += fmt.Sprintf("%d more: add --limit 0\n", more)
+	if err := p.PrintAs(map[string]any{"turns": shown, "more": more}, cmp.Or(text, "no match")); err != nil {
+		return err
 	}
-	return p.PrintAs(map[string]any{"turns": shown, "more": more}, cmp.Or(text, "no match"))
+	warnMore(p, more, c.Int("offset")+len(shown))
+	return nil
 }

@@ -300,22 +300,28 @@ func retireUnseen(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		}
 		names = append(names, m.Name)
 	}
-	result := func() any { return map[string]any{"unseen": names, "retired": retired} }
-	switch again := p.Command("atm team retire --unseen " + letter.Span(after) + " --yes"); {
+	span := letter.Span(after)
+	if d, _ := cmdline.ParseDuration(span); d != after { // it was rounded: the hint has to mean those that are shown
+		span = after.String()
+	}
+	switch again := p.Command("atm team retire --unseen " + span + " --yes"); {
 	case len(names) == 0:
-		lines = []string{"nobody was not seen for " + letter.Span(after)}
+		lines = []string{"nobody was not seen for " + span}
 	case !c.Bool("yes"):
 		lines = append(lines, "nothing was done; to retire them: "+again)
 	default:
 		for _, name := range names {
 			if _, err := s.Team.Retire(c.Context, name); err != nil {
-				return p.PrintUnlessError(err, result(), "")
+				if len(retired) > 0 {
+					err = fmt.Errorf("retired %s, but not %s: %w", app.Join(retired), name, err)
+				}
+				return err
 			}
 			retired = append(retired, name)
 		}
 		lines = []string{fmt.Sprintf("retired %s; atm team restore NAME brings one back with its mail", app.Join(retired))}
 	}
-	return p.PrintAs(result(), strings.Join(lines, "\n"))
+	return p.PrintAs(map[string]any{"unseen": names, "retired": retired}, strings.Join(lines, "\n"))
 }
 
 func teamRestore(c *cli.Context, s *app.Scope, p *command.Printer) error {
