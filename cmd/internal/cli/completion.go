@@ -71,6 +71,11 @@ func completeBehind(c *cli.Context, line *cmdline.Line, before []string, last st
 	if line.Command.Name == "" || line.Command == helpCommand && len(before) == 0 {
 		verbs = line.Program.VisibleCommands()
 	}
+	if line.Command == helpCommand && len(before) == 0 {
+		for _, t := range topics() {
+			fmt.Fprintln(c.App.Writer, t.name)
+		}
+	}
 	for _, sub := range verbs {
 		fmt.Fprintln(c.App.Writer, sub.Name)
 	}

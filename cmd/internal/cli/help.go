@@ -17,11 +17,34 @@ import (
 //go:embed help.txt
 var mainHelp string
 
+//go:embed topics.txt
+var topicsText string
+
+// A topic is a help page that is about no command.
+type topic struct{ name, title, text string }
+
+// topics are those of topics.txt, in its order.
+func topics() (all []topic) {
+	for _, section := range strings.Split("\n"+topicsText, "\n# ")[1:] {
+		heading, text, _ := strings.Cut(section, "\n")
+		name, title, _ := strings.Cut(heading, ": ")
+		all = append(all, topic{name, title, strings.TrimSpace(text) + "\n"})
+	}
+	return all
+}
+
+func topicText(name string) string {
+	all := topics()
+	return all[slices.IndexFunc(all, func(t topic) bool { return t.name == name })].text
+}
+
 var helpCommand = &cli.Command{
-	Name: "help", Aliases: []string{"man", "usage", "commands"}, ArgsUsage: "[VERB|all] [SUB]", Usage: "explain a command; all: a line for each",
+	Name: "help", Aliases: []string{"man", "usage", "commands"}, ArgsUsage: "[VERB|TOPIC|all] [SUB]", Usage: "explain a command or a topic; all: a line for each",
 	UsageText: `atm help send
-atm help all`,
-	Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}, &cli.BoolFlag{Name: "man", Usage: "print the manual page: atm help --man | man -l -"}},
+atm help all
+atm help environment`,
+	Description: "Topics: environment, exit-codes, json, team.toml, states, files, examples.",
+	Flags:       []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}, &cli.BoolFlag{Name: "man", Usage: "print the manual page: atm help --man | man -l -"}},
 	Action: func(c *cli.Context) error {
 		program := cmdline.LineOf(c).Program
 		if c.Bool("man") {
@@ -29,10 +52,18 @@ atm help all`,
 			return err
 		}
 		if c.Args().First() == "all" || c.Bool("all") {
-			return printHelp(c, verbLines(program.VisibleCommands()))
+			all := verbLines(program.VisibleCommands()) + "\n"
+			for _, t := range topics() {
+				all += fmt.Sprintf("%-32s  %s\n", "atm help "+t.name, t.title)
+			}
+			return printHelp(c, all)
 		}
 		if !c.Args().Present() {
 			return printHelp(c, mainHelp)
+		}
+		isAsked := func(t topic) bool { return c.NArg() == 1 && t.name == c.Args().First() }
+		if i := slices.IndexFunc(topics(), isAsked); i >= 0 {
+			return printHelp(c, topics()[i].text)
 		}
 		found := &cli.Command{Subcommands: program.Commands}
 		for i, name := range c.Args().Slice() {

@@ -29,7 +29,17 @@ Of every command:
 .fi
 .RE
 {{with .Description}}.PP
-{{text .}}{{end}}{{template "flags" .VisibleFlags}}{{end}}
+{{text .}}{{end}}{{template "flags" .VisibleFlags}}{{end -}}
+.SH EXIT STATUS
+{{text (topic "exit-codes")}}.SH ENVIRONMENT
+{{text (topic "environment")}}.SH FILES
+{{text (topic "files")}}.SH EXAMPLES
+{{text (topic "examples")}}.SH SEE ALSO
+.BR git\-worktree (1),
+.BR ssh (1),
+.BR asciinema (1).
+.B atm help
+also explains json, team.toml and states. The guide is at https://github.com/agentteammail/atm.
 {{- define "flags"}}{{if .}}.PP
 .PD 0
 {{range .}}.TP 24
@@ -42,6 +52,7 @@ func manual(app *cli.App) string {
 	var page strings.Builder
 	cli.HelpPrinterCustom(&page, manualTemplate, app, map[string]any{
 		"main":     func() string { return mainHelp },
+		"topic":    topicText,
 		"roff":     roff,
 		"text":     roffText,
 		"synopsis": cmdline.Synopsis,
