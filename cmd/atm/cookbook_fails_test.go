@@ -110,9 +110,9 @@ func TestCookbookFails(t *testing.T) {
 	}
 }
 
-// The guide names every script of the cookbook; each is tested and shorter than thirty lines.
+// docs/scripting.md names every script of the cookbook; each is tested and shorter than thirty lines.
 func TestCookbookGuide(t *testing.T) {
-	guide, err1 := os.ReadFile(filepath.Join("..", "..", "docs", "guide.md"))
+	guide, err1 := os.ReadFile(filepath.Join("..", "..", "docs", "scripting.md"))
 	files, err2 := filepath.Glob(cookbook("*.sh"))
 	if err := errors.Join(err1, err2); err != nil || len(files) != len(recipes) {
 		t.Errorf("%d scripts, %d tested: %v", len(files), len(recipes), err)
@@ -123,7 +123,7 @@ func TestCookbookGuide(t *testing.T) {
 			t.Errorf("%s has %d lines: %v", r.name, n, err)
 		}
 		if !strings.Contains(string(guide), "| `"+r.name+" ") {
-			t.Errorf("docs/guide.md does not name %s", r.name)
+			t.Errorf("docs/scripting.md does not name %s", r.name)
 		}
 	}
 }

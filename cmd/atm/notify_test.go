@@ -17,7 +17,7 @@ func TestNotifyScripts(t *testing.T) {
 	}
 	const text = "mail for me from bob@main: -x '\"; touch pwned; $(touch pwned) `touch pwned` <!channel> &"
 	event := `{"event":"mail","agent":"me","text":"` + strings.ReplaceAll(text, `"`, `\"`) + `"}`
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guide.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "scripting.md"))
 	must(t, err)
 	want := map[string]string{
 		"ntfy.sh":    `"message": "mail for me from bob@main: -x '\"; touch pwned; $(touch pwned) ` + "`touch pwned`" + ` <!channel> &"`,
@@ -51,7 +51,7 @@ func TestNotifyScripts(t *testing.T) {
 			t.Errorf("%s has run a part of the text", name)
 		}
 		if !strings.Contains(string(guide), "`notify/"+name+"`") {
-			t.Errorf("docs/guide.md does not name %s", name)
+			t.Errorf("docs/scripting.md does not name %s", name)
 		}
 	}
 }

@@ -64,4 +64,4 @@ say "atm down stops everybody, and all that they have started. Their mail stays.
 show atm down
 show atm team
 echo
-echo "# Your own: atm init alice bob me, a .atm/main/team.toml, atm up. More scripts: docs/guide.md"
+echo "# Your own: atm init alice bob me, a .atm/main/team.toml, atm up. More scripts: docs/scripting.md"
