@@ -34,7 +34,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// An ability is a column: the test that proves it, and how the program's file says that it is there; "": it is not.
+// An ability is a column: the test that proves it, and how the program's file says that it is there; "": it is not. Only what
+// is proven is shown.
 type ability struct {
 	name, test string
 	how        func(f *agents.File) string
@@ -73,9 +74,9 @@ func hasWay(f *agents.File, by string) bool {
 // keys says by which keys a turn is ended.
 func keys(k agents.Keystrokes) string {
 	if len(k) == 0 {
-		return "yes, by Esc"
+		return "by Esc"
 	}
-	return "yes, by " + strings.NewReplacer("\x1b", "Esc", "\x03", "Ctrl-C", "\r", "Enter").Replace(strings.Join(k, " "))
+	return "by " + strings.NewReplacer("\x1b", "Esc", "\x03", "Ctrl-C", "\r", "Enter").Replace(strings.Join(k, " "))
 }
 
 // doorsAt says by which ways mail or an answer gets into a program that a person has started, the best first.
@@ -108,13 +109,10 @@ func (a ability) proven(all []result, program string) (versions []string) {
 
 func (a ability) cell(all []result, f *agents.File) string {
 	how, versions := a.how(f), a.proven(all, f.Name)
-	switch {
-	case how == "":
-		return "no"
-	case len(versions) == 0:
-		return how + ": not proven"
+	if how == "" || len(versions) == 0 {
+		return "-"
 	}
-	return how + ": " + strings.Join(versions, ", ")
+	return strings.TrimPrefix(how+": ", "yes: ") + strings.Join(versions, ", ")
 }
 
 func table(b *strings.Builder, abilities []ability, files []*agents.File, all []result) {
@@ -166,18 +164,20 @@ func capabilities(all []result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What each program can do
 
-Made by `+"`make capabilities`"+` from the programs' files ([drivers.md](drivers.md)) and the last results of the tests
-with the real programs (`+"`make real-agents RESULTS=1`"+`, %s). A version stands where its test has passed. "Not proven": the
-program's file says so, and no test has shown it. The tests are in cmd/internal/realagents.
+A version stands where a test with that version of the real program, and a fake model, has passed; "-": there is no such way, or
+nobody has shown it. Last run: %s, on Linux. Other versions may work as well.
+
+Made by `+"`make capabilities`"+` from the programs' files ([drivers.md](drivers.md)) and the results of `+"`make real-agents RESULTS=1`"+`;
+the tests named below are in cmd/internal/realagents.
 
 ## You start it yourself
 
 After `+"`atm install PROGRAM`"+`, with `+"`ATM_AGENT=bob PROGRAM`"+`. Where there is no way at a moment, mail waits for the next turn, and a
-question for its person.
+question for its person. Programs that are not in this table read their mail themselves (`+"`atm read`"+`).
 
 `, days)
 	table(&b, startedByHand, installed, all)
-	fmt.Fprint(&b, "\nWhat a way needs, and what shows that mail has arrived:\n\n| program | way | at | needs | mail counts as read with |\n|---|---|---|---|---|\n")
+	fmt.Fprint(&b, "\nBefore the versions stands the way that the mail takes, the best first. What a way needs, and what shows that mail has arrived:\n\n| program | way | at | needs | mail counts as read with |\n|---|---|---|---|---|\n")
 	for _, f := range installed {
 		for _, w := range f.Ways {
 			needs := w.Needs
@@ -187,7 +187,7 @@ question for its person.
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", f.Name, w.By, strings.Join(w.At, ", "), needs, w.Receipt)
 		}
 	}
-	fmt.Fprint(&b, "\n## atm runs it\n\nWith `atm run bob -- PROGRAM`. The state of all is read from their screens as well. The hooks of claude and opencode come along with\nthe run, and those of gemini where root runs it: nothing needs to be installed.\n\n")
+	fmt.Fprint(&b, "\n## atm runs it\n\nWith `atm run bob -- PROGRAM`. The state of all is read from their screens as well. Nothing needs to be installed: the hooks of\nclaude and opencode come along with the run, and those of gemini where root runs it.\n\n")
 	table(&b, runByAtm, named, all)
 	fmt.Fprintf(&b, "\nNot tried, since they need an account: %s. To these atm types nothing ([drivers.md](drivers.md#a-program-without-a-driver)).\n", strings.Join(untried, ", "))
 	return b.String()
