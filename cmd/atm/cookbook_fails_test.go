@@ -111,8 +111,8 @@ func TestCookbookFails(t *testing.T) {
 }
 
 // docs/scripting.md names every script of the cookbook; each is tested and shorter than thirty lines.
-func TestCookbookGuide(t *testing.T) {
-	guide, err1 := os.ReadFile(filepath.Join("..", "..", "docs", "scripting.md"))
+func TestCookbookIsNamed(t *testing.T) {
+	scripting, err1 := os.ReadFile(filepath.Join("..", "..", "docs", "scripting.md"))
 	files, err2 := filepath.Glob(cookbook("*.sh"))
 	if err := errors.Join(err1, err2); err != nil || len(files) != len(recipes) {
 		t.Errorf("%d scripts, %d tested: %v", len(files), len(recipes), err)
@@ -122,7 +122,7 @@ func TestCookbookGuide(t *testing.T) {
 		if n := strings.Count(string(text), "\n"); err != nil || n >= 30 {
 			t.Errorf("%s has %d lines: %v", r.name, n, err)
 		}
-		if !strings.Contains(string(guide), "| `"+r.name+" ") {
+		if !strings.Contains(string(scripting), "| `"+r.name+" ") {
 			t.Errorf("docs/scripting.md does not name %s", r.name)
 		}
 	}

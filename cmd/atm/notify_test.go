@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// The scripts that notify people pass on what others wrote as data, and the guide names each.
+// The scripts that notify people pass on what others wrote as data, and docs/scripting.md names each.
 func TestNotifyScripts(t *testing.T) {
 	if _, err := exec.LookPath("jq"); err != nil {
 		t.Skip("jq is not there")
 	}
 	const text = "mail for me from bob@main: -x '\"; touch pwned; $(touch pwned) `touch pwned` <!channel> &"
 	event := `{"event":"mail","agent":"me","text":"` + strings.ReplaceAll(text, `"`, `\"`) + `"}`
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "scripting.md"))
+	scripting, err := os.ReadFile(filepath.Join("..", "..", "docs", "scripting.md"))
 	must(t, err)
 	want := map[string]string{
 		"ntfy.sh":    `"message": "mail for me from bob@main: -x '\"; touch pwned; $(touch pwned) ` + "`touch pwned`" + ` <!channel> &"`,
@@ -50,7 +50,7 @@ func TestNotifyScripts(t *testing.T) {
 		if _, err := os.Lstat(filepath.Join(dir, "pwned")); err == nil {
 			t.Errorf("%s has run a part of the text", name)
 		}
-		if !strings.Contains(string(guide), "`notify/"+name+"`") {
+		if !strings.Contains(string(scripting), "`notify/"+name+"`") {
 			t.Errorf("docs/scripting.md does not name %s", name)
 		}
 	}
