@@ -16,6 +16,11 @@ func TestManual(t *testing.T) {
 		name, text, _ := strings.Cut(section, "\n")
 		sections[name] = text
 	}
+	for heading, name := range map[string]string{"EXIT STATUS": "exit-codes", "ENVIRONMENT": "environment", "FILES": "files", "EXAMPLES": "examples"} {
+		if !strings.Contains(manual(program), ".SH "+heading+"\n"+roffText(topicText(name))) {
+			t.Errorf("%s is not the topic %s", heading, name)
+		}
+	}
 	for _, c := range withSubs(program.VisibleCommands()) {
 		section := sections[roff(cmdline.Synopsis(c))]
 		want := []string{c.Usage, c.UsageText}
