@@ -3,7 +3,7 @@
 //
 //	app.go         the commands, and what runs without one
 //	home.go        atm alone
-//	help.go        help pages; manual.go: all of them as atm(1)
+//	help.go        help pages, and topics.txt; manual.go: all of them as atm(1)
 //	completion.go  what a shell may offer next; offer.go: names, ids and options
 //	companion.go   verbs that are programs of their own, and programs of others
 package cli
