@@ -80,7 +80,12 @@ func IsID(word string) bool {
 func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Condition, needsAll bool, err error) {
 	for word := range strings.SplitSeq(words, ",") {
 		isAboutMessage := kind == "reply" || kind == "acked" || kind == "read"
-		isGroup := !isAboutMessage && s.IsGroup(word)
+		isGroup := false
+		if !isAboutMessage {
+			if _, isGroup, err = s.group(word); err != nil {
+				return nil, false, err
+			}
+		}
 		needsAll = needsAll || isGroup
 		var some []*Condition
 		switch {

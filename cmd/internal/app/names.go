@@ -73,8 +73,8 @@ func (s *Scope) badAddress(word string, err error) error {
 
 // Correspondents is Correspondent, and Members where the word is a group.
 func (s *Scope) Correspondents(word string) ([]wire.Address, error) {
-	if s.IsGroup(word) {
-		return s.Members(word)
+	if members, isGroup, err := s.group(word); isGroup || err != nil {
+		return members, err
 	}
 	a, err := s.Correspondent(word)
 	return []wire.Address{a}, err

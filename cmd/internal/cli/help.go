@@ -61,7 +61,10 @@ atm help environment`,
 		if !c.Args().Present() {
 			return printHelp(c, mainHelp)
 		}
-		isAsked := func(t topic) bool { return c.NArg() == 1 && t.name == c.Args().First() }
+		word := c.Args().First()
+		isAsked := func(t topic) bool { // atm help env, but atm help team is the command's
+			return c.NArg() == 1 && (t.name == word || len(word) > 2 && strings.HasPrefix(t.name, word) && program.Command(word) == nil)
+		}
 		if i := slices.IndexFunc(topics(), isAsked); i >= 0 {
 			return printHelp(c, topics()[i].text)
 		}

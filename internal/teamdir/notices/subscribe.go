@@ -131,7 +131,7 @@ func (e *RingError) Error() string {
 	for i, n := range e.Of {
 		text[i] = string(n)
 	}
-	return "notices would go round for ever: " + strings.Join(text, " is told of ")
+	return "notices would go round for ever: " + strings.Replace(strings.Join(text, ", who is told of "), ", who", "", 1)
 }
 
 // Subscribe replaces what a member has asked for. What is so already brings no mail.

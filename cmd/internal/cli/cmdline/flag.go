@@ -108,6 +108,17 @@ func NotBoth(c *cli.Context, sets ...string) error {
 	return nil
 }
 
+// Only is a usage error where a flag is given with another of the command's than those that go with it.
+func Only(c *cli.Context, flag string, with ...string) error {
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		if c.IsSet(flag) && c.IsSet(name) && name != flag && !slices.Contains(with, name) {
+			return NotBoth(c, flag+" "+name)
+		}
+	}
+	return nil
+}
+
 // CheckTimeout is a usage error where --timeout is given without one of the flags with which the command waits, if it has
 // such.
 func CheckTimeout(c *cli.Context) error {

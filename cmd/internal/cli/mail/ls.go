@@ -58,8 +58,9 @@ type lsOptions struct {
 }
 
 func ls(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "unread sent bad", "bad owed", "bad done", "bad from", "bad since", "bad type", "bad meta", "bad urgent", "bad thread", "count limit", "count offset",
-		"later all bad sent", "later unread", "later owed", "later done", "later from", "later since", "later type", "later meta", "later urgent", "later thread"); err != nil {
+	err := cmp.Or(cmdline.Only(c, "bad", "unread", "to", "limit", "offset", "count"), cmdline.Only(c, "later", "limit", "offset", "count"),
+		cmdline.NotBoth(c, "all sent", "sent done", "unread sent", "count limit", "count offset"))
+	if err != nil {
 		return err
 	}
 	o := lsOptions{

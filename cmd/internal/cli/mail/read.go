@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ type readOptions struct {
 }
 
 func read(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if err := cmdline.NotBoth(c, "peek follow", "follow limit", "last wait follow", "last peek", "last from", "last since", "last thread", "last urgent", "last type", "last meta"); err != nil {
+	if err := cmp.Or(cmdline.Only(c, "last", "full", "limit", "confirm"), cmdline.NotBoth(c, "peek follow", "follow limit")); err != nil {
 		return err
 	}
 	o := readOptions{

@@ -18,7 +18,7 @@ import (
 
 // mailMe sets, ends or lists what I get mail about.
 func mailMe(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if err := cmdline.NotBoth(c, "mail-me run", "mail-me since", "mail-me limit", "mail-me timeout", "mail-me no-follow"); err != nil {
+	if err := cmdline.Only(c, "mail-me"); err != nil {
 		return err
 	}
 	words := strings.Join(c.Args().Slice(), " ")

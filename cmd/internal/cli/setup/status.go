@@ -2,6 +2,7 @@ package setup
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ func printStatus(s *app.Scope, p *command.Printer, m presence.Member, isTheirs b
 		return p.PrintAs(m, statusText(m, command.IsColoured(p.Out)))
 	}
 	line, err := aswire.Slot(s.Team, m).MarshalJSON()
-	return p.PrintUnlessError(err, line, string(command.EscapeJSON(line)))
+	return p.PrintUnlessError(err, json.RawMessage(line), string(command.EscapeJSON(line)))
 }
 
 func statusText(m presence.Member, isColoured bool) string {

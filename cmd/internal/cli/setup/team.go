@@ -306,7 +306,7 @@ func retireUnseen(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	switch again := p.Command("atm team retire --unseen " + span + " --yes"); {
 	case len(names) == 0:
-		lines = []string{"nobody was not seen for " + span}
+		lines = []string{"everybody was seen within " + span}
 	case !c.Bool("yes"):
 		lines = append(lines, "nothing was done; to retire them: "+again)
 	default:
