@@ -108,10 +108,11 @@ type Options struct {
 	ACP         *ACP           // the program speaks the Agent Client Protocol, and gets no terminal; nil: it draws a screen
 	Cols, Rows  int            // of its terminal; 0: 120 by 30
 	Restart     Restart
-	GoesOn      bool // it is told to go on when a usage limit is over that has ended its turn
-	Resume      bool // each program continues the agent's last conversation, if its driver knows how
-	Anew        bool // GoesOn is no reason to continue a conversation
-	RecordInput bool // record typed keys as well
+	GoesOn      bool   // it is told to go on when a usage limit is over that has ended its turn
+	Resume      bool   // each program continues the agent's last conversation, if its driver knows how
+	Fork        string // the first program goes on from a copy of the conversation with this id; "": it does not
+	Anew        bool   // GoesOn is no reason to continue a conversation
+	RecordInput bool   // record typed keys as well
 
 	// Its mail.
 	Inject Inject

@@ -16,6 +16,13 @@ type resumption struct {
 
 // resume returns the command line of the next program, and which conversation it continues.
 func (r *runner) resume() (argv []string, how resumption) {
+	if r.Fork != "" && r.pid == 0 {
+		argv, err := driver.Fork(r.Command, r.isScript, r.Fork)
+		if err != nil {
+			how.fresh = err.Error()
+		}
+		return argv, how
+	}
 	run := r.State.Run
 	if run == nil || run.Conversation == "" {
 		return r.Command, how

@@ -85,37 +85,63 @@ var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 // for Unshared.
 func Resume(argv []string, isScript bool, id, last string) ([]string, error) {
 	d, args := parseScript(argv, isScript)
-	c, resume := &d.file.Command, &d.file.Resume
-	isChosen := func(arg string) bool {
-		name, _, _ := strings.Cut(arg, "=")
-		return strings.HasPrefix(arg, "-") && slices.Contains(resume.IsChosen, name)
-	}
-	first := subcommand(c, args)
-	switch {
-	case d.Plain:
-		return argv, errors.New("its command names no program that is known to continue conversations")
-	case slices.ContainsFunc(args, isChosen), first != "" && slices.Contains(resume.IsChosen, first), slices.Contains(c.Subcommands, first):
-		return argv, ErrChosen
+	resume := &d.file.Resume
+	switch err := d.mayChoose(args); {
+	case err != nil:
+		return argv, err
 	case last != "" && last != d.Name:
 		return argv, fmt.Errorf("its last conversation was one of %s", last)
 	case resume.ID == nil && resume.Last == nil:
 		return argv, fmt.Errorf("%s cannot continue a conversation", d.Name)
-	}
-	more := resume.Last
-	switch {
-	case id == Newest && more == nil:
+	case id == Newest && resume.Last == nil:
 		return argv, errors.New("no event has told the id of its conversation")
-	case id != Newest && resume.ID == nil:
+	case id == Newest:
+		return insert(argv, args, resume.Last, ""), nil
+	case resume.ID == nil:
 		return argv, ErrNoID
-	case id != Newest && !plainID.MatchString(id):
+	case !plainID.MatchString(id):
 		return argv, fmt.Errorf("its conversation has the id %q, which might be a flag", id)
-	case id != Newest:
-		more = slices.Clone(resume.ID)
-		for i := range more {
-			more[i] = strings.ReplaceAll(more[i], "{id}", id)
-		}
 	}
-	return slices.Insert(slices.Clone(argv), len(argv)-len(args), more...), nil
+	return insert(argv, args, resume.ID, id), nil
+}
+
+// Fork returns the command line with the arguments that go on from a copy of a conversation. isScript is as for Unshared.
+func Fork(argv []string, isScript bool, id string) ([]string, error) {
+	d, args := parseScript(argv, isScript)
+	switch err := d.mayChoose(args); {
+	case err != nil:
+		return argv, err
+	case d.file.Resume.Fork == nil:
+		return argv, fmt.Errorf("%s cannot go on from a copy of a conversation", d.Name)
+	case !plainID.MatchString(id):
+		return argv, fmt.Errorf("%q is no id of a conversation", id)
+	}
+	return insert(argv, args, d.file.Resume.Fork, id), nil
+}
+
+// mayChoose returns why nothing but the command itself chooses the conversation of a program with these arguments.
+func (d *Driver) mayChoose(args []string) error {
+	isChosen := func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return strings.HasPrefix(arg, "-") && slices.Contains(d.file.Resume.IsChosen, name)
+	}
+	first := subcommand(&d.file.Command, args)
+	switch {
+	case d.Plain:
+		return errors.New("its command names no program that is known to continue conversations")
+	case slices.ContainsFunc(args, isChosen), first != "" && slices.Contains(d.file.Resume.IsChosen, first), slices.Contains(d.file.Command.Subcommands, first):
+		return ErrChosen
+	}
+	return nil
+}
+
+// insert returns a command line with more in front of the program's arguments, in which {id} stands for an id.
+func insert(argv, args, more []string, id string) []string {
+	more = slices.Clone(more)
+	for i := range more {
+		more[i] = strings.ReplaceAll(more[i], "{id}", id)
+	}
+	return slices.Insert(slices.Clone(argv), len(argv)-len(args), more...)
 }
 
 // subcommand returns the first of the arguments that is neither a flag nor a flag's value.

@@ -40,6 +40,35 @@ func TestResumeByID(t *testing.T) {
 	}
 }
 
+// A new conversation begins with a copy of another one, which stays as it is.
+func TestFork(t *testing.T) {
+	for _, program := range []string{"claude", "codex", "opencode"} {
+		t.Run(program, func(t *testing.T) {
+			bob := newBob(t, program).in(t)
+			said := bob.record()
+			bob.installHooks()
+			bob.talks("first")
+			bob.wait("the answer to be on the disk", func() bool { return bob.countKept("the word is first") > 1 })
+			conversation := func() string {
+				return regexp.MustCompile(`"session":"[^"]*"`).FindString(bob.do("status", "bob", "--json"))
+			}
+			first := conversation()
+			bob.stop()
+			bob.do(append([]string{"run", "bob", "--fork", "bob", "--driver", program, "--detach", "--"}, bob.command()...)...)
+			bob.idle()
+			before := len(said())
+			bob.talks("second")
+			if got := said()[before:]; !strings.Contains(got, "the word is first") {
+				t.Errorf("the model is not told what was said before: %.2000q", got)
+			}
+			if conversation() == first {
+				t.Errorf("it goes on in %s itself", first)
+			}
+			bob.stop()
+		})
+	}
+}
+
 // goesOnAgain ends bob in three ways. said is all that the model was told, how what the next start says.
 func (bob *team) goesOnAgain(said func() string, how string) {
 	bob.t.Helper()

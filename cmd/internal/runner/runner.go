@@ -202,7 +202,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 	o := ptyrun.Options{
 		Run: spec.Run, Version: version, Command: spec.Command, Arguments: spec.Hooks.Args, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart), GoesOn: spec.GoesOn,
-		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, Anew: spec.Anew, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
+		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, Fork: spec.Fork, Anew: spec.Anew, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
 		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },
 		Beside:    push.RunWays{Team: team, Name: name, Run: spec.Run},
 		Serves:    func(ctx context.Context, s ptyrun.Server) { follow(ctx, team, name, s) },

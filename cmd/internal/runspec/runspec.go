@@ -35,6 +35,7 @@ type Spec struct {
 	Rows        int            `json:"rows"`
 	Prompt      string         `json:"prompt,omitempty"`
 	Resume      bool           `json:"resume,omitempty"`
+	Fork        string         `json:"fork,omitempty"`    // the conversation from a copy of which it goes on
 	Anew        bool           `json:"anew,omitempty"`    // --resume=false
 	GoesOn      bool           `json:"goes_on,omitempty"` // after a usage limit
 	Serves      []wire.Name    `json:"serves,omitempty"`  // shared inboxes from which it takes work

@@ -182,8 +182,10 @@ func (k *checker) check(f *File) {
 	if f.Unproven && len(f.Versions) > 0 {
 		k.add(k.lines.Of("unproven"), "unproven: it was tried with the versions %s", strings.Join(f.Versions, ", "))
 	}
-	if id := f.Resume.ID; id != nil && !slices.ContainsFunc(id, func(arg string) bool { return strings.Contains(arg, "{id}") }) {
-		k.add(k.lines.Of("resume.id"), "resume.id: {id} is missing")
+	for key, args := range map[string][]string{"resume.id": f.Resume.ID, "resume.fork": f.Resume.Fork} {
+		if args != nil && !slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "{id}") }) {
+			k.add(k.lines.Of(key), "%s: {id} is missing", key)
+		}
 	}
 	k.checkWays(f.Ways)
 	for key, args := range map[string][]string{"server.start": f.Server.Start, "server.use": f.Server.Use} {

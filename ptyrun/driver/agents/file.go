@@ -68,6 +68,7 @@ type Keys struct {
 type Resume struct {
 	Last     []string // the newest one in the directory
 	ID       []string
+	Fork     []string // a copy of it
 	IsChosen []string `toml:"is_chosen"` // arguments, or a first one, with which the command chooses one itself
 }
 

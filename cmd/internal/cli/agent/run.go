@@ -23,7 +23,10 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/git"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams/policy"
@@ -53,6 +56,7 @@ opencode come along; your files stay. Exits with the program's code, or 128+n af
 		&cli.StringFlag{Name: "acp-session", Usage: "`JSON` for acp: session metadata workspace model_preferences"},
 		cmdline.ChoiceFlag("restart", "`WHEN`: never (given CMD), on-crash (without) or always", config.Restarts...),
 		resumeFlag,
+		&cli.StringFlag{Name: "fork", Usage: "go on from a copy of conversation `ID`, or of a member's"},
 		cmdline.ListFlag("serve", "", "serves"),
 		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
 		&cli.BoolFlag{Name: "detach", Aliases: []string{"d", "background", "bg", "detached"}, Usage: "return once its prompt is shown, or say why it is not"},
@@ -62,11 +66,11 @@ opencode come along; your files stay. Exits with the program's code, or 128+n af
 
 // runOptions are the flags and words of run; up has --resume alone.
 type runOptions struct {
-	words                                          []string // the command; none: that of team.toml
-	driver, inject, restart, size, cwd, acpSession string   // "": as team.toml says, or the default
-	env, serves                                    []string
-	resume                                         *bool // nil: as team.toml says
-	recordsInput, isDetached                       bool
+	words                                                []string // the command; none: that of team.toml
+	driver, inject, restart, size, cwd, acpSession, fork string   // "": as team.toml says, or the default
+	env, serves                                          []string
+	resume                                               *bool // nil: as team.toml says
+	recordsInput, isDetached                             bool
 }
 
 func resumeOf(c *cli.Context) *bool {
@@ -80,7 +84,7 @@ func resumeOf(c *cli.Context) *bool {
 func run(c *cli.Context) error {
 	o := runOptions{
 		words: c.Args().Tail(), driver: c.String("driver"), inject: c.String("inject"), restart: c.String("restart"), size: c.String("size"),
-		cwd: c.String("cwd"), acpSession: c.String("acp-session"), env: cmdline.List(c, "env"), serves: cmdline.List(c, "serve"), resume: resumeOf(c),
+		cwd: c.String("cwd"), acpSession: c.String("acp-session"), fork: c.String("fork"), env: cmdline.List(c, "env"), serves: cmdline.List(c, "serve"), resume: resumeOf(c),
 		recordsInput: c.Bool("record-input"), isDetached: c.Bool("detach"),
 	}
 	k, err := openAgent(c)
@@ -192,6 +196,9 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	if len(spec.Command) == 0 {
 		return spec, noCommand(k.s.Team, name)
 	}
+	if spec.Fork, err = k.forked(ctx, o.fork, spec.Command); err != nil {
+		return spec, err
+	}
 	for _, e := range agents.Own(agents.Dir()) {
 		if e.Name == spec.Driver && e.File == nil {
 			return spec, failure.Failed("%w", e.Fault()).WithHint("`atm driver ls`")
@@ -239,6 +246,23 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	spec.Env = environment(o.env, m, spec)
 	k.bringHooks(&spec)
 	return spec, err
+}
+
+// forked returns the id of the conversation of which a program gets a copy: what was asked for, or a member's.
+func (k *call) forked(ctx context.Context, asked string, command []string) (id string, err error) {
+	if asked == "" {
+		return "", nil
+	}
+	if id = asked; k.s.IsMember(asked) {
+		m, err := presence.Summary(ctx, k.s.Team, wire.Name(asked))
+		if id = string(m.Session); err != nil || id == "" {
+			return "", cmp.Or(err, error(failure.NotFound("no conversation of %s is known", asked).WithHint("`atm status %s --json` has its id as session, once its program has told it", asked)))
+		}
+	}
+	if _, err := driver.Fork(command, true, id); err != nil {
+		return "", failure.Usage("--fork %s: %w", letter.Clip(letter.Escape(asked), 60), err).WithHint("`atm driver ls` lists the programs; [resume] fork in their files says how")
+	}
+	return id, nil
 }
 
 // served returns the shared inboxes that the agent takes work from, by team.toml or, instead of that, by its flags.
