@@ -26,6 +26,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -229,4 +230,17 @@ func (s *Scope) Search(ctx context.Context, query search.Query) ([]*maildir.Item
 		}
 	}
 	return found, err
+}
+
+// KeptFrom returns what says which unread messages are kept from the owner of a mailbox, by what the files say at its
+// first call.
+func (s *Scope) KeptFrom(box *maildir.Box) func(*wire.Message) bool {
+	holds := sync.OnceValue(func() func(*wire.Message) teamdir.Hold {
+		t, err := s.Root.Team(box.Address().Team)
+		if err != nil {
+			return func(*wire.Message) teamdir.Hold { return teamdir.Hold{} }
+		}
+		return t.Holds(box.Agent())
+	})
+	return func(m *wire.Message) bool { return holds()(m) != teamdir.Hold{} }
 }

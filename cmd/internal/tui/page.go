@@ -143,6 +143,7 @@ func (m *model) load(p *page, read func() ([]*maildir.Item, error)) tea.Cmd {
 type row struct {
 	item    *maildir.Item // nil: not read yet, or it has moved
 	isRead  bool
+	isKept  bool // from me: see letter.Renderer
 	readFor int
 }
 
@@ -168,9 +169,11 @@ func (m *model) loadRows() tea.Cmd {
 		return nil
 	}
 	return func() tea.Msg {
-		read := map[wire.ID]row{}
+		read, isKept := map[wire.ID]row{}, m.room.Scope.KeptFrom(m.room.Scope.Me)
 		for _, id := range ids {
-			read[id] = row{item: nth(m.room.Mail([]wire.ID{id}), 0), isRead: true, readFor: version}
+			r := row{item: nth(m.room.Mail([]wire.ID{id}), 0), isRead: true, readFor: version}
+			r.isKept = r.item != nil && r.item.State == maildir.Unread && isKept(r.item.Message)
+			read[id] = r
 		}
 		return callback(func() {
 			for id, r := range read {

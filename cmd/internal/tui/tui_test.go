@@ -611,6 +611,16 @@ func TestMail(t *testing.T) {
 	w.leave()
 }
 
+// Mail of somebody whom I have muted says so.
+func TestKept(t *testing.T) {
+	team := newTeam(t, people, "alice", "me")
+	team.Atm("mute", "alice", "--as", "me")
+	team.message("alice", "me", wire.Message{Body: "Quiet"})
+	w := team.open(100, 20, nil, "--as", "me")
+	w.shows(`Quiet .*kept`)
+	w.leave()
+}
+
 // What an agent asks in its session is answered with a text.
 func TestAnswerText(t *testing.T) {
 	team := newTeam(t, people, "bob", "me")

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
 )
 
 var (
@@ -359,10 +360,10 @@ func (m *model) middleLines(width int) []string {
 // mailRow draws a message: age, sender, what it is about, and what is to be said of it.
 func (m *model) mailRow(i int, isSelected bool) string {
 	width := m.middleWidth()
-	it, readBy, isRead := nth(m.page().items, i), nth(m.page().readBy, i), true
+	it, readBy, isRead, isKept := nth(m.page().items, i), nth(m.page().readBy, i), true, false
 	if m.page().kind == mailPage {
 		r := m.rows[m.snapshot.Mail[i]]
-		it, readBy, isRead = r.item, "", r.isRead
+		it, readBy, isRead, isKept = r.item, "", r.isRead, r.isKept
 	}
 	switch {
 	case !isRead:
@@ -375,6 +376,7 @@ func (m *model) mailRow(i int, isSelected bool) string {
 		fromWidth = 8
 	}
 	r, title := m.renderer(), letter.KeepDirection(letter.Escape(letter.Clip(it.Title(), 300)))
+	r.IsKept = func(*wire.Message) bool { return isKept }
 	var notes []string
 	for _, note := range room.Notes(command.Notes(r, it), it, readBy) {
 		style := faint

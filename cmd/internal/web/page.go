@@ -68,8 +68,9 @@ type page struct {
 	Turns    []turn
 	Sessions []conversation
 	Screen   []span
-	NoScreen string // why there is no screen
-	Missing  string // why messages are missing
+	NoScreen string                   // why there is no screen
+	Missing  string                   // why messages are missing
+	isKept   func(*wire.Message) bool // an unread message from me; nil: without --as
 	Query    string
 	Timeline *timeline
 	Error    *failure.Error
@@ -158,7 +159,7 @@ func (p page) Link(kind string, about ...any) string {
 }
 
 func (p page) renderer() *letter.Renderer {
-	return &letter.Renderer{Now: p.Now, Team: p.Room.Team, Digits: 6}
+	return &letter.Renderer{Now: p.Now, Team: p.Room.Team, Digits: 6, IsKept: p.isKept}
 }
 
 // Who renders an address for people of this team.
@@ -167,7 +168,11 @@ func (p page) Who(a wire.Address) string { return p.renderer().Who(a) }
 func (s *server) newPage(kind string) *page {
 	now, _ := s.Snapshot()
 	title := strings.ToUpper(kind[:1]) + kind[1:]
-	return &page{server: s, Kind: kind, Title: title, Now: time.Now(), Room: now, Path: "/"}
+	p := &page{server: s, Kind: kind, Title: title, Now: time.Now(), Room: now, Path: "/"}
+	if me := s.Scope.Me; me != nil {
+		p.isKept = s.Scope.KeptFrom(me)
+	}
+	return p
 }
 
 // fill fills the page; about is its member, its thread or the words of its search.

@@ -45,8 +45,8 @@ atm run dora --driver acp -- opencode acp`,
 Without CMD it runs the command in team.toml, and restarts that when it crashes.
 A shell is told to read its mail; with --inject run it runs it. Nothing is typed into a program that
 atm does not know: atm driver -h, or --driver plain if it is like a shell.
---serve jobs has it take work from that shared inbox when it is idle. The hooks of Claude Code and
-opencode come along; your files stay. Exits with the program's code, or 128+n after signal n.`,
+--serve jobs: when idle it takes work from that shared inbox. --fork ID|AGENT: it begins with a copy
+of a conversation. Hooks of Claude Code and opencode come along. Its exit code is the program's.`,
 	Flags: []cli.Flag{
 		cmdline.ChoiceFuncFlag("driver", "`DRIVER`: auto (default: by CMD), or one of atm driver ls", config.Drivers),
 		cmdline.ChoiceFlag("inject", "`HOW` mail comes: body, pointer (to atm read), run, off", config.Injects...),
@@ -56,7 +56,7 @@ opencode come along; your files stay. Exits with the program's code, or 128+n af
 		&cli.StringFlag{Name: "acp-session", Usage: "`JSON` for acp: session metadata workspace model_preferences"},
 		cmdline.ChoiceFlag("restart", "`WHEN`: never (given CMD), on-crash (without) or always", config.Restarts...),
 		resumeFlag,
-		&cli.StringFlag{Name: "fork", Usage: "go on from a copy of conversation `ID`, or of a member's"},
+		&cli.StringFlag{Name: "fork", Hidden: true},
 		cmdline.ListFlag("serve", "", "serves"),
 		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
 		&cli.BoolFlag{Name: "detach", Aliases: []string{"d", "background", "bg", "detached"}, Usage: "return once its prompt is shown, or say why it is not"},

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -17,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/once"
-	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -98,14 +96,7 @@ func (p *Printer) Renderer(s *app.Scope) *letter.Renderer {
 // RendererFor is Renderer for the messages of a mailbox.
 func (p *Printer) RendererFor(s *app.Scope, box *maildir.Box) *letter.Renderer {
 	r := p.Renderer(s)
-	holds := sync.OnceValue(func() func(*wire.Message) teamdir.Hold {
-		t, err := s.Root.Team(box.Address().Team)
-		if err != nil {
-			return func(*wire.Message) teamdir.Hold { return teamdir.Hold{} }
-		}
-		return t.Holds(box.Agent())
-	})
-	r.IsKept = func(m *wire.Message) bool { return holds()(m) != teamdir.Hold{} }
+	r.IsKept = s.KeptFrom(box)
 	return r
 }
 
