@@ -82,6 +82,12 @@ func anyLine(t *rapid.T) string {
 		add("started", "2026-05-01T12:00:00Z", "2026-05-01T12:00:05Z")
 	case "exited":
 		add("code", "0", "1")
+	case "usage":
+		add("input_tokens", "5", "70")
+		add("total_tokens", "6", "80")
+		add("cost", "0.1", "0.3")
+		add("currency", "USD", "EUR")
+		add("context_size", "100")
 	}
 	return line
 }

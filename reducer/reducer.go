@@ -28,7 +28,7 @@ import (
 )
 
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
-const Version = 32
+const Version = 33
 
 // TurnStatus is the state of a turn in the daemon stream's words. Terminal: it is over, but the agent is not idle yet.
 type TurnStatus string
@@ -104,6 +104,7 @@ type State struct {
 	Read     time.Time `json:"read,omitzero"`      // the newest message_read or injected
 	Run      *Run      `json:"run,omitempty"`      // the last process that a runner started
 	Limit    *Limit    `json:"limit,omitempty"`    // the last usage limit, until a turn begins; nil: nobody has said when it ends
+	Usage    *Usage    `json:"usage,omitempty"`    // what it has used; nil: nobody has said
 
 	Errors    uint64  `json:"errors,omitempty"`
 	LastError string  `json:"last_error,omitempty"`
@@ -119,6 +120,9 @@ type memory struct {
 	ErrorAt   time.Time `json:"error_at,omitzero"`
 	EventIDs  []string  `json:"event_ids,omitempty"`  // the newest
 	PastTurns []string  `json:"past_turns,omitempty"` // ended turns of earlier programs that named no session
+
+	UsageOf   []conversationUsage `json:"usage_of,omitempty"`   // the totals of the newest conversations, ordered by their last event
+	UsageTurn uint64              `json:"usage_turn,omitempty"` // Turn.Seq of the turn in Usage
 }
 
 // Dropped adds up the losses that a stream has reported.

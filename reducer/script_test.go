@@ -35,6 +35,7 @@ type player struct {
 	now   time.Time
 	seq   uint64
 	shown string
+	used  string
 }
 
 // fromJSON returns the state as a snapshot gives it back.
@@ -53,7 +54,7 @@ var allKinds = []string{
 	"dropped_counters", "exited", "goal_complete", "injected", "injecting", "injection_failed", "message_acked", "message_again",
 	"message_announced", "message_delta", "message_read", "message_returned", "message_withdrawn", "plan", "restarting", "server_request",
 	"session_end", "session_info_update", "session_start", "spawned", "state_change", "status_update", "stream_error", "thought_delta",
-	"thread_active", "tool_call_end", "tool_call_start", "tool_call_update", "turn_completed", "turn_idle", "turn_started", "usage_update",
+	"thread_active", "tool_call_end", "tool_call_start", "tool_call_update", "turn_completed", "turn_idle", "turn_started", "usage",
 	"user_message_chunk", "waiting_for_input",
 }
 
@@ -172,7 +173,28 @@ func (p *player) play(line string) (out []string, err error) {
 		p.shown = s
 		out = append(out, s)
 	}
+	if s := showUsage(p.state.Usage); s != p.used {
+		p.used = s
+		out = append(out, s)
+	}
 	return out, nil
+}
+
+func showUsage(u *Usage) string {
+	if u == nil {
+		return ""
+	}
+	show := func(f Figures) string {
+		return fmt.Sprintf("%d (%d in, %d cached, %d out) %v", f.TotalTokens, f.InputTokens, f.CachedTokens, f.OutputTokens, f.Cost)
+	}
+	out := "used " + show(u.Figures)
+	if !u.Turn.IsZero() {
+		out += ", in the turn " + show(u.Turn)
+	}
+	if u.ContextSize > 0 {
+		out += fmt.Sprintf(", context %d of %d", u.ContextUsed, u.ContextSize)
+	}
+	return strings.ReplaceAll(out, " map[]", "")
 }
 
 func clock(t time.Time) string {

@@ -181,6 +181,7 @@ func differs(t *testing.T, p *player, event string, row []string) string {
 		{"errors", p.state.Errors != was.Errors, has("errors")},
 		{"dropped", p.state.Dropped != was.Dropped, has("dropped")},
 		{"unknown", p.state.Unknown != was.Unknown, has("unknown")},
+		{"usage", p.state.Usage != was.Usage, has("usage")},
 		{"read", p.state.Read != was.Read, has("read")},
 	} {
 		if c.is != c.wants {
@@ -188,7 +189,7 @@ func differs(t *testing.T, p *player, event string, row []string) string {
 		}
 	}
 	for _, s := range also {
-		known := []string{"", "no end", "turn " + now.ID, "a turn of its own", "no turn", "errors", "dropped", "unknown", "read"}
+		known := []string{"", "no end", "turn " + now.ID, "a turn of its own", "no turn", "errors", "dropped", "unknown", "usage", "read"}
 		if b.Last != nil {
 			known = append(known, "last "+b.Last.Status)
 		}

@@ -81,7 +81,7 @@ var agentKinds = map[string]bool{
 	wire.SessionNew: false, wire.SessionLoad: false, wire.SessionCancel: false, // a client asks for it
 	wire.AgentOutput: true, wire.DraftReady: true, wire.GoalComplete: true, wire.StatusUpdate: true,
 	"user_message_chunk": true, "plan": true, "available_commands_update": true,
-	"current_mode_update": true, "config_option_update": true, "session_info_update": true, "usage_update": true,
+	"current_mode_update": true, "config_option_update": true, "session_info_update": true, wire.Usage: true,
 }
 
 // fold is the table of what each kind of event does to the state. Turn.apply has the kinds that are about a turn.
@@ -110,12 +110,15 @@ func (s *State) fold(e *event) {
 		unknown, _ := e.Uint("unknown")
 		s.Dropped.Dropped += min(dropped, math.MaxUint64-s.Dropped.Dropped)
 		s.Dropped.Unknown += min(unknown, math.MaxUint64-s.Dropped.Unknown)
+	case wire.Usage:
+		s.addUsage(e)
 	case wire.Spawned, wire.Exited, wire.Restarting:
 		switch {
 		case s.isHeldAgainst(e) || e.kind != wire.Spawned && s.runnerKnowsBetter(e):
 			return
 		case e.kind == wire.Spawned:
 			s.applySpawned(e)
+			s.closeUnnamedUsage()
 		case e.kind == wire.Exited:
 			s.applyExited(e)
 		default:
@@ -173,6 +176,9 @@ func (s *State) foldSession(e *event) (isLife bool) {
 	}
 	if isNews {
 		s.saveSession(e, ses, before)
+	}
+	if source := e.Text("source"); isNews && e.kind == wire.SessionStart && e.session == "" && source != "resume" && source != "compact" {
+		s.closeUnnamedUsage()
 	}
 	isStart := e.kind == wire.SessionStart && slices.Contains([]string{"", "startup", "resume"}, e.Text("source"))
 	isFirst := isNews || !hadStart && ses.HasStart // else a repeat

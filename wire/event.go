@@ -92,6 +92,8 @@ const (
 	DraftReady   = "draft_ready"
 	GoalComplete = "goal_complete"
 	StatusUpdate = "status_update"
+
+	Usage = "usage" // tokens and money that a conversation has used so far
 )
 
 // The fields that events of several kinds have. docs/format.md says which, and names the others.
@@ -109,6 +111,15 @@ const (
 	FieldResponse     = "response" // what the agent said, of a TurnCompleted
 	FieldError        = "error"    // why the turn failed
 	FieldErrorSummary = "error_summary"
+
+	FieldInputTokens  = "input_tokens" // of a Usage, with the seven below
+	FieldOutputTokens = "output_tokens"
+	FieldCachedTokens = "cached_tokens"
+	FieldTotalTokens  = "total_tokens"
+	FieldCost         = "cost"
+	FieldCurrency     = "currency"
+	FieldContextUsed  = "context_used"
+	FieldContextSize  = "context_size"
 )
 
 // FieldSession is the field of an event, and of a message's meta.atm, that names an interactive session of its agent;

@@ -33,6 +33,8 @@ type Turn struct {
 	Tools      []ToolCall `json:"tool_calls,omitempty"`
 	DurationMS int64      `json:"duration_ms,omitempty"` // 0: unknown
 
+	Usage *reducer.Figures `json:"usage,omitempty"` // what was told in it; nil: nothing
+
 	BeganBy, EndedBy Event `json:"-"` // the evidence
 }
 
@@ -111,8 +113,12 @@ func (h *History) Seq() uint64 { return h.state.Seq }
 
 // Apply applies the next event.
 func (h *History) Apply(e *wire.Event) {
+	used := h.state.Usage
 	h.state.Apply(e)
 	h.updateTurns(e)
+	if h.state.Usage != used {
+		h.addUsage(e, used)
+	}
 	if e.Kind == wire.SessionStart {
 		h.addLoaded(e)
 	}
@@ -124,6 +130,22 @@ func (h *History) Apply(e *wire.Event) {
 		}
 	}
 	h.updateDeliveries(e)
+}
+
+// addUsage adds to a turn what an event tells that it has used. before is what was told until then.
+func (h *History) addUsage(e *wire.Event, before *reducer.Usage) {
+	more := h.state.Used()
+	if before != nil {
+		more = more.Minus(before.Figures)
+	}
+	turn := h.turnOf(e.Body())
+	if turn == nil || more.IsZero() {
+		return
+	}
+	if turn.Usage != nil {
+		more = more.Plus(*turn.Usage)
+	}
+	turn.Usage = &more
 }
 
 // contentKinds are the events that say what a turn has.

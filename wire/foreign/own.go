@@ -2,9 +2,11 @@ package foreign
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentteammail/atm/wire"
@@ -21,6 +23,11 @@ var (
 			"confirm_required": {optional("tool", text), optional("prompt", text), optional("id", text), optional("options", anyArray), optional("input", text), optional("dialog", text)},
 			"exited":           {optional("code", integer), optional("signal", text)},
 			"restarting":       {optional("attempt", integer), optional("pause_ms", integer)},
+			wire.Usage: {
+				optional(wire.FieldInputTokens, tokens), optional(wire.FieldOutputTokens, tokens), optional(wire.FieldCachedTokens, tokens),
+				optional(wire.FieldTotalTokens, tokens), optional(wire.FieldCost, amount), optional(wire.FieldCurrency, currency),
+				optional(wire.FieldContextUsed, tokens), optional(wire.FieldContextSize, tokens),
+			},
 		}
 	}, ownIDs)
 	mailboxEvent = taggedAll("kind", func() kinds {
@@ -32,6 +39,25 @@ var (
 			wire.EventInjectionFailed: {optional("id", text), optional("outcome", text), optional("reason", text)},
 		}
 	}, ownIDs)
+	// What a program may have used; what is more is a mistake.
+	tokens = &jsonType{check: func(raw json.RawMessage) (json.RawMessage, error) {
+		if n, err := strconv.ParseUint(string(raw), 10, 64); err != nil || n > wire.MaxTokens {
+			return nil, fmt.Errorf("must be a whole number from 0 to %d", uint64(wire.MaxTokens))
+		}
+		return raw, nil
+	}}
+	amount = &jsonType{check: func(raw json.RawMessage) (json.RawMessage, error) {
+		if n, err := strconv.ParseFloat(string(raw), 64); err != nil || !(n >= 0 && n <= wire.MaxCost) {
+			return nil, fmt.Errorf("must be a number from 0 to %d", uint64(wire.MaxCost))
+		}
+		return raw, nil
+	}}
+	currency = &jsonType{check: func(raw json.RawMessage) (json.RawMessage, error) {
+		if code := unquote(raw); !wire.IsCurrency(code) {
+			return nil, errors.New("must be three capital letters, such as USD")
+		}
+		return raw, nil
+	}}
 	activity = oneOf("unknown", "starting", "idle", "thinking", "responding", "tool_running", "awaiting_input", "confirming", "exited", "error")
 )
 
@@ -76,7 +102,7 @@ func ParseField(kind, name, value string) (json.RawMessage, error) {
 		want = activity // the log accepts any; here a typing error is caught
 	}
 	raw := compact([]byte(value))
-	isNumber := want == integer || want == uint64s
+	isNumber := slices.Contains([]*jsonType{integer, uint64s, tokens, amount}, want)
 	if raw == nil || !isNumber && raw[0] != '{' && raw[0] != '[' {
 		raw = wire.Quote(value)
 	}

@@ -102,6 +102,14 @@ func Translate(e wire.Event) wire.Event {
 		}
 	case "tool_call_start", "tool_call_end", "tool_call_update", "confirm_required":
 		add("tool", find(members, "title", nil))
+	case wire.Usage: // its cost is an object
+		for name, path := range map[string]string{
+			wire.FieldContextUsed: "used", wire.FieldContextSize: "size", wire.FieldCost: "cost.amount", wire.FieldCurrency: "cost.currency",
+		} {
+			if value := find(members, path, nil); value != nil {
+				extra = extra.With(name, value)
+			}
+		}
 	case wire.StreamError:
 		add("error_summary", find(members, "error.message summary message", isText))
 	}
@@ -118,6 +126,8 @@ func ownKind(kind, status, state string) string {
 		return wire.TurnCompleted
 	case "error":
 		return wire.StreamError
+	case "usage_update":
+		return wire.Usage
 	case "agent_message_chunk":
 		return "message_delta"
 	case "agent_thought_chunk":

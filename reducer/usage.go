@@ -1,0 +1,155 @@
+package reducer
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Usage is what an agent's programs have told of the tokens and the money that they have used: of all conversations. What
+// they do not tell is not there.
+type Usage struct {
+	Figures
+	Turn Figures `json:"turn,omitzero"` // of these, what was told since the last turn began of which any was told
+
+	ContextUsed uint64    `json:"context_used,omitempty"` // tokens, as last told; 0: not told
+	ContextSize uint64    `json:"context_size,omitempty"`
+	At          time.Time `json:"at"` // when it was last told
+}
+
+// conversationUsage has the totals of one conversation.
+type conversationUsage struct {
+	ID string `json:"session,omitempty"` // "": its program names none
+	Figures
+}
+
+// Figures are tokens and money.
+type Figures struct {
+	InputTokens  uint64 `json:"input_tokens,omitempty"` // with those from a cache
+	OutputTokens uint64 `json:"output_tokens,omitempty"`
+	CachedTokens uint64 `json:"cached_tokens,omitempty"` // input from a cache
+	TotalTokens  uint64 `json:"total_tokens,omitempty"`
+
+	Cost map[string]float64 `json:"cost,omitempty"` // by currency; never changed once it is here
+}
+
+// maxConversations is how many conversations have their totals kept, so that an older total counts for nothing.
+const maxConversations = 32
+
+// IsZero reports whether nothing was told.
+func (f Figures) IsZero() bool { return f.tokens() == [4]uint64{} && len(f.Cost) == 0 }
+
+func (f Figures) tokens() [4]uint64 {
+	return [4]uint64{f.InputTokens, f.OutputTokens, f.CachedTokens, f.TotalTokens}
+}
+
+// combine combines two figures one by one. A cost of nothing is left out.
+func (f Figures) combine(g Figures, tokens func(a, b uint64) uint64, money func(a, b float64) float64) Figures {
+	a, b := f.tokens(), g.tokens()
+	for i := range a {
+		a[i] = tokens(a[i], b[i])
+	}
+	out := Figures{InputTokens: a[0], OutputTokens: a[1], CachedTokens: a[2], TotalTokens: a[3]}
+	cost := map[string]float64{}
+	for _, have := range []map[string]float64{f.Cost, g.Cost} {
+		for currency := range have {
+			if sum := money(f.Cost[currency], g.Cost[currency]); sum > 0 {
+				cost[currency] = math.Round(sum*1e6) / 1e6 // so that 0.1 and 0.2 are 0.3
+			}
+		}
+	}
+	if len(cost) > 0 {
+		out.Cost = cost
+	}
+	return out
+}
+
+// Plus returns the sum of two figures.
+func (f Figures) Plus(g Figures) Figures {
+	return f.combine(g, func(a, b uint64) uint64 { return a + min(b, math.MaxUint64-a) }, func(a, b float64) float64 { return a + b })
+}
+
+// Minus returns by how much the figures are above others.
+func (f Figures) Minus(g Figures) Figures {
+	return f.combine(g, func(a, b uint64) uint64 { return a - min(a, b) }, func(a, b float64) float64 { return a - b })
+}
+
+// raisedTo returns the higher of each figure. A total that no program has told is that of input and output.
+func (f Figures) raisedTo(g Figures) Figures {
+	out := f.combine(g, func(a, b uint64) uint64 { return max(a, b) }, math.Max)
+	if g.TotalTokens == 0 {
+		out.TotalTokens = max(out.TotalTokens, out.InputTokens+out.OutputTokens)
+	}
+	return out
+}
+
+// Used returns what the agent has used as far as its programs tell.
+func (s *State) Used() Figures {
+	if s.Usage == nil {
+		return Figures{}
+	}
+	return s.Usage.Figures
+}
+
+// figures are those that an event tells. What is no number or cannot be is not told.
+func (e *event) figures() Figures {
+	f := Figures{
+		InputTokens: e.tokens(wire.FieldInputTokens), OutputTokens: e.tokens(wire.FieldOutputTokens),
+		CachedTokens: e.tokens(wire.FieldCachedTokens), TotalTokens: e.tokens(wire.FieldTotalTokens),
+	}
+	cost, err := strconv.ParseFloat(string(e.Raw(wire.FieldCost)), 64)
+	if currency := e.Text(wire.FieldCurrency); err == nil && cost > 0 && cost <= wire.MaxCost && wire.IsCurrency(currency) {
+		f.Cost = map[string]float64{currency: cost}
+	}
+	return f
+}
+
+func (e *event) tokens(name string) uint64 {
+	if n, ok := e.Uint(name); ok && n <= wire.MaxTokens {
+		return n
+	}
+	return 0
+}
+
+// addUsage adds what the totals of a conversation are above those that were told before.
+func (s *State) addUsage(e *event) {
+	figures, used, size := e.figures(), e.tokens(wire.FieldContextUsed), e.tokens(wire.FieldContextSize)
+	if figures.IsZero() && used == 0 && size == 0 {
+		return
+	}
+	var u Usage // a copy: another State may have the old one
+	if s.Usage != nil {
+		u = *s.Usage
+	}
+	told, before := conversationUsage{ID: e.session}, Figures{}
+	isThis := func(c conversationUsage) bool { return c.ID == e.session }
+	if i := slices.IndexFunc(s.UsageOf, isThis); i >= 0 {
+		before = s.UsageOf[i].Figures
+	}
+	told.Figures = before.raisedTo(figures)
+	s.UsageOf = append(slices.DeleteFunc(slices.Clone(s.UsageOf), isThis), told)
+	s.UsageOf = s.UsageOf[max(0, len(s.UsageOf)-maxConversations):]
+	more := told.Minus(before)
+	u.Figures, u.At = u.Plus(more), e.at
+	if used > 0 || size > 0 {
+		u.ContextUsed, u.ContextSize = used, size
+	}
+	if ses := s.SessionOf(e.session); ses != nil && ses.Turn.Seq > 0 && (e.turn == "" || e.turn == ses.Turn.ID) {
+		if s.UsageTurn != ses.Turn.Seq {
+			s.UsageTurn, u.Turn = ses.Turn.Seq, Figures{}
+		}
+		u.Turn = u.Turn.Plus(more)
+	}
+	s.Usage = &u
+}
+
+// closeUnnamedUsage has the next totals without a conversation count as those of a new one.
+func (s *State) closeUnnamedUsage() {
+	of := slices.DeleteFunc(slices.Clone(s.UsageOf), func(c conversationUsage) bool { return c.ID == "" })
+	if s.UsageOf = of; len(of) == 0 {
+		s.UsageOf = nil // as JSON gives it back
+	}
+}
