@@ -207,6 +207,12 @@ func TestUnderstand(t *testing.T) {
 		"odd sub-agent":     {Claude, claude + `"agent_id":7,"hook_event_name":"Stop","stop_hook_active":false}`, open, nil, ""},
 		"empty agent id":    {Claude, claude + `"agent_id":"","hook_event_name":"PreToolUse","tool_name":"Read","tool_use_id":"x"}`, open, []string{"tool_call_start p2 tool=Read tool_call_id=x"}, "shows"},
 
+		// Claude Code's status line
+		"status line":        {ClaudeStatus, `{"session_id":"s1","transcript_path":"/t.jsonl","cost":{"total_cost_usd":0.0123,"total_duration_ms":45000},"context_window":{"total_input_tokens":15234,"total_output_tokens":4521,"context_window_size":200000,"used_percentage":8,"current_usage":{"input_tokens":8500,"output_tokens":1200,"cache_creation_input_tokens":5000,"cache_read_input_tokens":2000}}}`, open, []string{"usage context_size=200000 context_used=15500 cost=0.0123 currency=USD"}, ""},
+		"status line, begin": {ClaudeStatus, `{"session_id":"s1","cost":{"total_cost_usd":0},"context_window":{"context_window_size":200000,"current_usage":null}}`, open, []string{"usage context_size=200000 cost=0 currency=USD"}, ""},
+		"status line, old":   {ClaudeStatus, `{"session_id":"s1","hook_event_name":"Status","cost":{"total_cost_usd":0.5}}`, open, []string{"usage cost=0.5 currency=USD"}, ""},
+		"status line, odd":   {ClaudeStatus, `{"session_id":7,"cost":[],"context_window":{"current_usage":5,"context_window_size":null}}`, open, nil, ""},
+
 		// Codex
 		"codex stop, 2nd": {Codex, codex + `"hook_event_name":"Stop","stop_hook_active":true,"last_assistant_message":"x"}`, open, []string{"| turn_completed p2 thread_id=th1 status=completed response=x", "| turn_idle p2 thread_id=th1"}, "shows"},
 		"codex asks":      {Codex, codex + `"hook_event_name":"PermissionRequest","tool_name":"shell","tool_input":{"command":["go","test"]}}`, open, []string{"confirm_required p2 thread_id=th1 tool=shell prompt=go test"}, "shows"},

@@ -4,12 +4,12 @@ package claude
 
 import "github.com/agentteammail/atm/internal/agents"
 
-// Vendor is Claude Code.
+// Vendor is Claude Code. "claude-status" is for the command of its status line.
 var Vendor = &agents.Vendor{
 	Name:          "claude",
 	Marks:         []string{"CLAUDECODE"},
 	Configuration: configuration,
-	Parsers:       map[string]func(*agents.Call){"claude": parse},
+	Parsers:       map[string]func(*agents.Call){"claude": parse, "claude-status": parseStatus},
 	Answer:        answer,
 	Decide:        decide,
 	ProjectDir:    "CLAUDE_PROJECT_DIR", // it runs a hook where the agent has gone with cd

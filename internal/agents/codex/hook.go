@@ -22,7 +22,10 @@ func parse(c *agents.Call) {
 	switch {
 	case c.Subagent != "":
 	case c.Kind == "Interrupt":
+		addUsage(c)
 		c.EndTurn("interrupted", c.Turn, "")
+	case c.Kind == "Stop":
+		addUsage(c)
 	case c.Kind == "PostToolUse":
 		c.ReplyAs = agents.AsContext
 		if in.Text("tool_use_id") != "" {
