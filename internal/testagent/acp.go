@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -22,6 +23,7 @@ import (
 //	CONFIRM [command]   ask whether to run it              READ path, WRITE path   through the client
 //	RUN command         through the client, in a shell     SLOW                    wait until cancelled
 //	DIE                 exit with 7                        FAIL [text]             return an error
+//	SPEND [amount]      the session has cost so much, in USD
 //
 // It answers with the prompt's text in [[ ]], its other parts, and the result of each line. ACP_MEMORY names a file
 // that keeps a session; without it, none can be loaded. ACP_AUTH lists the methods of which it requires one to sign in.
@@ -112,7 +114,7 @@ func (a *acpAgent) Cancel(context.Context, acp.CancelNotification) error {
 	return nil
 }
 
-var acpLine = regexp.MustCompile(`(?m)^ *(CONFIRM|READ|WRITE|RUN|SLOW|DIE|MUTE|FAIL|ABOUT)\b *\[?([^\]\n]*)`)
+var acpLine = regexp.MustCompile(`(?m)^ *(CONFIRM|READ|WRITE|RUN|SLOW|DIE|MUTE|FAIL|ABOUT|SPEND)\b *\[?([^\]\n]*)`)
 
 func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.PromptResponse, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -159,6 +161,10 @@ func (a *acpAgent) do(ctx context.Context, id acp.SessionId, call acp.ToolCallId
 	switch word {
 	case "ABOUT":
 		return a.about + " by " + a.authMethod, nil
+	case "SPEND":
+		amount, err := strconv.ParseFloat(about, 64)
+		a.update(ctx, id, acp.SessionUpdate{UsageUpdate: &acp.SessionUsageUpdate{Used: 53000, Size: 200000, Cost: &acp.Cost{Amount: amount, Currency: "USD"}}})
+		return "done", err
 	case "CONFIRM":
 		return a.confirm(ctx, id, call, about)
 	case "READ":

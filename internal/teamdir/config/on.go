@@ -17,6 +17,8 @@ type On struct {
 	Who     Words    // members, and "@name" for a group or a role; none: everybody
 	Command []string // a program and its arguments
 	Timeout string   // "": OnTimeout
+	Tokens  int64    // OnUsage: the member has used so many; 0: no limit
+	Cost    float64  // OnUsage: it has used so much money, in one currency; 0: no limit
 }
 
 // Words are several words: in a file a list of strings, or one string with commas.
@@ -36,6 +38,7 @@ const (
 	OnMail       = "mail"
 	OnUrgentMail = "urgent-mail"
 	OnOverdue    = "overdue"
+	OnUsage      = "usage" // the member reaches Tokens or Cost
 )
 
 // OnTimeout is how long a command may take.
@@ -52,7 +55,7 @@ func OnEvents() []string {
 	for _, s := range OnStates {
 		all = append(all, string(s))
 	}
-	return all
+	return append(all, OnUsage)
 }
 
 // Deadline is the timeout as a duration.
@@ -64,6 +67,20 @@ func (o On) Deadline() time.Duration {
 // Matches reports whether the command is to be run on an event.
 func (o On) Matches(event string) bool {
 	return slices.Contains(o.Event, event) || event == OnUrgentMail && slices.Contains(o.Event, OnMail)
+}
+
+// IsReached reports whether a member that had used what is in before reaches a limit with what is in now.
+func (o On) IsReached(before, now reducer.Figures) bool {
+	limit := uint64(o.Tokens)
+	if limit > 0 && before.TotalTokens < limit && now.TotalTokens >= limit {
+		return true
+	}
+	for currency, cost := range now.Cost {
+		if o.Cost > 0 && before.Cost[currency] < o.Cost && cost >= o.Cost {
+			return true
+		}
+	}
+	return false
 }
 
 // OnFor returns the commands for a member.
@@ -114,6 +131,16 @@ func (k *checker) checkOn(path string, o On) {
 	}
 	for _, event := range o.Event {
 		k.checkWord(path+".event", event, OnEvents()...)
+	}
+	switch isUsage := slices.Contains(o.Event, OnUsage); {
+	case o.Tokens < 0 || o.Tokens > wire.MaxTokens:
+		k.add(path+".tokens", "tokens is %d, not a number of tokens like 2_000_000", o.Tokens)
+	case !(o.Cost >= 0 && o.Cost <= wire.MaxCost):
+		k.add(path+".cost", "cost is %v, not an amount of money like 5.0", o.Cost)
+	case isUsage && o.Tokens == 0 && o.Cost == 0:
+		k.add(path+".event", "for event = \"usage\" a limit is needed: tokens = 2_000_000, or cost = 5.0")
+	case !isUsage && (o.Tokens > 0 || o.Cost > 0):
+		k.add(path, "tokens and cost are for event = \"usage\"")
 	}
 	k.checkNamed(path+".who", o.Who)
 	if d, err := time.ParseDuration(o.Timeout); o.Timeout != "" && (err != nil || d <= 0) {

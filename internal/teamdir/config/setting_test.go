@@ -49,6 +49,8 @@ func fill(t *testing.T, path string, v reflect.Value) (paths []string) {
 		v.SetBool(!v.Bool())
 	case reflect.Int64, reflect.Int:
 		v.SetInt(1)
+	case reflect.Float64:
+		v.SetFloat(1)
 	default:
 		t.Fatalf("%s is a %s: what a test sets there is not known", path, v.Kind())
 	}

@@ -40,7 +40,7 @@ func TestSample(t *testing.T) {
 		for _, key := range []string{
 			"lead", "approvers", "person", "role", "command", "cwd", "env", "driver", "inject", "restart", "resume", "size", "prompt", "after", "from", "worktree",
 			"agent", "tool", "decision", "enabled", "output_capture", "allow_human_input", "auto_exit_on", "resume_cmd",
-			"reviewers", "event", "who", "timeout", "host", "nats", "creds", "replicas",
+			"reviewers", "event", "who", "timeout", "tokens", "cost", "host", "nats", "creds", "replicas",
 		} {
 			line := regexp.MustCompile(`(?m)^` + key + ` = .+ # .+`)
 			if about == "all" && !line.MatchString(full) {

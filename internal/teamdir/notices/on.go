@@ -37,8 +37,12 @@ type Occurrence struct {
 	Detail  string        `json:"detail,omitempty"`
 	Message *wire.Message `json:"message,omitempty"`
 
-	key   string    // tells it from all others of the member
-	asked time.Time // since when its question waits; zero: it is about none
+	// Usage is what the member has used, of a limit that it has reached.
+	Usage *reducer.Figures `json:"usage,omitempty"`
+
+	before reducer.Figures // what it had used before
+	key    string          // tells it from all others of the member
+	asked  time.Time       // since when its question waits; zero: it is about none
 }
 
 // Limits of commands.
@@ -141,8 +145,10 @@ func (c *Commands) eventAppended(name wire.Name, e *wire.Event) {
 		s = &reducer.State{}
 		c.states[name] = s
 	}
-	before := s.Word()
-	if s.Apply(e); s.Word() == before || !slices.Contains(config.OnStates, s.Word()) {
+	before, used := s.Word(), s.Used()
+	s.Apply(e)
+	c.lookForLimits(name, e, used, s.Used())
+	if s.Word() == before || !slices.Contains(config.OnStates, s.Word()) {
 		return
 	}
 	o := Occurrence{Event: string(s.Word()), Agent: name, At: e.At, Detail: detailOf(s), key: fmt.Sprintf("%d-%d", e.Seq, e.At.UnixNano())}
@@ -151,6 +157,19 @@ func (c *Commands) eventAppended(name wire.Name, e *wire.Event) {
 	}
 	o.Text = strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, o.Event, letter.OneLine(o.Detail, 200)), ": ")
 	c.occurred(o)
+}
+
+// lookForLimits looks whether with an event the member has reached a limit of tokens or money.
+func (c *Commands) lookForLimits(name wire.Name, e *wire.Event, before, now reducer.Figures) {
+	if e.Kind == wire.Usage {
+		text := fmt.Sprintf("%s has used %s", name, presence.Used(now))
+		c.occurred(Occurrence{Event: config.OnUsage, Agent: name, At: e.At, Text: text, Usage: &now, before: before, key: fmt.Sprintf("usage-%d-%d", e.Seq, e.At.UnixNano())})
+	}
+}
+
+// isFor reports whether a command is to be run for the occurrence.
+func (o Occurrence) isFor(on config.On) bool {
+	return on.Matches(o.Event) && (o.Usage == nil || on.IsReached(o.before, *o.Usage))
 }
 
 // detailOf says in a few words what a state is about: what is asked, the tool, the error.
@@ -186,7 +205,7 @@ func (c *Commands) lookForOverdue(ctx context.Context) {
 }
 
 func (c *Commands) occurred(o Occurrence) {
-	if !slices.ContainsFunc(c.of(o.Agent), func(on config.On) bool { return on.Matches(o.Event) }) {
+	if !slices.ContainsFunc(c.of(o.Agent), o.isFor) {
 		return
 	}
 	o.Team, o.Root, o.At = c.team.Name, c.team.Root().Path, o.At.UTC()
@@ -207,7 +226,7 @@ func (c *Commands) run(o Occurrence) {
 		return
 	}
 	for _, on := range c.of(o.Agent) {
-		if on.Matches(o.Event) {
+		if o.isFor(on) {
 			err := cmp.Or(c.ctx.Err(), c.team.Store.MayAct(c.ctx))
 			if err == nil {
 				err = c.command(on, o)
@@ -249,6 +268,9 @@ func (c *Commands) command(on config.On, o Occurrence) error {
 		return err
 	}
 	env := append(slices.Clone(c.env), "ATM_ROOT="+o.Root, "ATM_TEAM="+string(o.Team), "ATM_EVENT="+o.Event, "ATM_MEMBER="+string(o.Agent))
+	if o.Usage != nil {
+		env = append(env, fmt.Sprint("ATM_TOKENS=", o.Usage.TotalTokens), "ATM_COST="+presence.Money(o.Usage.Cost))
+	}
 	if link := c.link(o); link != "" {
 		env = append(env, "ATM_LINK="+link)
 	}

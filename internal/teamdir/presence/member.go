@@ -52,6 +52,7 @@ type Member struct {
 	WaysIn []programs.WayNow `json:"ways_in,omitempty"`
 
 	TurnState
+	Usage *reducer.Usage `json:"usage,omitempty"` // nil: its program tells none
 	MailCounts
 	PID    *int64     `json:"pid"`
 	ReadAt *time.Time `json:"read_at,omitempty"` // of the newest message_read or injected event
@@ -303,7 +304,7 @@ func (m *Member) setView(s *reducer.State, v reducer.View) {
 		Transport: OrNull(turn.Transport), Session: OrNull(v.Session.ID), LastTurn: v.Session.Last,
 		Errors: s.Errors, LastError: s.LastError, Dropped: s.Dropped, Unknown: s.Unknown,
 	}
-	m.ReadAt, m.RunnerGone = TimeOrNil(s.Read), v.RunnerGone
+	m.ReadAt, m.RunnerGone, m.Usage = TimeOrNil(s.Read), v.RunnerGone, s.Usage
 	m.source, m.heardAt = v.Session.Source, v.Session.HeardAt
 	if v.PID > 0 {
 		m.PID = new(v.PID)

@@ -45,6 +45,9 @@ func compose(kind string, words []string) (wire.Event, error) {
 			e = e.With(name, raw)
 		}
 	}
+	if kind == wire.Usage && seen[wire.FieldCost] && !seen[wire.FieldCurrency] {
+		return e, fmt.Errorf("%s: it needs a currency, such as %s=USD", wire.FieldCost, wire.FieldCurrency)
+	}
 	if e.Wire != nil { // a field has the name of a member of all events: all are together
 		whole, _ := wire.ReadObject(e.Wire)
 		rest, _ := wire.ReadObject(e.Extra)

@@ -34,6 +34,8 @@ draft_ready: draft_id summary artifact_count   waiting_for_input: prompt
 status_update: message   agent_output: stream content   message_delta: delta
 stream_error: error_summary   dropped_counters: dropped unknown
 tool_call_start: tool tool_call_id   tool_call_end   turn_complete: status
+usage: the session's totals: input_tokens output_tokens cached_tokens
+  total_tokens cost currency, and context_used context_size
 goal_complete: goal_id
 Each also takes turn_id session event_id and any other field. Kinds that only
 atm writes (message_read, injected, …) are refused; unknown ones are kept.`,

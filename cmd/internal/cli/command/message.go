@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/once"
 	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer/history"
@@ -148,7 +149,7 @@ func Turns(agent wire.Name, turns []history.Turn, o TurnsShown) string {
 		if o.IsNumbered {
 			shown = strconv.Itoa(number)
 		}
-		began, lasted, mail := "", "", ""
+		began, lasted, mail, used := "", "", "", ""
 		if t.Began != nil {
 			began = letter.Stamp(*t.Began)
 		}
@@ -158,11 +159,14 @@ func Turns(agent wire.Name, turns []history.Turn, o TurnsShown) string {
 		if len(t.Messages) > 0 {
 			mail = "mail " + app.Shorts(t.Messages)
 		}
+		if t.Usage != nil {
+			used = presence.Used(*t.Usage)
+		}
 		var tools []string
 		for _, c := range t.Tools {
 			tools = append(tools, strings.TrimSpace(c.Name+" "+c.Title))
 		}
-		lines = append(lines, app.JoinFilled("  ", shown, began, lasted, cmp.Or(letter.Name(t.Status, 40), "over"), mail))
+		lines = append(lines, app.JoinFilled("  ", shown, began, lasted, cmp.Or(letter.Name(t.Status, 40), "over"), mail, used))
 		for _, part := range [][2]string{{"  > ", t.Prompt}, {"  * ", strings.Join(tools, "\n")}, {"  < ", t.Response}, {"  ! ", t.Error}} {
 			lines = append(lines, turnLines(part[0], part[1], o.IsFull, fmt.Sprintf("atm history %s %d --full", agent, number))...)
 		}

@@ -53,6 +53,7 @@ var hookCommand = &cli.Command{
 	UsageText: `atm hook claude < event.json
 atm hook codex-notify JSON`,
 	Description: `TOOL: claude, codex, gemini, opencode; atm install TOOL writes its configuration.
+claude-status: for the statusLine in Claude Code's settings; prints nothing.
 Reads the tool's JSON from stdin, appends its events, and prints the answer for the tool.
 Fails open: whatever goes wrong, one line on stderr, nothing on stdout, exit 0.`,
 	Flags: []cli.Flag{

@@ -75,6 +75,8 @@ var settingWords = map[string]string{
 	"on.*.who":     "command {n}: of {v}",
 	"on.*.command": "command {n}: this is run: {v}",
 	"on.*.timeout": "command {n}: for at most {v}",
+	"on.*.tokens":  "command {n}: at {v} tokens",
+	"on.*.cost":    "command {n}: at a cost of {v}",
 
 	"bridge.host":     "this machine is called {v}",
 	"bridge.nats":     "atm bridge connects to {v}",

@@ -116,6 +116,9 @@ func statusText(m presence.Member, isColoured bool) string {
 	if l := m.LastTurn; l != nil {
 		line("last turn", "%s %s, after %s", letter.Name(spaced(l.Status), 40), letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
+	if u := m.Usage; u != nil {
+		line("used", "%s", usageText(u, now))
+	}
 	line("presence", "%s: %s", m.Presence, presenceEvidence(m, now))
 	if m.ReadAt != nil {
 		line("last read", "%s", letter.Ago(now, *m.ReadAt))
@@ -130,6 +133,18 @@ func statusText(m presence.Member, isColoured bool) string {
 			m.Dropped.Dropped, m.Dropped.Unknown, m.Unknown)
 	}
 	return text
+}
+
+// usageText says what a member has used.
+func usageText(u *reducer.Usage, now time.Time) string {
+	text := presence.Used(u.Figures)
+	if !u.Turn.IsZero() {
+		text += "; in its turn " + presence.Used(u.Turn)
+	}
+	if full := command.ContextText(u); full != "" {
+		text += "; context " + full
+	}
+	return text + "; told " + letter.Ago(now, u.At)
 }
 
 // turnText says which turn a member is in, and who reports that.

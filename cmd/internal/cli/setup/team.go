@@ -36,6 +36,7 @@ atm team add carol`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint until you press q"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "a line for those not seen for a week, too"},
+		&cli.BoolFlag{Name: "usage", Usage: "what each has used of tokens and money, as far as its program tells"},
 	},
 	Action: command.With(app.OpenTeam, team),
 	Subcommands: []*cli.Command{
@@ -146,6 +147,9 @@ func (m members) lines(p *command.Printer) []string {
 }
 
 func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	if c.Bool("usage") {
+		return printUsage(c, s, p)
+	}
 	if c.Bool("watch") && p.Repaints() {
 		return watchTeam(s, p, command.GivenTimeout(c))
 	}

@@ -1,0 +1,54 @@
+package setup
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// teamUsage is what team --usage prints.
+type teamUsage struct {
+	Team  wire.Name       `json:"team"`
+	Usage []memberUsage   `json:"usage"`
+	Sum   reducer.Figures `json:"sum"`
+	// Untold are the agents whose programs tell nothing.
+	Untold []wire.Name `json:"untold,omitempty"`
+}
+
+type memberUsage struct {
+	Agent wire.Name `json:"agent"`
+	*reducer.Usage
+}
+
+func printUsage(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	if c.Bool("watch") {
+		return failure.Usage("--usage is shown once: no --watch beside it").WithHint("`atm team --usage`")
+	}
+	all, err := presence.Members(c.Context, s.Team)
+	if err := p.WarnUnreadable(err); err != nil {
+		return err
+	}
+	u := teamUsage{Team: s.Team.Name, Usage: []memberUsage{}}
+	for _, m := range all {
+		if m.Usage != nil {
+			u.Usage, u.Sum = append(u.Usage, memberUsage{m.Name, m.Usage}), u.Sum.Plus(m.Usage.Figures)
+		} else if m.Kind == "agent" && !m.Shared {
+			u.Untold = append(u.Untold, m.Name)
+		}
+	}
+	var lines []string
+	if len(u.Usage) > 0 {
+		lines = command.Usage(all, u.Sum)
+	}
+	if len(u.Untold) > 0 {
+		lines = append(lines, "nothing is told by "+app.Join(u.Untold))
+	}
+	return p.PrintAs(u, strings.Join(lines, "\n"))
+}

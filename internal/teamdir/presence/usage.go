@@ -1,0 +1,52 @@
+package presence
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentteammail/atm/reducer"
+)
+
+// Used says what was used in a few words: "30.2k tokens, 0.12 USD".
+func Used(f reducer.Figures) string {
+	var parts []string
+	if f.TotalTokens > 0 {
+		parts = append(parts, Tokens(f.TotalTokens)+" tokens")
+	}
+	if len(f.Cost) > 0 {
+		parts = append(parts, Money(f.Cost))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "nothing that was told")
+}
+
+// Tokens writes a number of tokens for people, cut to a tenth: 950, 30.2k, 2M.
+func Tokens(n uint64) string {
+	for _, unit := range []struct {
+		tenth uint64
+		name  string
+	}{{1e11, "T"}, {1e8, "G"}, {1e5, "M"}, {1e2, "k"}} {
+		if tenths := n / unit.tenth; tenths >= 10 {
+			return strings.TrimSuffix(fmt.Sprintf("%d.%d", tenths/10, tenths%10), ".0") + unit.name
+		}
+	}
+	return fmt.Sprint(n)
+}
+
+// Money writes amounts for people, each with its currency: 3.4 USD, 0.0123 USD.
+func Money(cost map[string]float64) string {
+	var parts []string
+	for _, currency := range slices.Sorted(maps.Keys(cost)) {
+		digits := 1e4
+		if cost[currency] >= 1 {
+			digits = 100
+		}
+		amount := strconv.FormatFloat(math.Round(cost[currency]*digits)/digits, 'f', -1, 64)
+		parts = append(parts, amount+" "+currency)
+	}
+	return strings.Join(parts, ", ")
+}
