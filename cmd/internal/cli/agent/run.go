@@ -42,11 +42,11 @@ var runCommand = &cli.Command{
 atm run bob --detach -- codex
 atm run dora --driver acp -- opencode acp`,
 	Description: `This terminal is attached to it; Ctrl-\ d leaves it running, closing the terminal ends it.
-Without CMD it runs the command in team.toml, and restarts that when it crashes.
+Without CMD it runs that of team.toml, and restarts it when it crashes.
 A shell is told to read its mail; with --inject run it runs it. Nothing is typed into a program that
 atm does not know: atm driver -h, or --driver plain if it is like a shell.
 --serve jobs: when idle it takes work from that shared inbox. --fork ID|AGENT: it begins with a copy
-of a conversation. Hooks of Claude Code and opencode come along. Its exit code is the program's.`,
+of a conversation. Hooks of Claude Code and opencode come along. It exits as the program does.`,
 	Flags: []cli.Flag{
 		cmdline.ChoiceFuncFlag("driver", "`DRIVER`: auto (default: by CMD), or one of atm driver ls", config.Drivers),
 		cmdline.ChoiceFlag("inject", "`HOW` mail comes: body, pointer (to atm read), run, off", config.Injects...),
