@@ -134,6 +134,12 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	if err := team.Store.MayAct(ctx); err != nil { // git may have changed team.toml while atm read it
 		return exit, err
 	}
+	if spec.Fork != "" {
+		if _, err := driver.Fork(spec.Command, true, spec.Fork); err != nil {
+			return exit, failure.Usage("--fork %s: %w", letter.Clip(letter.Escape(spec.Fork), 60), err).
+				WithHint("`atm driver ls` lists the programs; [resume] fork in their files says how")
+		}
+	}
 	// Only after locking, because run.log may be another runner's. It must not be a link. Crashes are written to it,
 	// too.
 	if err := team.Dir().Mkdir(string(name) + "/run"); err != nil {

@@ -25,8 +25,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/git"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
-	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams/policy"
@@ -196,7 +194,7 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	if len(spec.Command) == 0 {
 		return spec, noCommand(k.s.Team, name)
 	}
-	if spec.Fork, err = k.forked(ctx, o.fork, spec.Command); err != nil {
+	if spec.Fork, err = k.forked(ctx, o.fork); err != nil {
 		return spec, err
 	}
 	for _, e := range agents.Own(agents.Dir()) {
@@ -249,7 +247,7 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 }
 
 // forked returns the id of the conversation of which a program gets a copy: what was asked for, or a member's.
-func (k *call) forked(ctx context.Context, asked string, command []string) (id string, err error) {
+func (k *call) forked(ctx context.Context, asked string) (id string, err error) {
 	if asked == "" {
 		return "", nil
 	}
@@ -258,9 +256,6 @@ func (k *call) forked(ctx context.Context, asked string, command []string) (id s
 		if id = string(m.Session); err != nil || id == "" {
 			return "", cmp.Or(err, error(failure.NotFound("no conversation of %s is known", asked).WithHint("`atm status %s --json` has its id as session, once its program has told it", asked)))
 		}
-	}
-	if _, err := driver.Fork(command, true, id); err != nil {
-		return "", failure.Usage("--fork %s: %w", letter.Clip(letter.Escape(asked), 60), err).WithHint("`atm driver ls` lists the programs; [resume] fork in their files says how")
 	}
 	return id, nil
 }
