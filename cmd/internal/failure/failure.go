@@ -106,7 +106,7 @@ func (e *Error) Print(stderr io.Writer) {
 func PrintLine(stderr io.Writer, text string) { printWrapped(stderr, text, letter.Wrap) }
 
 func printWrapped(stderr io.Writer, text string, wrap func(string, int) string) {
-	ShowStatus(stderr, "")
+	ShowProgress(stderr, "")
 	fmt.Fprintln(stderr, wrap(EscapeLine(text), output.Width(stderr)))
 }
 

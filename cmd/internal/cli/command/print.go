@@ -57,7 +57,7 @@ func (p *Printer) PrintAs(v any, text string) error {
 		return nil
 	}
 	out, err := p.Encode(v, text)
-	failure.ShowStatus(p.Err, "")
+	failure.ShowProgress(p.Err, "")
 	if err == nil {
 		_, err = p.Out.Write(out)
 	}
@@ -163,7 +163,7 @@ func (p *Printer) Progress(format string) func(n int) {
 	return func(n int) {
 		if now := time.Now(); now.After(next) {
 			next = now.Add(progressEvery)
-			failure.ShowStatus(p.Err, fmt.Sprintf(format, n))
+			failure.ShowProgress(p.Err, fmt.Sprintf(format, n))
 		}
 	}
 }

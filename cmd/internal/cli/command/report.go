@@ -16,7 +16,7 @@ import (
 // that an agent's program calls, it is a line on stderr and exit 0. Text of others is escaped.
 func Report(c *cli.Context, err error, failsOpen bool) int {
 	p := PrinterOf(c)
-	failure.ShowStatus(p.Err, "")
+	failure.ShowProgress(p.Err, "")
 	switch {
 	case err == nil:
 		return failure.ExitDone
