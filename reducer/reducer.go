@@ -15,6 +15,7 @@
 //   - A repeated event counts once. Repeats are found by number in the log, by event_id among the newest 512, and by
 //     content.
 //   - A question has the words of one report, the surest. It stays until its source, or a surer one, says that it is gone.
+//   - What was used of tokens and money are totals of a conversation, which only rise.
 //   - Texts and lists are cut: a State does not grow with the log.
 //   - Folding on from a State's JSON gives the same as folding the whole log. A View shares nothing with its State.
 //

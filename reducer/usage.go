@@ -36,8 +36,9 @@ type Figures struct {
 	Cost map[string]float64 `json:"cost,omitempty"` // by currency; never changed once it is here
 }
 
-// maxConversations is how many conversations have their totals kept, so that an older total counts for nothing.
-const maxConversations = 32
+// How many conversations have their totals kept, so that an older total counts for nothing, and how many currencies an agent
+// has.
+const maxConversations, maxCurrencies = 32, 4
 
 // IsZero reports whether nothing was told.
 func (f Figures) IsZero() bool { return f.tokens() == [4]uint64{} && len(f.Cost) == 0 }
@@ -95,13 +96,15 @@ func (s *State) Used() Figures {
 }
 
 // figures are those that an event tells. What is no number or cannot be is not told.
-func (e *event) figures() Figures {
+func (s *State) figures(e *event) Figures {
 	f := Figures{
 		InputTokens: e.tokens(wire.FieldInputTokens), OutputTokens: e.tokens(wire.FieldOutputTokens),
 		CachedTokens: e.tokens(wire.FieldCachedTokens), TotalTokens: e.tokens(wire.FieldTotalTokens),
 	}
 	cost, err := strconv.ParseFloat(string(e.Raw(wire.FieldCost)), 64)
-	if currency := e.Text(wire.FieldCurrency); err == nil && cost > 0 && cost <= wire.MaxCost && wire.IsCurrency(currency) {
+	currency, known := e.Text(wire.FieldCurrency), s.Used().Cost
+	isCurrency := wire.IsCurrency(currency) && (known[currency] > 0 || len(known) < maxCurrencies)
+	if err == nil && cost > 0 && cost <= wire.MaxCost && isCurrency {
 		f.Cost = map[string]float64{currency: cost}
 	}
 	return f
@@ -116,7 +119,7 @@ func (e *event) tokens(name string) uint64 {
 
 // addUsage adds what the totals of a conversation are above those that were told before.
 func (s *State) addUsage(e *event) {
-	figures, used, size := e.figures(), e.tokens(wire.FieldContextUsed), e.tokens(wire.FieldContextSize)
+	figures, used, size := s.figures(e), e.tokens(wire.FieldContextUsed), e.tokens(wire.FieldContextSize)
 	if figures.IsZero() && used == 0 && size == 0 {
 		return
 	}
@@ -124,15 +127,15 @@ func (s *State) addUsage(e *event) {
 	if s.Usage != nil {
 		u = *s.Usage
 	}
-	told, before := conversationUsage{ID: e.session}, Figures{}
+	totals, before := conversationUsage{ID: e.session}, Figures{}
 	isThis := func(c conversationUsage) bool { return c.ID == e.session }
 	if i := slices.IndexFunc(s.UsageOf, isThis); i >= 0 {
 		before = s.UsageOf[i].Figures
 	}
-	told.Figures = before.raisedTo(figures)
-	s.UsageOf = append(slices.DeleteFunc(slices.Clone(s.UsageOf), isThis), told)
+	totals.Figures = before.raisedTo(figures)
+	s.UsageOf = append(slices.DeleteFunc(slices.Clone(s.UsageOf), isThis), totals)
 	s.UsageOf = s.UsageOf[max(0, len(s.UsageOf)-maxConversations):]
-	more := told.Minus(before)
+	more := totals.Minus(before)
 	u.Figures, u.At = u.Plus(more), e.at
 	if used > 0 || size > 0 {
 		u.ContextUsed, u.ContextSize = used, size

@@ -47,7 +47,8 @@ func TestOldRows(t *testing.T) {
 	t.Parallel()
 	laptop := newMachine(t, "", "laptop", "alice")
 	now := time.Now().UTC()
-	rows := presence.Rows{Host: "build", At: now, ReceivedAt: now.Add(-time.Hour), Members: []presence.Row{{Member: presence.Member{Name: "bob", State: reducer.WordIdle, OtherHost: presence.OtherHost{Clock: "\x1b[2J"}}}}}
+	odd := &reducer.Usage{Figures: reducer.Figures{Cost: map[string]float64{"\x1b[2J": 1}}}
+	rows := presence.Rows{Host: "build", At: now, ReceivedAt: now.Add(-time.Hour), Members: []presence.Row{{Member: presence.Member{Name: "bob", State: reducer.WordIdle, Usage: odd, OtherHost: presence.OtherHost{Clock: "\x1b[2J"}}}}}
 	must(t, presence.SaveRows(laptop.Team, rows))
 	again := rows
 	again.ReceivedAt = now
@@ -61,7 +62,7 @@ func TestOldRows(t *testing.T) {
 	}
 	again.At = now.Add(time.Second)
 	must(t, presence.SaveRows(laptop.Team, again))
-	if m, err := presence.Remote(laptop.Team, "bob", "build"); err != nil || m.State != reducer.WordIdle || m.Clock != "" {
+	if m, err := presence.Remote(laptop.Team, "bob", "build"); err != nil || m.State != reducer.WordIdle || m.Clock != "" || m.Usage != nil {
 		t.Errorf("bob@build is %+v, %v", m, err)
 	}
 }

@@ -39,12 +39,12 @@ func addUsage(c *agents.Call) {
 			continue
 		}
 		c.AddUsage(
-			agents.Told{Field: wire.FieldInputTokens, Value: total.Get("input_tokens")},
-			agents.Told{Field: wire.FieldOutputTokens, Value: total.Get("output_tokens")},
-			agents.Told{Field: wire.FieldCachedTokens, Value: total.Get("cached_input_tokens")},
-			agents.Told{Field: wire.FieldTotalTokens, Value: total.Get("total_tokens")},
-			agents.Told{Field: wire.FieldContextUsed, Value: info.Object("last_token_usage").Get("total_tokens")},
-			agents.Told{Field: wire.FieldContextSize, Value: info.Get("model_context_window")},
+			agents.Figure{Field: wire.FieldInputTokens, Value: total.Get("input_tokens")},
+			agents.Figure{Field: wire.FieldOutputTokens, Value: total.Get("output_tokens")},
+			agents.Figure{Field: wire.FieldCachedTokens, Value: total.Get("cached_input_tokens")},
+			agents.Figure{Field: wire.FieldTotalTokens, Value: total.Get("total_tokens")},
+			agents.Figure{Field: wire.FieldContextUsed, Value: info.Object("last_token_usage").Get("total_tokens")},
+			agents.Figure{Field: wire.FieldContextSize, Value: info.Get("model_context_window")},
 		)
 		return
 	}

@@ -201,10 +201,14 @@ func (r *Rows) localize(row Row) Member {
 		m = Member{
 			Kind: m.Kind, Role: m.Role, Shared: m.Shared, Presence: reducer.PresenceUnknown,
 			TurnState:  TurnState{TurnStatus: "unknown", Activity: reducer.Unknown},
+			Usage:      m.Usage,
 			MailCounts: MailCounts{Unread: m.Unread, Owed: m.Owed},
 		}
 	}
 	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), reducer.WordUnknown)
+	if m.Usage != nil && !(isUsage(m.Usage.Figures) && isUsage(m.Usage.Turn)) {
+		m.Usage = nil
+	}
 	m.Name, m.OtherHost = name, OtherHost{Host: r.Host, SeenAt: TimeOrNil(r.ReceivedAt)}
 	if skew := r.At.Sub(r.ReceivedAt); skew > maxClockSkew {
 		m.Clock = letter.Span(skew) + " ahead"

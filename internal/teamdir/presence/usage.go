@@ -1,7 +1,6 @@
 package presence
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -10,9 +9,10 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
 )
 
-// Used says what was used in a few words: "30.2k tokens, 0.12 USD".
+// Used says what was used in a few words: "30.2k tokens, 0.12 USD"; "" for nothing.
 func Used(f reducer.Figures) string {
 	var parts []string
 	if f.TotalTokens > 0 {
@@ -21,7 +21,7 @@ func Used(f reducer.Figures) string {
 	if len(f.Cost) > 0 {
 		parts = append(parts, Money(f.Cost))
 	}
-	return cmp.Or(strings.Join(parts, ", "), "nothing that was told")
+	return strings.Join(parts, ", ")
 }
 
 // Tokens writes a number of tokens for people, cut to a tenth: 950, 30.2k, 2M.
@@ -49,4 +49,14 @@ func Money(cost map[string]float64) string {
 		parts = append(parts, amount+" "+currency)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// isUsage reports whether figures that another machine tells can be some.
+func isUsage(f reducer.Figures) bool {
+	for currency, amount := range f.Cost {
+		if !wire.IsCurrency(currency) || !(amount >= 0 && amount <= wire.MaxCost) {
+			return false
+		}
+	}
+	return true
 }

@@ -12,17 +12,13 @@ func Usage(members []presence.Member, sum reducer.Figures) (lines []string) {
 	rows := [][]string{{"", "tokens", "in", "cached", "out", "cost", "last turn", "context"}}
 	for _, m := range members {
 		if u := m.Usage; u != nil {
-			turn := ""
-			if !u.Turn.IsZero() {
-				turn = presence.Used(u.Turn)
-			}
-			rows = append(rows, append(figureCells(string(m.Name), u.Figures), turn, ContextText(u)))
+			rows = append(rows, append(figureCells(string(m.Name), u.Figures), presence.Used(u.Turn), ContextText(u)))
 		}
 	}
 	rows = append(rows, append(figureCells("all", sum), "", ""))
 	for column := len(rows[0]) - 1; column > 0; column-- {
-		isEmpty := func(row []string) bool { return row[column] == "" }
-		if !slices.ContainsFunc(rows[1:], func(row []string) bool { return !isEmpty(row) }) {
+		isFilled := func(row []string) bool { return row[column] != "" }
+		if !slices.ContainsFunc(rows[1:], isFilled) {
 			rows[0][column] = ""
 		}
 	}

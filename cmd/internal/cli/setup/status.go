@@ -137,14 +137,14 @@ func statusText(m presence.Member, isColoured bool) string {
 
 // usageText says what a member has used.
 func usageText(u *reducer.Usage, now time.Time) string {
-	text := presence.Used(u.Figures)
-	if !u.Turn.IsZero() {
-		text += "; in its turn " + presence.Used(u.Turn)
+	turn, context := presence.Used(u.Turn), command.ContextText(u)
+	if turn != "" {
+		turn = "in its turn " + turn
 	}
-	if full := command.ContextText(u); full != "" {
-		text += "; context " + full
+	if context != "" {
+		context = "context " + context
 	}
-	return text + "; told " + letter.Ago(now, u.At)
+	return app.JoinFilled("; ", presence.Used(u.Figures), turn, context, "told "+letter.Ago(now, u.At))
 }
 
 // turnText says which turn a member is in, and who reports that.

@@ -18,8 +18,8 @@ type teamUsage struct {
 	Team  wire.Name       `json:"team"`
 	Usage []memberUsage   `json:"usage"`
 	Sum   reducer.Figures `json:"sum"`
-	// Untold are the agents whose programs tell nothing.
-	Untold []wire.Name `json:"untold,omitempty"`
+	// Unknown are the agents of whom no program tells anything.
+	Unknown []wire.Name `json:"unknown,omitempty"`
 }
 
 type memberUsage struct {
@@ -40,15 +40,15 @@ func printUsage(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if m.Usage != nil {
 			u.Usage, u.Sum = append(u.Usage, memberUsage{m.Name, m.Usage}), u.Sum.Plus(m.Usage.Figures)
 		} else if m.Kind == "agent" && !m.Shared {
-			u.Untold = append(u.Untold, m.Name)
+			u.Unknown = append(u.Unknown, m.Name)
 		}
 	}
 	var lines []string
 	if len(u.Usage) > 0 {
 		lines = command.Usage(all, u.Sum)
 	}
-	if len(u.Untold) > 0 {
-		lines = append(lines, "nothing is told by "+app.Join(u.Untold))
+	if len(u.Unknown) > 0 {
+		lines = append(lines, "not known: "+app.Join(u.Unknown))
 	}
 	return p.PrintAs(u, strings.Join(lines, "\n"))
 }
