@@ -79,7 +79,7 @@ var saysFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "urgent", Usage: "only urgent ones"},
 	&cli.StringFlag{Name: "thread", Aliases: []string{"thread-id"}, Usage: "in the thread of `ID`"},
 	&cli.StringFlag{Name: "type", Usage: "of type `T`"},
-	cmdline.ListFlag("meta", "with label `K=V`, repeatable"),
+	cmdline.ListFlag("meta", "with label `K[=V]`, repeatable"),
 }
 
 // saysOf is what saysFlags select.

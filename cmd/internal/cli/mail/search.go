@@ -24,7 +24,7 @@ var searchCommand = &cli.Command{
 	UsageText: `atm search flaky test from:alice since:7d
 atm search in:new to:bob`,
 	Description: `Finds messages with all words in subject or body, ignoring case; narrow it with from:, to:,
-in:new|cur|done, since:, until:, type:, meta:K=V and is:urgent (from: and --from are the same).
+in:new|cur|done, since:, until:, type:, meta:K[=V] and is:urgent (from: and --from are the same).
 Newest first.`,
 	Flags: slices.Concat([]cli.Flag{
 		limitFlag(), offsetFlag(),
