@@ -11,7 +11,8 @@
 //	ECHO          answers with the submitted text in [[ ]]
 //	SAY text      answers with the rest of the line, up to the next word
 //	WAIT d [file]  does the same, and declares that it waits for its user
-//	LIMIT text    ends the turn with the notice of a usage limit, which goes on with the text (Claude Code, Codex)
+//	LIMIT text    ends the turn with the notice of a usage limit, which goes on with the text (Claude Code, Codex);
+//	              in LIMIT [limit reached|+3] the limit ends three seconds from then
 //	LEAVE-ORPHAN d  leaves a process in a session of its own that ignores HUP and TERM for d
 //	EXIT n        leaves with code n
 //	CRASH         is killed, the terminal left as it is

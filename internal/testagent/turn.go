@@ -3,6 +3,7 @@ package testagent
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -146,6 +147,10 @@ func (a *agent) nextStep() {
 		t.hasShown = true
 		a.show(&dialog{prompt: a.Question, kind: "question", about: "Which approach should be taken?", then: func(option) { a.nextStep() }})
 	case "LIMIT":
+		text, after, isIn := strings.Cut(s.arg, "|+")
+		if n, err := strconv.Atoi(strings.TrimSuffix(after, "]")); isIn && err == nil {
+			s.arg = fmt.Sprintf("%s|%d]", text, time.Now().Unix()+int64(n))
+		}
 		a.print(a.Limited, s.arg)
 		a.endTurn()
 	case "LEAVE-ORPHAN":

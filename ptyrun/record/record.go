@@ -69,6 +69,7 @@ type Writer struct {
 	isMidSequence bool // the last output ended inside an escape sequence
 
 	lock       sync.Mutex
+	idle       sync.Cond // of lock: no job is left
 	jobs       []job     // to do by the goroutine that writes; the first one is being done
 	waiting    int       // bytes of text in them
 	isSlow     bool      // there were too many
@@ -130,18 +131,16 @@ func (w *Writer) run() {
 		w.isSlow = w.isSlow && len(w.jobs) > 0
 		w.isFull, w.mayGoOn, w.err = w.size >= w.options.maxSize && !w.isGap, w.retryAt, w.failed
 	}
+	w.idle.Broadcast()
 }
 
-// wait waits until everything is written.
+// wait waits until everything is written, and what came of it is known.
 func (w *Writer) wait() {
-	done := make(chan struct{})
 	w.lock.Lock()
-	w.jobs = append(w.jobs, job{write: func() { close(done) }})
-	if len(w.jobs) == 1 {
-		go w.run()
+	defer w.lock.Unlock()
+	for len(w.jobs) > 0 {
+		w.idle.Wait()
 	}
-	w.lock.Unlock()
-	<-done
 }
 
 type event struct {
@@ -159,6 +158,7 @@ func Create(o Options) (*Writer, error) {
 		o.now = time.Now
 	}
 	w := &Writer{options: o, started: o.now(), cols: o.Cols, rows: o.Rows}
+	w.idle.L = &w.lock
 	if err := w.startFile(); err != nil {
 		return nil, fmt.Errorf("record to %s: %w", o.Path, err)
 	}
