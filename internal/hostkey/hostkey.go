@@ -1,8 +1,9 @@
 // Package hostkey stores the Ed25519 keys that hosts identify themselves with: a private key for each host name that
 // this user's bridges use, and the public keys of the hosts that they trust.
 //
-//	<dir>/keys/<host>       our private key, its seed in base64
-//	<dir>/trusted/<host>    another host's public key, in base64
+//	<dir>/keys/<host>            our private key, its seed in base64
+//	<dir>/trusted/<host>         another host's public key, in base64
+//	<dir>/links/<root>/<name>    another root of this user, by the SHA-256 of the path of the root that calls it so
 //
 // The directory is in the user's configuration, never in a root, where agents write. Trusting a host's key allows
 // mail to be sent to it and accepted from it. Every call reads the files: a changed key takes effect at once.

@@ -210,11 +210,32 @@ func (r *Root) Mailbox(a wire.Address) (*maildir.Box, error) {
 	if a.Host == "" {
 		return t.Member(a.Agent)
 	}
-	hosts, err := hostkey.Dir(r.KeysDir).Hosts()
+	hosts, err := r.Hosts()
 	if err == nil && !slices.Contains(hosts, a.Host) {
 		err = &UnknownHostError{a.Host, hosts}
 	}
 	return t.Store.Outbox(a), err
+}
+
+// Hosts lists the hosts that mail can be sent to: those whose keys this user trusts, and the roots that this one has
+// links to.
+func (r *Root) Hosts() ([]wire.Name, error) {
+	hosts, err := hostkey.Dir(r.KeysDir).Hosts()
+	links, linkErr := r.Links()
+	for _, l := range links {
+		hosts = append(hosts, l.Name)
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts), cmp.Or(err, linkErr)
+}
+
+// Links lists the links of this root.
+func (r *Root) Links() ([]hostkey.Link, error) { return hostkey.Dir(r.KeysDir).Links(r.Path) }
+
+// IsLink reports whether a host's name is that of a link of this root. A link goes before a trusted host of that name.
+func (r *Root) IsLink(host wire.Name) bool {
+	links, _ := r.Links()
+	return slices.ContainsFunc(links, func(l hostkey.Link) bool { return l.Name == host })
 }
 
 // UnknownHostError is a maildir.ErrNoAgent for a host whose key is not trusted here.
