@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/agentteammail/atm/cmd/internal/acpagent"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/bridge"
 	"github.com/agentteammail/atm/cmd/internal/claudeteam"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -21,7 +22,7 @@ var version = "dev" // set by the linker
 
 var verbs = map[string]func(version string, words []string) (code int){
 	"acp": acpagent.Main, "bridge": bridge.Main, "claude": claudeteam.Main, "codex": follow.Main,
-	"mcp": mcp.Main, "tui": tui.Main, "web": web.Main,
+	app.Exchange: bridge.ExchangeMain, "mcp": mcp.Main, "tui": tui.Main, "web": web.Main,
 }
 
 func main() { os.Exit(run(os.Args[1:])) }

@@ -86,6 +86,7 @@ func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
 	}()
 	if s.Team != nil {
 		go notices.KeepDelivering(ctx, s.Team)
+		go s.KeepExchanging(ctx)
 	}
 	err := f(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {

@@ -54,7 +54,7 @@ var known = []struct {
 	{is(post.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: `atm send`"},
 	{is(post.ErrWaitsForItself), failure.Usage, "`atm ls --later` shows what waits for what"},
 	{is(post.ErrNotCounted), failure.Refused, "type it in a terminal of your own, outside of agents' programs"},
-	{is(teamdir.ErrNoTeam), failure.NotFound, "`atm team ls` lists the teams; for another machine: `atm bridge trust HOST KEY`"},
+	{is(teamdir.ErrNoTeam), failure.NotFound, "`atm team ls` lists the teams; for another project: `atm link DIR --as NAME`; for another machine: `atm bridge trust HOST KEY`"},
 	{is(input.ErrAnswered), failure.NotFound, "`atm pending` lists the open questions"},
 	{isA[process.NoProgramError], failure.Failed, "install it, or name another program: `atm run NAME -- bash`"},
 	{is(teamdir.ErrForbidden), failure.Refused, "only a person may change team.toml"},
@@ -127,7 +127,7 @@ func (g *Given) explain(err error) *failure.Error {
 		return unknownAgent(err, e)
 	}
 	if e, ok := errors.AsType[*teamdir.UnknownHostError](err); ok {
-		const hint = "`atm bridge trust %s KEY`; `atm bridge keygen` on that machine prints this line"
+		const hint = "`atm bridge trust %s KEY`; `atm bridge keygen` on that machine prints this line; a project on this machine: `atm link DIR --as %[1]s`"
 		hosts := Strings(e.Hosts)
 		return failure.NotFound("%s", err).WithHint(hint, e.Host).WithCandidates(hosts...).WithNearest(string(e.Host), hosts)
 	}

@@ -51,7 +51,7 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 		return a, nil
 	}
 	place := a.Team // a host, or a team
-	hosts, err := s.Keys().Hosts()
+	hosts, err := s.Root.Hosts()
 	if slices.Contains(hosts, place) {
 		a.Team, a.Host = s.Team.Name, place
 		return a, err
@@ -205,6 +205,12 @@ func (s *Scope) Member(word string) (*maildir.Box, error) {
 	if err == nil && a.Host != "" {
 		who := s.Who(a)
 		err = failure.Refused("%s is on another machine", who).WithHint("to write: `atm send %s \"…\"`", who)
+		links, _ := s.Root.Links()
+		for _, l := range links {
+			if l.Name == a.Host {
+				err = failure.Refused("%s is in another project", who).WithHint("to write: `atm send %s \"…\"`; else name its root: --root %s", who, policy.Quote(l.Root))
+			}
+		}
 	}
 	if err != nil {
 		return nil, err

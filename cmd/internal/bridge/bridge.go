@@ -1,4 +1,5 @@
-// Package bridge carries the mail of a team between its machines, through NATS JetStream or over ssh.
+// Package bridge carries the mail of a team between its machines, through NATS JetStream or over ssh, and between roots of
+// one user, with both ends in this process (exchange.go).
 //
 //	<team>/.bridge/<host>/new/<id>.json       mail for a host, which can still be withdrawn
 //	<team>/.bridge/<host>/cur/<id>.json       being sent, until the server has acknowledged it
@@ -61,9 +62,11 @@ type Bridge struct {
 	Warn   func(line string) // gets news of the connection, and each error once until it is over; likewise
 
 	way          transport            // to the other hosts
+	peerKey      ed25519.PublicKey    // of the peer of a link, which no key of a host is asked for; nil: it is none
 	peer         wire.Name            // the only one that it leads to; "": all that are trusted
 	isStranger   bool                 // the peer has called, and has not proved that it is the host whose name it says
 	key          ed25519.PrivateKey   // this host's
+	isInAgent    bool                 // an agent's process carries this: runners take no answer of a person's from it
 	isContinuous bool                 // under Run, not Once
 	reconnected  chan struct{}        // to the server
 	rowsErrors   sync.Map             // the last error with each host's rows, by key
@@ -139,6 +142,22 @@ func (t Transfer) String() string {
 
 func (b *Bridge) reportMail(kind string, m *wire.Message, host wire.Name, to, reason string) {
 	b.Report(Transfer{Kind: kind, ID: m.ID, Host: host, From: b.display(m.From), To: to, Title: letter.Clip(cmp.Or(m.Title(), string(m.Type)), 100), Reason: reason})
+}
+
+// trusted returns the key of a host that mail is accepted from.
+func (b *Bridge) trusted(host wire.Name) (ed25519.PublicKey, error) {
+	if b.peerKey != nil && host == b.peer {
+		return b.peerKey, nil
+	}
+	return b.keys().Key(host)
+}
+
+// isFor reports whether this bridge is the one to a host.
+func (b *Bridge) isFor(host wire.Name) bool {
+	if b.peer != "" {
+		return host == b.peer
+	}
+	return !b.Root.IsLink(host)
 }
 
 // keys are those of the hosts that this user trusts.
@@ -302,9 +321,9 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 
 // hosts are those that mail can be sent to.
 func (b *Bridge) hosts() ([]wire.Name, error) {
-	hosts, err := b.keys().Hosts()
-	if b.peer != "" {
-		hosts = slices.DeleteFunc(hosts, func(h wire.Name) bool { return h != b.peer })
+	if b.peerKey != nil {
+		return []wire.Name{b.peer}, nil
 	}
-	return hosts, err
+	hosts, err := b.keys().Hosts()
+	return slices.DeleteFunc(hosts, func(h wire.Name) bool { return !b.isFor(h) }), err
 }

@@ -99,6 +99,16 @@ func Open(data []byte, trusted func(host wire.Name) (ed25519.PublicKey, error)) 
 	return e, err
 }
 
+// signerOf returns the host that an envelope says has signed it; ifNone: it says none.
+func signerOf(data []byte, ifNone wire.Name) wire.Name {
+	var e Envelope
+	header, _, _ := bytes.Cut(data, []byte("\n"))
+	if json.Unmarshal(header, &e) != nil || e.FromHost == "" {
+		return ifNone
+	}
+	return e.FromHost
+}
+
 // checkContent returns an error unless the content is the one that was signed.
 func (e *Envelope) checkContent() error {
 	if int64(len(e.Content)) != e.Size || hashOf(e.Content) != e.SHA256 {

@@ -100,7 +100,7 @@ func (b *Bridge) ingest(ctx context.Context, batch []*incoming, fetch func(*inco
 
 // openEnvelope opens an envelope for this host and team, and the mail in it.
 func (b *Bridge) openEnvelope(in *incoming) error {
-	e, err := Open(in.data, b.keys().Key)
+	e, err := Open(in.data, b.trusted)
 	switch {
 	case err != nil:
 		return badError{err}
@@ -396,7 +396,7 @@ func (b *Bridge) retryBad(ctx context.Context) error {
 		}
 		data, e := b.Team.Dir().ReadFile(path.Join(teamdir.BadEnvelopes, name), maxEnvelope+1)
 		err = errors.Join(err, e)
-		if e == nil {
+		if e == nil && b.isFor(signerOf(data, b.peer)) {
 			b.ingest(ctx, []*incoming{{data: data, badName: name, tries: maxTries}}, func(in *incoming) { b.fetch(ctx, in) })
 		}
 	}

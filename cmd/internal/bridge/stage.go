@@ -82,7 +82,7 @@ func (b *Bridge) openReceipts() (open map[wire.Name][]*receipt, err error) {
 		case e != nil: // not a receipt, or not yet
 		case time.Since(r.At) > forgetAfter:
 			b.Team.Dir().Remove(r.file())
-		case !r.Answered && (b.peer == "" || b.peer == r.host):
+		case !r.Answered && b.isFor(r.host):
 			open[r.recipient] = append(open[r.recipient], r)
 		}
 	}

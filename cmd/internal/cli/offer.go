@@ -69,6 +69,11 @@ func offers(c *cli.Context, of *cli.Command, name string, before []string, begun
 				out = append(out, begun+one)
 			}
 		}
+	case "LINK":
+		links, _ := s.Root.Links()
+		for _, l := range links {
+			out = append(out, string(l.Name))
+		}
 	case "ID|NAME":
 		return questionOffers(c, s)
 	case "OPTION":

@@ -16,7 +16,6 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/keep"
@@ -354,7 +353,7 @@ func (d *doctor) checkEdits(t *teamdir.Team) {
 }
 
 func (d *doctor) checkBridge(t *teamdir.Team) {
-	hosts, err := hostkey.Dir(d.root.KeysDir).Hosts()
+	hosts, err := d.root.Hosts()
 	boxes, err2 := t.Store.Outboxes()
 	errs := []error{err, err2}
 	for _, b := range boxes {
@@ -364,6 +363,8 @@ func (d *doctor) checkBridge(t *teamdir.Team) {
 		if isTrusted := slices.Contains(hosts, host); len(ids) > 0 && !isTrusted {
 			d.add("bridge.untrusted", "warning", "atm bridge trust "+string(host)+" KEY",
 				"%s waiting for host %s, whose key is not trusted here", waiting, host)
+		} else if len(ids) > 0 && d.root.IsLink(host) {
+			d.add("link.held", "warning", "atm link", "%s waiting for %s: %s", waiting, host, cmp.Or(presence.HeldReason(t, host), "no command has carried it"))
 		} else if len(ids) > 0 && !presence.IsBridged(t, host) {
 			d.add("bridge.off", "warning", "atm bridge", "%s waiting for host %s, but no bridge runs", waiting, host)
 		} else if why := presence.HeldReason(t, host); len(ids) > 0 && why != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -22,6 +23,9 @@ func Of(ctx context.Context, r *teamdir.Root, to post.Recipient, sent *wire.Mess
 func Sent(r *teamdir.Root, m *presence.Member, to post.Recipient, sent *wire.Message) Outlook {
 	isPushed := isPushed(to.Push)
 	if t, err := r.Team(to.Address.Team); !isPushed && to.Address.Host != "" && err == nil {
+		if r.IsLink(to.Address.Host) {
+			return linked(t, to, sent)
+		}
 		if presence.IsBridged(t, to.Address.Host) {
 			return Outlook{When: Bridge, Text: "the bridge sends it"}
 		}
@@ -41,6 +45,18 @@ func Sent(r *teamdir.Root, m *presence.Member, to post.Recipient, sent *wire.Mes
 		}
 	}
 	return out
+}
+
+// linked is the outlook of a message to another root on this machine, which was carried there at once unless it waits here.
+func linked(t *teamdir.Team, to post.Recipient, sent *wire.Message) Outlook {
+	it, err := t.Store.Outbox(to.Address).Get(sent.ID)
+	switch why := presence.HeldReason(t, to.Address.Host); {
+	case err != nil || it.State == maildir.Withdrawn:
+		return Outlook{When: Bridge, Text: "handed over"}
+	case why != "":
+		return Outlook{When: Bridge, Text: "waits: " + why}
+	}
+	return Outlook{When: Bridge, Text: "goes out with the next command"}
 }
 
 // holdOf says why a message is withheld from a member here.

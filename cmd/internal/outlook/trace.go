@@ -116,6 +116,8 @@ func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) fail
 func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) failure.Hint {
 	switch isInOutbox := t.Err == nil; {
 	case isInOutbox && t.State == maildir.Withdrawn:
+	case isInOutbox && team.Root().IsLink(a.Host):
+		return failure.Say("it waits for %s, and goes out with the next command: `atm link`", a.Host) + lastSaid(team, a.Host)
 	case isInOutbox && presence.IsBridged(team, a.Host):
 		return "the bridge runs, but has not sent it yet" + lastSaid(team, a.Host)
 	case isInOutbox:

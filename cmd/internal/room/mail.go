@@ -4,23 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
-
-// projectOf names the project of a root: the directory that .atm is in, else the root itself.
-func projectOf(root string) string {
-	if filepath.Base(root) == rootdir.Name {
-		root = filepath.Dir(root)
-	}
-	return filepath.Base(root)
-}
 
 // A want is what a message of mine wants.
 type want struct {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -55,7 +56,7 @@ type Room struct {
 
 // Open makes a room for the scope's team and identity. Run fills it.
 func Open(s *app.Scope) *Room {
-	first := &Snapshot{Project: projectOf(s.Root.Path), Team: s.Team.Name, Screens: map[wire.Name]*Screen{}}
+	first := &Snapshot{Project: filepath.Base(app.ProjectOf(s.Root.Path)), Team: s.Team.Name, Screens: map[wire.Name]*Screen{}}
 	if s.Me != nil {
 		first.Me = s.Me.Agent()
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/output"
 )
 
-// With is the action of a verb that works in a scope.
+// With is the action of a verb that works in a scope. What it leaves for another root of this user is carried there.
 func With(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app.Scope, *Printer) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		p := PrinterOf(c)
@@ -35,8 +35,17 @@ func With(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app
 			return err
 		}
 		s.DeliverLater(c.Context)
+		defer s.CarryOut(c.Context)
 		return act(c, s, p)
 	}
+}
+
+// Look is With for a verb that says how members are, also those of roots that this one has links to.
+func Look(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app.Scope, *Printer) error) cli.ActionFunc {
+	return With(open, func(c *cli.Context, s *app.Scope, p *Printer) error {
+		s.Exchange(c.Context)
+		return act(c, s, p)
+	})
 }
 
 // Given returns what the command line says about the root, the team and the identity: the same one for each call.

@@ -69,6 +69,9 @@ func trust(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := cmp.Or(err, keyErr); err != nil {
 		return failure.Usage("%v", err).WithHint("`atm bridge keygen`, on that machine, prints what to type here")
 	}
+	if s.Root.IsLink(host) {
+		return failure.Refused("%s is a root on this machine, by a link", host).WithHint("`atm unlink %s`; or give the machine another name", host)
+	}
 	err = s.Keys().Trust(host, key, c.Bool("replace"))
 	if errors.Is(err, hostkey.ErrOtherKey) {
 		return failure.Refused("%w", err).WithHint("if %s has a new key: `atm bridge trust %[1]s KEY --replace`", host)

@@ -31,7 +31,7 @@ atm status --all --as-wire missiond`,
 		cmdline.ChoiceFlag("as-wire", "in the format of the PTY manager `missiond`", "missiond"),
 		&cli.BoolFlag{Name: "all", Usage: "every member, one per line"},
 	},
-	Action: command.With(app.OpenTeam, status),
+	Action: command.Look(app.OpenTeam, status),
 }
 
 func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
