@@ -19,8 +19,12 @@ import (
 )
 
 // Ask sends a question and waits for its answer, at most for a timeout (0: for ever) that begins when it is sent. sent is
-// called then, with when it will be seen. An error says whether it was sent, and how to go on.
+// called then, with when it will be seen. An error says whether it was sent, and how to go on. A member of another host
+// answers with a reply: what it says at the end of a turn stays there.
 func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration, sent func(outlook.Outlook)) (*reply.Response, error) {
+	if o.To[0].Host != "" {
+		return s.askElsewhere(ctx, o, timeout, sent)
+	}
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	to, isSent := o.To[0], false
@@ -50,6 +54,39 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 		return r, fmt.Errorf("sent %s, but %w", short, err)
 	}
 	return r, failure.Failed("%w", err).WithHint("`atm trace %s` says what became of the question", short)
+}
+
+func (s *Scope) askElsewhere(ctx context.Context, o *post.Outgoing, timeout time.Duration, sent func(outlook.Outlook)) (*reply.Response, error) {
+	posted, unknown, err := post.Prepare(s.Root, o)
+	if err == nil && len(unknown) > 0 {
+		err = unknown[0].Err
+	}
+	if err != nil {
+		return &reply.Response{}, err
+	}
+	r := &reply.Response{ID: o.Message.ID, Status: "replied"}
+	if before, err := s.Me.Sent(r.ID); err == nil && !maildir.SaysSame(before, o.Message) {
+		return r, &reply.OtherTextError{ID: r.ID}
+	}
+	if r.To = post.Deliver(ctx, s.Root, posted)[0]; r.To.Err != nil {
+		return r, r.To.Err
+	}
+	s.CarryOut(ctx)
+	sent(outlook.Of(ctx, s.Root, r.To, o.Message))
+	answered := s.WhenReplied(o.Message, wire.Address{})
+	answered.EndsWithTurn = true
+	met, err := s.Wait(ctx, Wait{Conditions: []*Condition{answered}, Timeout: timeout, IsToldOff: true})
+	switch {
+	case ctx.Err() != nil:
+		return r, context.Cause(ctx)
+	case err != nil:
+		e := s.Given.Explain(fmt.Errorf("sent %s, but %w", r.ID.Short(6), err))
+		e.Done = map[string]any{"id": r.ID}
+		return r, e
+	}
+	r.Reply = met[0].Item
+	r.From, r.Text, r.Took = r.Reply.From, r.Reply.Body, max(r.Reply.SentAt.Sub(o.Message.SentAt), 0)
+	return r, nil
 }
 
 // runsNoMail reports whether a member is a shell or the like, which is only told to read its mail.

@@ -25,9 +25,10 @@ var askCommand = &cli.Command{
 	Name: "ask", Aliases: []string{"prompt"}, ArgsUsage: "NAME [TEXT…]", Usage: "send a question, wait, and print the answer",
 	UsageText: `atm ask bob "Which branch are you on?"
 atm ask me "Deploy to prod?" --choice yes --choice "not yet"`,
-	Description: `The answer is a reply, or the last text of the turn that the question started. Exit 4: no answer
-in time; the question stays sent. Asking again with the same --once only waits, unless the agent's
-turn was cut short: then it gets the question again. --json has the exact answer.`,
+	Description: `The answer is a reply, or the last text of the turn that the question started (of a member
+elsewhere: a reply only). Exit 4: no answer in time; the question stays sent. Asking again with the
+same --once only waits, unless the agent's turn was cut short: then it gets the question again.
+--json has the exact answer.`,
 	Flags: []cli.Flag{
 		command.MessageFlag(),
 		command.ChoiceFlag("offer answer `A`, repeatable"),
@@ -61,11 +62,15 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if strings.Contains(to, ",") || s.IsGroup(to) {
 		return failure.Usage("atm ask asks one member").WithHint("`atm send %s \"…\" --wait-reply` waits for the first answer", policy.Quote(to))
 	}
-	box, err := s.MemberOrMe(to)
-	if err != nil {
-		return err
+	whom, err := s.Address(to)
+	if err != nil || whom.Host == "" {
+		box, err := s.MemberOrMe(to)
+		if err != nil {
+			return err
+		}
+		whom = box.Address()
 	}
-	if box.Address() == s.Me.Address() {
+	if whom == s.Me.Address() {
 		return failure.Usage("you cannot ask yourself").WithHint("`atm team` lists the others")
 	}
 	text, err := command.MessageText(c, c.Args().Tail())
@@ -80,13 +85,13 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := command.SetChoices(c, m); err != nil {
 		return err
 	}
-	o := &post.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m, Once: once}
+	o := &post.Outgoing{From: s.Me, To: []wire.Address{whom}, Message: m, Once: once}
 	isSent, timeout := false, cmdline.Duration(c, "timeout")
 	// Follow, since without a reader there is nobody to wait for.
 	err = s.Follow(func(ctx context.Context) error {
 		r, err := s.Ask(ctx, o, timeout, func(seen outlook.Outlook) {
 			if isSent = true; !p.IsJSON {
-				p.Warn("sent %s to %s (%s)", m.ID.Short(6), box.Agent(), seen.Text)
+				p.Warn("sent %s to %s (%s)", m.ID.Short(6), s.Who(whom), seen.Text)
 			}
 		})
 		if err != nil {
