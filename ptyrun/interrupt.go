@@ -46,7 +46,7 @@ func (r *runner) interruptTurn(by interrupter) (out control.Outcome, err error) 
 	if by == byMail && !r.awaitPerson() {
 		return out, nil
 	}
-	cut, err := loop.In(r.Loop, func() (*interruption, error) { return r.beginInterruption(by) })
+	cut, err := r.beginWhenClear(by)
 	if err != nil {
 		return out, err
 	}
@@ -101,6 +101,18 @@ func (r *runner) awaitPerson() (isFree bool) {
 		return isFree || isOver
 	})
 	return isFree
+}
+
+// beginWhenClear is beginInterruption, again and again while the screen shows no turn although the agent is in one: it may
+// be half drawn.
+func (r *runner) beginWhenClear(by interrupter) (cut *interruption, err error) {
+	err = loop.ErrOver
+	r.Poll(turnBeginTimeout, func() bool {
+		cut, err = r.beginInterruption(by)
+		isBeingTyped := by == byMail && errors.Is(err, run.ErrBeingTyped)
+		return !isBeingTyped && (cut != nil || err != nil || r.State.Session().Word() != reducer.WordBusy)
+	})
+	return cut, err
 }
 
 // beginInterruption checks that the key may be pressed. Nil: there is nothing to interrupt.

@@ -77,7 +77,14 @@ func TestInterruptIsLogged(t *testing.T) {
 		_, err := r.client().Interrupt(t.Context())
 		done <- err
 	}()
-	r.wait("the end", func() bool { return len(r.fakes(testagent.Interrupted)) > 0 })
+	r.wait("the end", func() bool {
+		select {
+		case err := <-done:
+			t.Fatalf("it was over before: %v", err)
+		default:
+		}
+		return len(r.fakes(testagent.Interrupted)) > 0
+	})
 	select {
 	case <-done:
 		t.Fatal("it was over before its end was logged")
