@@ -122,16 +122,25 @@ func (b *Box) Locked(ctx context.Context, lock string, f func() error) error {
 	return f()
 }
 
-// probeTime is how long a starting runner waits for the lock: a probe holds it shared for an instant.
-const probeTime = time.Second
+// A probe holds the runner lock shared for an instant, which may take long where there is much to do: a runner that starts
+// looks after probeTime whether a runner or probes hold the lock, and waits longer for probes.
+const (
+	probeTime  = time.Second
+	probesTime = 30 * time.Second
+)
 
 // LockRunner takes the runner lock, or returns ErrRunning.
 func (b *Box) LockRunner(ctx context.Context, m lockfile.Mode) (*lockfile.Lock, error) {
-	l, err := b.store.locks.Lock(ctx, b.LockName("runner"), m, probeTime, b.CheckPresent)
-	if held, ok := errors.AsType[*lockfile.HeldError](err); ok {
-		err = fmt.Errorf("%s %w: %v", b.Address(), ErrRunning, held)
+	for began := time.Now(); ; {
+		l, err := b.store.locks.Lock(ctx, b.LockName("runner"), m, probeTime, b.CheckPresent)
+		held, ok := errors.AsType[*lockfile.HeldError](err)
+		if !ok {
+			return l, err
+		}
+		if b.IsRunning() || time.Since(began) > probesTime {
+			return nil, fmt.Errorf("%s %w: %v", b.Address(), ErrRunning, held)
+		}
 	}
-	return l, err
 }
 
 // IsRunning reports whether the agent's runner lock is held, also if that is not known: readers then skip what a runner

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
@@ -93,6 +94,19 @@ func TestHoldRunner(t *testing.T) {
 		t.Error("claimed, and another runs")
 	}
 	claimAll(t, second, id, false, id...)
+}
+
+// A probe that takes long, as on a machine with much to do, is no runner.
+func TestHoldRunnerBesideSlowProbe(t *testing.T) {
+	t.Parallel()
+	path := scratch(t)
+	s, other := openStore(t, path, nil, "bob"), openStore(t, path, nil)
+	probe, err := s.Locks().Lock(ctx, "bob.runner", lockfile.Shared, 0, nil)
+	must(t, err)
+	time.AfterFunc(1500*time.Millisecond, func() { probe.Unlock() })
+	r, err := claim.HoldRunner(ctx, other, "bob")
+	must(t, err)
+	must(t, r.Release())
 }
 
 // unclaimed returns the unread messages that are not claimed.
