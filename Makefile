@@ -32,7 +32,7 @@ STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT  = $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install man dist release dist-check dist-test demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities bench-push clean
+.PHONY: build install man dist release dist-check dist-test demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents day capabilities bench-push clean
 
 build:
 	@mkdir -p bin
@@ -170,6 +170,11 @@ bench-runners: build
 # of which capabilities makes docs/capabilities.md. PLUGIN=1 RUN=TestByHand installs atm as a plugin of the program.
 real-agents:
 	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' ATM_REAL_PLUGIN='$(PLUGIN)' ATM_REAL_RESULTS='$(RESULTS)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./cmd/internal/realagents
+
+# A working day with the real Claude Code and opencode, in short: make day DURATION=2h. The same day again: SEED=1
+day: DURATION = 10m
+day:
+	ATM_REAL_AGENTS=1 ATM_WORKDAY='$(DURATION)' ATM_WORKDAY_SEED='$(SEED)' $(GO) test -count=1 -v -timeout 0 -run TestWorkingDay ./cmd/internal/realagents
 
 capabilities:
 	$(GO) test -count=1 -run TestCapabilities ./cmd/internal/realagents -update

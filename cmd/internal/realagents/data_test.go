@@ -35,29 +35,16 @@ func (k *kit) record() (said func() string) {
 // recordEach does the same, and returns what each request says.
 func (k *kit) recordEach() (said func() []string) {
 	k.t.Helper()
-	port, err := os.ReadFile(filepath.Join(k.dir, "port"))
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "127.0.0.1:" + strings.TrimSpace(string(port))})
-	proxy.FlushInterval = -1
 	var mu sync.Mutex
 	var all []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		var text any
-		if json.Unmarshal(body, &text) == nil {
-			var b strings.Builder
-			writeStrings(&b, text)
-			mu.Lock()
-			all = append(all, b.String())
-			mu.Unlock()
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	k.t.Cleanup(server.Close)
-	_, own, _ := strings.Cut(server.Listener.Addr().String(), ":")
+	own := k.standBefore(func(r *http.Request, text any) func(int, string) {
+		var b strings.Builder
+		writeStrings(&b, text)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, b.String())
+		return nil
+	})
 	if err := os.WriteFile(filepath.Join(k.dir, "port"), []byte(own+"\n"), 0o600); err != nil {
 		k.t.Fatal(err)
 	}
@@ -67,6 +54,49 @@ func (k *kit) recordEach() (said func() []string) {
 		return slices.Clone(all)
 	}
 }
+
+// standBefore listens before the model, and returns its port. ask is called with each request, and what that returns, unless
+// it is nil, with the status and the text of the answer once that has ended.
+func (k *kit) standBefore(ask func(r *http.Request, said any) (answered func(code int, answer string))) (own string) {
+	k.t.Helper()
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "127.0.0.1:" + k.port})
+	proxy.FlushInterval = -1
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		var said any
+		if json.Unmarshal(body, &said) == nil {
+			if answered := ask(r, said); answered != nil {
+				heard := &hearing{ResponseWriter: w}
+				defer func() { answered(heard.code, heard.text.String()) }()
+				w = heard
+			}
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	k.t.Cleanup(server.Close)
+	_, own, _ = strings.Cut(server.Listener.Addr().String(), ":")
+	return own
+}
+
+// hearing keeps what is answered.
+type hearing struct {
+	http.ResponseWriter
+	code int
+	text strings.Builder
+}
+
+func (h *hearing) WriteHeader(code int) {
+	h.code = code
+	h.ResponseWriter.WriteHeader(code)
+}
+
+func (h *hearing) Write(p []byte) (int, error) {
+	h.text.Write(p)
+	return h.ResponseWriter.Write(p)
+}
+
+func (h *hearing) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
 // writeStrings writes all texts in a JSON value, a line each.
 func writeStrings(b *strings.Builder, v any) {

@@ -17,6 +17,10 @@
 // Two of the cookbook's scripts are run with different programs at the places of
 // their agents.
 //
+// TestWorkingDay has a team of them at work while everything is killed, restarted and replaced by a new version of atm:
+//
+//	make day [DURATION=2h] [SEED=1]
+//
 // A client of the Model Context Protocol, the TypeScript SDK's, is installed beside them, and talks to atm mcp.
 //
 // What the fake agent of package testagent pretends is what was seen here; a
