@@ -182,24 +182,28 @@ func (d *workday) fate(c *mailCopy) string {
 	return "twice unmarked"
 }
 
-// isUnread reports whether a copy lies unread in its inbox.
-func (d *workday) isUnread(c *mailCopy) bool {
-	for _, at := range []string{"new", "tmp", ""} {
-		files, _ := os.ReadDir(filepath.Join(d.dir, ".atm", "main", c.to, "inbox", at))
-		for _, f := range files {
-			data, _ := os.ReadFile(filepath.Join(d.dir, ".atm", "main", c.to, "inbox", at, f.Name()))
-			if strings.Contains(string(data), c.token) {
-				return true
-			}
+// find returns where in its recipient's inbox a copy lies, "." for the inbox itself, and its id.
+func (d *workday) find(c *mailCopy) (place, id string) {
+	inbox := filepath.Join(d.dir, ".atm", "main", c.to, "inbox")
+	filepath.WalkDir(inbox, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
 		}
-	}
-	return false
+		if data, _ := os.ReadFile(path); strings.Contains(string(data), c.token) {
+			rel, _ := filepath.Rel(inbox, filepath.Dir(path))
+			place, _, _ = strings.Cut(rel, "/")
+			id = strings.TrimSuffix(e.Name(), ".json")
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return place, id
 }
 
 // isCutOff reports whether a copy was in a turn that was cut off, as trace tells its sender: the conversation has it, and the
 // model was never asked.
-func (d *workday) isCutOff(c *mailCopy) bool {
-	out, _ := d.try("trace", c.id, "--json")
+func (d *workday) isCutOff(c *mailCopy, id string) bool {
+	out, _ := d.try("trace", id, "--json")
 	var trace struct {
 		Recipients []struct {
 			To     string
@@ -247,9 +251,13 @@ func (d *workday) judgeCopies(bad func(string, ...any)) {
 	table := map[string]map[string]int{}
 	for _, c := range d.copies {
 		fate := d.fate(c)
-		if fate == "lost" && d.isUnread(c) {
+		place, id := "", c.id
+		if fate == "lost" {
+			place, id = d.find(c)
+		}
+		if slices.Contains([]string{"new", "tmp", "."}, place) {
 			fate = "unread"
-		} else if fate == "lost" && c.id != "" && d.isCutOff(c) {
+		} else if id != "" && fate == "lost" && d.isCutOff(c, id) {
 			fate = "cut off"
 		}
 		for _, row := range []string{c.to, "total"} {
@@ -266,8 +274,8 @@ func (d *workday) judgeCopies(bad func(string, ...any)) {
 			say = bad
 		}
 		out := ""
-		if c.id != "" {
-			out, _ = d.try("trace", c.id)
+		if id != "" {
+			out, _ = d.try("trace", id)
 		}
 		say("%s: %s to %s, %s\n%s", fate, c.token, c.to, c.kind, out)
 	}
