@@ -3,11 +3,13 @@
 package realagents
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What opencode does beside TestByHand: its plugin has mail before there is a conversation, keeps to the person's mode,
@@ -18,6 +20,7 @@ func TestPushOpencode(t *testing.T) {
 		"plan mode":               (*byHand).mailKeepsMode,
 		"questions":               (*byHand).questionsFromElsewhere,
 		"shell":                   (*byHand).shellIsNotTheAgent,
+		"killed before an answer": (*byHand).mailBeforeAnAnswer,
 	} {
 		t.Run(name, func(t *testing.T) { do(newByHand(t, "opencode", false)) })
 	}
@@ -99,4 +102,35 @@ func (s *byHand) questionsFromElsewhere() {
 	bob.approve()
 	s.wait("the command to have run", s.isMade)
 	goesOn()
+}
+
+// What a program was given, and is killed before its model has answered, comes again.
+func (s *byHand) mailBeforeAnAnswer() {
+	const body = "note without an answer"
+	asked, goesOn := make(chan bool, 1), make(chan bool)
+	own := s.standBefore(func(_ *http.Request, said any) func(int, string) {
+		var b strings.Builder
+		if writeStrings(&b, said); strings.Contains(b.String(), body) {
+			select {
+			case asked <- true:
+			default:
+			}
+			<-goesOn
+		}
+		return nil
+	})
+	if err := os.WriteFile(filepath.Join(s.kit.dir, "port"), []byte(own+"\n"), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	bob := s.talks("bob")
+	s.send(body)
+	s.wait("the model to be asked", func() bool { return len(asked) > 0 })
+	time.Sleep(2 * time.Second) // in which it would count as read
+	bob.kill()
+	close(goesOn)
+	s.open("bob")
+	s.wait("it to come again", func() bool { return len(s.prompts(body)) > 0 })
+	if got := s.prompts(body); len(got) != 1 || !strings.Contains(got[0], "may be a repeat") {
+		s.t.Errorf("the model got %q", got)
+	}
 }

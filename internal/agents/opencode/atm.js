@@ -94,11 +94,14 @@ export const Atm = async ({ client, directory }) => {
     if (type === "session.created" || type === "session.status" && p.status.type === "busy") session = id
     if (type === "message.updated" && p.info.role === "user" && id === session) prompt = p.info
     if (type === "message.part.updated" && given.delete(p.part?.text)) queued.set(p.part.messageID, p.part)
-    if (type === "message.updated" && p.info.role === "assistant") {
+    if (type === "message.updated" && p.info.role === "assistant") answers.set(p.info.id, { id, parent: p.info.parentID })
+    for (const [answer, about] of answers) {
+      if (p.part?.messageID !== answer && !(type === "session.idle" && about.id === id)) continue
       for (const [message, { text }] of queued) {
-        if (message > p.info.parentID || !queued.delete(message)) continue
+        if (message > about.parent || !queued.delete(message)) continue
         queue.then(() => receive({ type: "atm.shown", properties: { sessionID: id }, text }))
       }
+      answers.delete(answer)
     }
     if (type === "session.idle") queue.then(() => giveBack(id))
     if (session !== hidden) hidden = undefined
@@ -106,8 +109,9 @@ export const Atm = async ({ client, directory }) => {
     if (/^session\.(created|idle|deleted)$/.test(type)) lookSoon()
   }
 
-  // A text given to a session is queued there, and received when the model begins an answer to it or to a later prompt.
-  const given = new Set(), queued = new Map()
+  // A text given to a session is queued there, and received when the model begins an answer to it or to a later prompt. An
+  // answer is there before the model is asked: it has begun with its first part, or is over without one.
+  const given = new Set(), queued = new Map(), answers = new Map()
   const push = async (id, text) => {
     const body = { ...(await mode(id)), parts: [{ type: "text", text }] }
     if (id === session) {

@@ -155,6 +155,8 @@ async function inWorker({ plugin, dir }) {
   await event("message.updated", { sessionID: "ses_made", info: { role: "assistant", id: "msg_3", parentID: "msg_1" } })
   assert.deepEqual(calls(dir, "atm.shown"), [])
   await event("message.updated", { sessionID: "ses_made", info: { role: "assistant", id: "msg_4", parentID: "msg_3" } })
+  assert.deepEqual(calls(dir, "atm.shown"), []) // the model has not been asked
+  await event("message.part.updated", { sessionID: "ses_made", part: { type: "step-start", sessionID: "ses_made", messageID: "msg_4" } })
   assert.deepEqual((await until("the receipt", () => calls(dir, "atm.shown")[0])).text, "[atm] first")
   await until("the receipt again, which nobody has recorded", () => calls(dir, "atm.shown").length === 2)
 
