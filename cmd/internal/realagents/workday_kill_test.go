@@ -99,7 +99,7 @@ func (d *workday) disturb(r *rand.Rand, upgrade func() error) {
 			d.add(names[i])
 			kinds[names[i]](byPerson[r.IntN(len(byPerson))], byRunner[r.IntN(len(byRunner))])
 			d.endLimits()
-			time.Sleep(time.Duration(r.Int64N(int64(10 * time.Second))))
+			time.Sleep(time.Duration(r.Int64N(int64(d.lasts / 60)))) // on a longer day all live longer, and may grow
 		}
 	}
 }
