@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -172,18 +173,28 @@ func (l *Lock) Current() bool {
 	return err == nil && nowErr == nil && os.SameFile(held, now)
 }
 
-// Holders returns the processes that hold any file locked Exclusive, by /proc/locks; isKnown is false where there is none.
-// HeldBy, which looks at each file that a process has open, needs to be asked of these alone.
+// Holders returns the processes that hold any file locked Exclusive, by /proc/locks. HeldBy, which looks at each file that a
+// process has open, needs to be asked of these alone. isKnown is false where there is no such file, and where so many files
+// are locked that it takes several reads: what changes between two of them may hide a holder.
 func Holders() (pids []int, isKnown bool) {
-	data, err := os.ReadFile("/proc/locks")
-	for line := range strings.Lines(string(data)) {
+	file, err := os.Open("/proc/locks")
+	if err != nil {
+		return nil, false
+	}
+	defer file.Close()
+	data, rest := make([]byte, 64<<10), make([]byte, 1)
+	n, err := file.Read(data)
+	if more, _ := file.Read(rest); more > 0 || err != nil && err != io.EOF {
+		return nil, false
+	}
+	for line := range strings.Lines(string(data[:n])) {
 		fields := strings.Fields(line) // 1: FLOCK ADVISORY WRITE 4711 fe:00:123 0 EOF
 		if len(fields) > 4 && fields[1] == "FLOCK" && fields[3] == "WRITE" {
 			pid, _ := strconv.Atoi(fields[4])
 			pids = append(pids, pid)
 		}
 	}
-	return pids, err == nil
+	return pids, true
 }
 
 // HeldBy returns the names of the locks that a process holds Exclusive: those whose files it has open and, by its
