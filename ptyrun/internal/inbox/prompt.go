@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -74,6 +75,8 @@ func (in *Inbox) Give(ctx context.Context, text string, isFirst bool) error {
 	return in.AwaitGiven(ctx, p)
 }
 
+const logTimeout = 10 * time.Second
+
 // Type gives a text to an agent without a terminal, if that may begin a turn now.
 func (in *Inbox) Type(ctx context.Context, req control.TypeRequest) (done control.Outcome, err error) {
 	p, err := loop.In(in.Loop, func() (*Prompt, error) {
@@ -89,6 +92,9 @@ func (in *Inbox) Type(ctx context.Context, req control.TypeRequest) (done contro
 	})
 	if err == nil {
 		err = in.AwaitGiven(ctx, p)
+	}
+	if err == nil {
+		in.AwaitLogged(logTimeout) // so that who waits for idle next does not see the time before
 	}
 	return control.Outcome{Done: "typed", Detail: letter.Many(len(req.Text), "byte")}, err
 }
