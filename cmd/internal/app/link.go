@@ -83,6 +83,8 @@ func (s *Scope) OpenLinked(l hostkey.Link) (there *Scope, back hostkey.Link, err
 		back, err = s.Keys().Back(s.Root.Path, l)
 		if errors.Is(err, hostkey.ErrNoLink) {
 			err = fmt.Errorf("%s has no link back to this root: %s", l.Name, s.linkBack(l))
+		} else if err == nil && back.Name == l.Name { // both were made at once
+			err = fmt.Errorf("%[1]s calls this project %[1]s, too: atm unlink %[1]s, and atm link with another name", l.Name)
 		}
 		if err != nil {
 			there.Root.Close()
@@ -209,6 +211,10 @@ func (s *Scope) Link(dir, as string) (hostkey.Link, error) {
 	}
 	defer there.Root.Close()
 	l := hostkey.Link{Name: name, Root: root}
+	// With one name for both, a message would not say whose member it is from.
+	if back, err := s.Keys().Back(s.Root.Path, l); err == nil && back.Name == name {
+		return l, failure.Refused("%s calls this project %s, too", dir, name).WithHint("another name: --as %s-2", name)
+	}
 	return l, cmp.Or(s.Root.RaiseFormat(), s.Keys().AddLink(s.Root.Path, name, root))
 }
 
