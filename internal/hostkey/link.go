@@ -47,7 +47,10 @@ func (d Dir) Links(root string) (all []Link, errs error) {
 		file := filepath.Join(d.links(root), e.Name())
 		data, err := durable.ReadRegular(file, 64<<10)
 		if err == nil && (json.Unmarshal(data, &l) != nil || string(l.Name) != e.Name() || len(l.Seed) != ed25519.SeedSize) {
-			err = fmt.Errorf("link %s: damaged", file) // more would quote the secret
+			err = errors.New("damaged") // more would quote the secret
+		}
+		if err != nil {
+			err = fmt.Errorf("link %s: %w; atm unlink %[1]s removes it", e.Name(), err)
 		}
 		if errs = errors.Join(errs, err); err == nil {
 			all = append(all, l)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -259,18 +260,16 @@ func rootIn(dir string) (string, error) {
 
 // Unlink ends a link of this root, and returns the mail that still waits for the other one in this team.
 func (s *Scope) Unlink(name string) (waiting []wire.ID, err error) {
-	links, err := s.Root.Links()
+	err = s.Keys().RemoveLink(s.Root.Path, wire.Name(name)) // a damaged one, too
+	if errors.Is(err, fs.ErrNotExist) {
+		links, _ := s.Root.Links()
+		var names []string
+		for _, l := range links {
+			names = append(names, string(l.Name))
+		}
+		err = failure.NotFound("there is no link %q", name).WithHint("`atm link` lists them").WithCandidates(names...).WithNearest(name, names)
+	}
 	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, l := range links {
-		names = append(names, string(l.Name))
-	}
-	if !slices.Contains(names, name) {
-		return nil, failure.NotFound("there is no link %q", name).WithHint("`atm link` lists them").WithCandidates(names...).WithNearest(name, names)
-	}
-	if err := s.Keys().RemoveLink(s.Root.Path, wire.Name(name)); err != nil {
 		return nil, err
 	}
 	teams, err := s.Root.Teams()

@@ -354,14 +354,15 @@ func (d *doctor) checkEdits(t *teamdir.Team) {
 
 func (d *doctor) checkBridge(t *teamdir.Team) {
 	hosts, err := d.root.Hosts()
-	boxes, err2 := t.Store.Outboxes()
-	errs := []error{err, err2}
+	d.addUnreadable("keys.unreadable", d.root.KeysDir, "%v", err)
+	boxes, err := t.Store.Outboxes()
+	errs := []error{err}
 	for _, b := range boxes {
 		ids, err := claim.Outgoing(b)
 		errs = append(errs, err)
 		host, waiting := b.Address().Host, letter.Many(len(ids), "message")
 		if isTrusted := slices.Contains(hosts, host); len(ids) > 0 && !isTrusted {
-			d.add("bridge.untrusted", "warning", "atm bridge trust "+string(host)+" KEY",
+			d.add("bridge.untrusted", "warning", fmt.Sprintf("atm bridge trust %s KEY; a project on this machine: atm link DIR --as %[1]s", host),
 				"%s waiting for host %s, whose key is not trusted here", waiting, host)
 		} else if len(ids) > 0 && d.root.IsLink(host) {
 			d.add("link.held", "warning", "atm link", "%s waiting for %s: %s", waiting, host, cmp.Or(presence.HeldReason(t, host), "no command has carried it"))
