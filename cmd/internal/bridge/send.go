@@ -117,6 +117,9 @@ func (b *Bridge) sendBatch(ctx context.Context, host wire.Name, box *maildir.Box
 
 // publishMail stores a message's attachments, and publishes the message.
 func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (acked func() error) {
+	if b.peerKey != nil { // by a link: there its other hosts are nobody, or others
+		m.To = slices.DeleteFunc(slices.Clone(m.To), func(a wire.Address) bool { return a.Host != "" && a.Host != host })
+	}
 	m.ReplaceHost("", b.Host)
 	content, err := m.MarshalJSON()
 	for _, a := range m.Attachments {
