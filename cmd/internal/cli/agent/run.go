@@ -85,6 +85,9 @@ func run(c *cli.Context) error {
 		cwd: c.String("cwd"), acpSession: c.String("acp-session"), fork: c.String("fork"), env: cmdline.List(c, "env"), serves: cmdline.List(c, "serve"), resume: resumeOf(c),
 		recordsInput: c.Bool("record-input"), isDetached: c.Bool("detach"),
 	}
+	if c.IsSet("fork") && o.fork == "" { // as of an unset variable
+		return failure.Usage("--fork: the id is empty").WithHint("leave it out for a new conversation, or name a member: `atm run bob --fork alice -- claude`")
+	}
 	k, err := openAgent(c)
 	unknown, isNew := errors.AsType[*teamdir.UnknownError](err)
 	if isNew && k != nil && k.mayAdd(unknown) {
