@@ -117,9 +117,7 @@ func (b *Bridge) sendBatch(ctx context.Context, host wire.Name, box *maildir.Box
 
 // publishMail stores a message's attachments, and publishes the message.
 func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (acked func() error) {
-	if b.peerKey != nil { // by a link: there its other hosts are nobody, or others
-		m.To = slices.DeleteFunc(slices.Clone(m.To), func(a wire.Address) bool { return a.Host != "" && a.Host != host })
-	}
+	m.To = slices.DeleteFunc(slices.Clone(m.To), func(a wire.Address) bool { return !b.isKnownAt(host, a) })
 	m.ReplaceHost("", b.Host)
 	content, err := m.MarshalJSON()
 	for _, a := range m.Attachments {
@@ -135,6 +133,11 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 		e.At = m.SentAt // so that it is the same envelope when it is sent again, however late
 	}
 	return b.publish(ctx, e)
+}
+
+// isKnownAt reports whether an address means the same on another host. What a link calls a root is its name only here.
+func (b *Bridge) isKnownAt(host wire.Name, a wire.Address) bool {
+	return a.Host == "" || a.Host == host || b.peerKey == nil && !b.Root.IsLink(a.Host)
 }
 
 // publish signs an envelope and publishes it. acked waits until it is stored elsewhere, and returns any error.

@@ -55,6 +55,9 @@ func keygen(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
 		return failure.Usage("what is this machine called? %v", err).WithHint("`atm bridge keygen --host laptop`")
 	}
+	if s.Root.IsLink(host) {
+		return failure.Refused("%s is a root on this machine, by a link", host).WithHint("another name: `atm bridge keygen --host laptop`")
+	}
 	public, err := s.Keys().Generate(host)
 	if err == nil {
 		err = s.Root.RaiseFormat()
