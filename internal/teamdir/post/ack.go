@@ -246,6 +246,9 @@ func AckOf(r *teamdir.Root, m *wire.Message, recipient wire.Address) (*maildir.I
 // *maildir.LeasedError.
 func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (maildir.State, error) {
 	b, err := r.Mailbox(from)
+	if _, isUnknown := errors.AsType[*teamdir.UnknownHostError](err); isUnknown {
+		err = nil // what waits for it here can be taken back, as after atm unlink
+	}
 	if err != nil {
 		return "", err
 	}
