@@ -100,6 +100,9 @@ func (s *Scope) linkBack(l hostkey.Link) string {
 	if host, err := hostkey.ParseHost(filepath.Base(ProjectOf(s.Root.Path))); err == nil {
 		name = string(host)
 	}
+	if name == string(l.Name) { // which it may not have, too
+		name += "-2"
+	}
 	return fmt.Sprintf("cd %s && atm link %s --as %s", policy.Quote(ProjectOf(l.Root)), policy.Quote(ProjectOf(s.Root.Path)), name)
 }
 

@@ -28,7 +28,7 @@ answer where approvers there names you (me@app).`,
 
 var unlinkCommand = &cli.Command{
 	Name: "unlink", ArgsUsage: "LINK", Usage: "end a link to another project",
-	UsageText:   "atm unlink web",
+	UsageText: "atm unlink web",
 	Description: `Mail that waits for it stays, and goes to whichever project gets this name again; atm withdraw ID
 takes it back.`,
 	Action: command.With(app.OpenTeam, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
