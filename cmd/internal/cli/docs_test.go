@@ -36,7 +36,7 @@ var (
 	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	unheard = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+	unheard = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
 // No link of a document is dead: the file is there, and in it the heading.
