@@ -16,9 +16,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A backlog of 1,000 is in the other host's inbox in at most three times the time that bare JetStream takes to publish and
-// to fetch as many bytes. One message is there about a millisecond after its send: 2.7 to 4.9 times, as the scheduler has
-// it, so that only ten times says that somebody has built in a wait.
+// A message is in the other host's inbox in at most three times the time that bare JetStream takes to
+// publish and to fetch as many bytes, and so is a backlog of 1,000.
 func TestSpeed(t *testing.T) {
 	if os.Getenv("ATM_MACHINES") == "" {
 		t.Skip("make machines measures")
@@ -77,20 +76,20 @@ func TestSpeed(t *testing.T) {
 		}
 		laptop.bridge.stop(syscall.SIGTERM)
 	}
-	compare(t, "a message, p50 from the end of send", one, 10)
+	compare(t, "a message, p50 from the end of send", one)
 	slices.Sort(way)
 	t.Logf("a message, p50 from its file in the outbox: %v", way[len(way)/2])
-	compare(t, "a backlog of 1,000", all, 3)
+	compare(t, "a backlog of 1,000", all)
 }
 
-func compare(t *testing.T, what string, took [2][]time.Duration, most float64) {
+func compare(t *testing.T, what string, took [2][]time.Duration) {
 	for i := range took {
 		slices.Sort(took[i])
 	}
 	ours, bare := took[0][len(took[0])/2], took[1][len(took[1])/2]
 	ratio := float64(ours) / float64(bare)
-	t.Logf("%s: %v, bare %v: %.2f times, at most %v", what, ours, bare, ratio, most)
-	if ratio > most {
+	t.Logf("%s: %v, bare %v: %.2f times, the goal is 3", what, ours, bare, ratio)
+	if ratio > 3 {
 		t.Errorf("%s takes %.2f times as long", what, ratio)
 	}
 }
