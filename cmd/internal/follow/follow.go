@@ -4,9 +4,9 @@
 //	atm codex follow NAME THREAD [--server SOCKET]
 //	atm codex follow NAME --server SOCKET --program PID
 //
-// The hooks start it when a turn begins, and whoever sends if it was killed. It ends with the program that shows the thread,
-// when that shows another one, or when the agent is retired or run by atm. The second form is a runner's, for the server
-// that its program has for itself: it follows the thread that is newest there. What you may rely on:
+// The hooks start it when a turn begins, and whoever sends if it was killed. It goes along to the thread that is
+// used next, and ends with the programs that show one, or when the agent is retired or run by atm. The second form is a
+// runner's, for the server that its program has for itself: it follows the thread that is newest there. What you may rely on:
 //
 //   - One process follows for a member: it holds the lock teamdir.FollowLock.
 //   - A message is claimed before it is given (claim.HandOver) and read once the server says that the agent has it,
@@ -163,10 +163,10 @@ func (f *follower) run(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(f.note(err), errEnded):
-			return nil
 		case errors.Is(err, errOther):
 			continue
+		case errors.Is(f.note(err), errEnded):
+			return nil
 		case triedAt.Sub(lastSeen) > patience && f.ofRun == "": // a run's ends with its program
 			return err
 		}
@@ -336,17 +336,9 @@ func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 	if err := f.listen(ctx, isActive || len(f.inside) > 0); err != nil {
 		return 0, err
 	}
-	isMine := f.ofRun != ""
-	if !isMine {
-		p, _ := programs.Bound(f.team, f.box.Agent())
-		if p.Tool == codexTool && p.Session != f.thread && isThread(p.Session) { // another window was used since
-			f.thread = p.Session
-			if f.hasFound {
-				f.socket = ""
-			}
-			return 0, errOther
-		}
-		isMine = p.Session == f.thread
+	isMine, err := f.goAlong()
+	if err != nil {
+		return 0, err
 	}
 	switch {
 	case len(unread) == 0 && f.untaken != nil:

@@ -303,6 +303,22 @@ func TestOtherWindow(t *testing.T) {
 	}
 }
 
+// A program that shows another conversation is followed there: who would start the next follower may have seen this one.
+func TestOtherConversation(t *testing.T) {
+	s := newScene(t)
+	s.follow()
+	eventually(t, "the note", s.isNoted)
+	s.mu.Lock()
+	s.id = "T2"
+	s.mu.Unlock()
+	s.bind("T2")
+	m := s.send("Hello.", nil)
+	eventually(t, "the message in the queue", s.isQueued(m))
+	if !s.has(func() bool { return s.queuedIn == "T2" })() {
+		t.Error("it is in the conversation that the program has left")
+	}
+}
+
 // The hooks hand over what is not urgent while a turn runs.
 func TestUrgentMailGoesIntoTheTurn(t *testing.T) {
 	s := newScene(t)
@@ -566,7 +582,6 @@ func TestASenderWithoutTheServer(t *testing.T) {
 
 func TestEndings(t *testing.T) {
 	for what, end := range map[string]func(*scene){
-		"another conversation": func(s *scene) { s.bind("T2") },
 		"retired": func(s *scene) {
 			_, err := s.team.Retire(s.t.Context(), "bob")
 			must(s.t, err)

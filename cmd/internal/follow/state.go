@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -131,7 +132,23 @@ func (f *follower) note(shut error) error {
 	return nil
 }
 
-// checkBound returns errEnded unless a program under the name still shows the conversation.
+// goAlong reports whether the mail is for the conversation that is followed. If a person has used another one since, in
+// another window or in this one, it is that which is followed from now on: errOther.
+func (f *follower) goAlong() (isMine bool, err error) {
+	if f.ofRun != "" {
+		return true, nil
+	}
+	p, _ := programs.Bound(f.team, f.box.Agent())
+	if p.Session == f.thread || p.Tool != codexTool || !isThread(p.Session) {
+		return p.Session == f.thread, nil
+	}
+	if f.thread = p.Session; f.hasFound {
+		f.socket = ""
+	}
+	return false, errOther
+}
+
+// checkBound returns errEnded unless a program under the name still shows the conversation, or errOther: see goAlong.
 func (f *follower) checkBound() error {
 	if err := f.box.CheckPresent(); errors.Is(err, maildir.ErrNoAgent) {
 		return errEnded
@@ -147,10 +164,11 @@ func (f *follower) checkBound() error {
 	} else if running && err == nil {
 		return errEnded // a runner gives it the mail
 	}
-	if _, ok := programs.Conversation(f.team, f.box.Agent(), f.thread); !ok {
-		return errEnded
+	if _, ok := programs.Conversation(f.team, f.box.Agent(), f.thread); ok {
+		return nil
 	}
-	return nil
+	_, err = f.goAlong()
+	return cmp.Or(err, errEnded)
 }
 
 // listen subscribes to the thread, or ends that.
