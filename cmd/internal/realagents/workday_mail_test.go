@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
@@ -228,6 +230,23 @@ func (d *workday) readPeople() {
 	}
 }
 
+var theAsked = regexp.MustCompile(`ask[yn]\d{5}`)
+
+// answers has its person read what a program asks, and answer that: no to askn. With a text the program must ask about it.
+func (w *window) answers(about string) (string, int) {
+	reading, _ := w.now()
+	q := reading.Dialog
+	if q == nil || !strings.Contains(driver.RemoveBlanks(q.Prompt+q.Input), about) {
+		return "the screen asks something else", 1
+	}
+	o, err := q.Pick(ask.Answer{Deny: strings.Contains(driver.RemoveBlanks(q.Prompt+q.Input), "askn")})
+	if err != nil {
+		return err.Error(), 1
+	}
+	w.Write([]byte(o.Keys), time.Second)
+	return "", 0
+}
+
 // answer answers what agents ask, with approve and reject or at the keyboard.
 func (d *workday) answer(r *rand.Rand) {
 	out, code := d.try("pending", "--json")
@@ -268,16 +287,14 @@ func (d *workday) answer(r *rand.Rand) {
 		case q.Tool == "" && !strings.Contains(text, "asky"):
 			how, args = "of a limit, answered", append(args, "1")
 		case w != nil && r.IntN(3) == 0:
-			how, args = "answered at the keyboard", nil
+			args = nil
 		}
 		if args != nil {
 			out, code = d.try(args...)
-		} else if reading, _ := w.now(); reading.Dialog != nil {
-			o, err := reading.Dialog.Pick(ask.Answer{})
-			if code = 1; err == nil {
-				code = 0
-				w.Write([]byte(o.Keys), time.Second)
-			}
+		}
+		if w != nil && (args == nil || code == failure.ExitRefused) {
+			how += ", at the keyboard"
+			out, code = w.answers(theAsked.FindString(text))
 		}
 		if code != 0 {
 			d.t.Logf("%s: exit %d, %s, of %.200s", how, code, out, text)
