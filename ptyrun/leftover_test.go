@@ -52,6 +52,39 @@ func TestUrgentUndoes(t *testing.T) {
 	}
 }
 
+// A program that is stopped before its model has shown anything may not have asked it: the next one gets the message again.
+func TestStoppedTooEarly(t *testing.T) {
+	t.Parallel()
+	r := thinking(t, testagent.Options{}, "THINK 10m")
+	_, err := r.client().Restart(t.Context(), control.RestartRequest{})
+	must(t, err)
+	r.wait("the first again", func() bool {
+		got := r.fakes(testagent.Submitted)
+		return len(got) == 2 && strings.Contains(got[1], "may be a repeat") && strings.Contains(got[1], "THINK 10m")
+	})
+	r.wait("work", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "esc to interrupt") })
+	_, err = r.client().Stop(t.Context())
+	must(t, err)
+	r.wait("the end", r.has("exited"))
+	if ids, err := r.bob.UnreadIDs(); err != nil || len(ids) != 1 {
+		t.Error(ids, err)
+	}
+}
+
+// What a program has done something about is not given to the next.
+func TestStoppedAtWork(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
+	r.wait("the first to be read", r.read(r.send("hello")))
+	r.wait("its answer", r.has("turn_completed"))
+	_, err := r.client().Restart(t.Context(), control.RestartRequest{})
+	must(t, err)
+	r.wait("the next to be read", r.read(r.send("the next")))
+	if got := r.fakes(testagent.Submitted); len(got) != 2 {
+		t.Errorf("submitted %q", got)
+	}
+}
+
 // A text whose turn a person interrupts is not typed again, and blocks no mail.
 func TestInterruptUndoes(t *testing.T) {
 	t.Parallel()

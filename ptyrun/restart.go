@@ -86,8 +86,12 @@ func (r *runner) stop(why string) {
 		close(s.done)
 		return
 	}
-	c := r.prog
+	c, undone := r.prog, r.inbox.UndoLast()
 	r.Go(func() {
+		select {
+		case <-undone:
+		case <-time.After(stopGrace): // a lock is stuck
+		}
 		others, err := c.Stop(context.Background(), stopGrace)
 		r.logSurvivors(err)
 		s.ended = process.Names(others)

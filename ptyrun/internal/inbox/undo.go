@@ -34,8 +34,23 @@ func (in *Inbox) UndoTurn() <-chan error {
 	return done
 }
 
-// UndoLastTyping makes unread what a killed runner typed last, unless the program has shown since then that its model got
-// it: the program may have exited before. A shell has run the text, which must not be repeated.
+// UndoLast is UndoLastTyping for a program that is about to be stopped. The channel is closed when that is done: before any
+// signal, so that the messages are unread if this runner is killed.
+func (in *Inbox) UndoLast() <-chan struct{} {
+	done := make(chan struct{})
+	in.last = nil
+	in.claims.Do(func() { // after the job that marks them as read
+		defer close(done)
+		in.WaitLogged()
+		if err := UndoLastTyping(context.Background(), in.Box); err != nil {
+			in.Log.Error("making unread what the program may not have read", "err", err)
+		}
+	})
+	return done
+}
+
+// UndoLastTyping makes unread what a killed or stopped runner typed last, unless the program has shown since then that its
+// model got it: it may have ended before. A shell has run the text, which must not be repeated.
 func UndoLastTyping(ctx context.Context, box *maildir.Box) error {
 	if last, _ := runinfo.Read(box.Store().Dir(), box.Agent()); last.Driver == "plain" {
 		return nil
