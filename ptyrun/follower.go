@@ -50,7 +50,8 @@ func (f Followed) Do(do func()) bool { return f.r.Call(do) }
 // Retry calls try beside the others until it succeeds, and when the run is over once more.
 func (f Followed) Retry(what string, try func() error) { f.r.Go(func() { f.r.Retry(what, try) }) }
 
-// Stop stops the agent when its turn is over, or after patience.
+// Stop stops the agent when its turn is over, or after patience. Mail that it has stays read: with what it was about it is
+// over.
 func (f Followed) Stop(why string, patience time.Duration) {
 	r := f.r
 	r.Go(func() {
@@ -59,7 +60,9 @@ func (f Followed) Stop(why string, patience time.Duration) {
 			if r.stopping == nil {
 				r.Notify(why)
 			}
-			r.stop(why)
+			over := make(chan struct{})
+			close(over)
+			r.stopAfter(over, why)
 		})
 	})
 }

@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -205,13 +206,19 @@ func TestUndoLastTyping(t *testing.T) {
 		{"spawned injected/a message_again/a message_read/a", ""},
 		{"spawned injected/a message_acked/a", ""},
 		{"spawned injected/a spawned", ""},
+		{"spawned injected/a injected/b replied/a", "b"},
 		{"spawned injected/a injected/b message_again/b", "a"}, // the next runner was killed, too
 	} {
 		r := newRig(t)
 		ids := map[string]wire.ID{"a": r.send("one"), "b": r.send("two")}
 		must(t, errors.Join(r.bob.MarkRead(t.Context(), ids["a"]), r.bob.MarkRead(t.Context(), ids["b"])))
+		replied := map[wire.ID]bool{}
 		for word := range strings.FieldsSeq(c.log) {
 			kind, about, _ := strings.Cut(word, "/")
+			if kind == "replied" {
+				replied[ids[about]] = true
+				continue
+			}
 			e := wire.Event{Source: "pty", Kind: kind}
 			for about := range strings.SplitSeq(about, ",") {
 				if id := ids[about]; id != "" {
@@ -226,7 +233,8 @@ func TestUndoLastTyping(t *testing.T) {
 			}
 			must(t, r.bob.Log().Append(t.Context(), e))
 		}
-		must(t, errors.Join(inbox.UndoLastTyping(t.Context(), r.bob), inbox.UndoLastTyping(t.Context(), r.bob)))
+		isAnswered := func(_ context.Context, m *wire.Message) bool { return replied[m.ID] }
+		must(t, errors.Join(inbox.UndoLastTyping(t.Context(), r.bob, isAnswered), inbox.UndoLastTyping(t.Context(), r.bob, isAnswered)))
 		var undone []string
 		for _, name := range []string{"a", "b"} {
 			if r.unread(ids[name]) {

@@ -132,11 +132,13 @@ type Options struct {
 
 	// NotifyLead sends the lead a question that no rule answered, and WithdrawNotice withdraws it. Remind sends what is
 	// due about overdue answers: notices to the lead and, if the agent is idle, reminders to it. Edited is told of each
-	// file that an agent with the Agent Client Protocol has edited. Each may block, and may be nil.
+	// file that an agent with the Agent Client Protocol has edited. HasAnswered tells whether the agent has replied to a
+	// message, or acknowledged it. Each may block, and may be nil.
 	NotifyLead     func(ctx context.Context, q ask.Question) error
 	WithdrawNotice func(ctx context.Context, id wire.ID) error
 	Remind         func(ctx context.Context, isIdle bool) error
 	Edited         func(ctx context.Context, path string) error
+	HasAnswered    func(ctx context.Context, m *wire.Message) bool
 
 	Log *slog.Logger // nil: silence
 

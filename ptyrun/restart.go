@@ -67,8 +67,12 @@ type stopping struct {
 	done      chan struct{} // closed when all processes are gone
 }
 
-// stop stops the program and everything it started; processesEnded ends the run then, or restarts the program.
-func (r *runner) stop(why string) {
+// stop stops the program and everything it started; processesEnded ends the run then, or restarts the program. The mail
+// that the program has not begun to work at is unread first: the next one, or the same one resumed, gets it again.
+func (r *runner) stop(why string) { r.stopAfter(r.inbox.UndoLast(), why) }
+
+// stopAfter is stop behind something else, but for a lock that is stuck.
+func (r *runner) stopAfter(done <-chan struct{}, why string) {
 	if r.stopping != nil {
 		r.stopping.isRestart = false // a stop during a restart is a stop
 		return
@@ -86,11 +90,11 @@ func (r *runner) stop(why string) {
 		close(s.done)
 		return
 	}
-	c, undone := r.prog, r.inbox.UndoLast()
+	c := r.prog
 	r.Go(func() {
 		select {
-		case <-undone:
-		case <-time.After(stopGrace): // a lock is stuck
+		case <-done:
+		case <-time.After(stopGrace):
 		}
 		others, err := c.Stop(context.Background(), stopGrace)
 		r.logSurvivors(err)

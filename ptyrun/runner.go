@@ -75,8 +75,9 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 	mail := inbox.Options{
 		Inject: inbox.Inject(r.Inject), Prompt: r.Prompt, Beside: r.Beside, HasTerminal: r.hasTerminal(), IsPlain: r.Driver.Plain, GoesOn: r.GoesOn,
 		Work: r.Work, Follower: r.follower, Dropped: r.releaseKeys, Gone: r.lost,
-		Interrupt: func() error { _, err := r.interruptTurn(byMail); return err },
-		Accepted:  r.writeRunInfo, // it has the driver of the program that got the mail
+		HasAnswered: r.HasAnswered,
+		Interrupt:   func() error { _, err := r.interruptTurn(byMail); return err },
+		Accepted:    r.writeRunInfo, // it has the driver of the program that got the mail
 	}
 	if r.Remind != nil {
 		mail.Remind = func(isIdle bool) {

@@ -142,7 +142,7 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		return h, err
 	}
 	opened = append(opened, r.closeRecording)
-	if err := inbox.UndoLastTyping(ctx, r.Box); err != nil {
+	if err := inbox.UndoLastTyping(ctx, r.Box, r.HasAnswered); err != nil {
 		r.Log.Error("clearing the text that a killed runner left half typed", "err", err)
 	}
 	r.giveWorkBack(ctx) // after that: what was given out of it must not be given again

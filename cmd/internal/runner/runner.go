@@ -23,6 +23,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/teamdir/work"
@@ -226,6 +227,9 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return notices.WithdrawRequest(ctx, team, box, id) },
 		Remind:         func(ctx context.Context, idle bool) error { return notices.Remind(ctx, team, box, idle, origin) },
 		Edited:         func(ctx context.Context, path string) error { return edits.NoteEdit(ctx, team, box, path, origin) },
+		HasAnswered: func(ctx context.Context, m *wire.Message) bool {
+			return post.AnswersTo(ctx, team.Root(), m).HasFinished(m, box.Address(), box.Address())
+		},
 	}
 	driver.Use(agents.Load(agents.Dir()))
 	if d, ok := driver.Named(spec.Driver); ok { // else "auto"

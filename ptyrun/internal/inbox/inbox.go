@@ -15,6 +15,7 @@
 package inbox
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -76,6 +77,8 @@ type Options struct {
 	Follower    Follower
 
 	Work Work // nil: the agent takes none by itself
+
+	HasAnswered func(context.Context, *wire.Message) bool // see ptyrun.Options; nil: nothing is known of that
 
 	Interrupt func() error      // interrupts the turn for urgent mail, and returns when it is over
 	Remind    func(isIdle bool) // sends what is due about overdue answers; nil: nothing is

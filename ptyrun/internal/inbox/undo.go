@@ -42,7 +42,7 @@ func (in *Inbox) UndoLast() <-chan struct{} {
 	in.claims.Do(func() { // after the job that marks them as read
 		defer close(done)
 		in.WaitLogged()
-		if err := UndoLastTyping(context.Background(), in.Box); err != nil {
+		if err := UndoLastTyping(context.Background(), in.Box, in.o.HasAnswered); err != nil {
 			in.Log.Error("making unread what the program may not have read", "err", err)
 		}
 	})
@@ -50,8 +50,8 @@ func (in *Inbox) UndoLast() <-chan struct{} {
 }
 
 // UndoLastTyping makes unread what a killed or stopped runner typed last, unless the program has shown since then that its
-// model got it: it may have ended before. A shell has run the text, which must not be repeated.
-func UndoLastTyping(ctx context.Context, box *maildir.Box) error {
+// model got it, or has answered it: it may have ended before. A shell has run the text, which must not be repeated.
+func UndoLastTyping(ctx context.Context, box *maildir.Box, hasAnswered func(context.Context, *wire.Message) bool) error {
 	if last, _ := runinfo.Read(box.Store().Dir(), box.Agent()); last.Driver == "plain" {
 		return nil
 	}
@@ -65,11 +65,15 @@ func UndoLastTyping(ctx context.Context, box *maildir.Box) error {
 	}
 	var errs []error
 	var again []wire.Event
+	isAnswered := func(id wire.ID) bool {
+		it, err := box.Get(id)
+		return err == nil && hasAnswered != nil && hasAnswered(ctx, it.Message)
+	}
 	hasNewer := map[wire.ID]bool{} // messages of which a later event tells what became of them
 	for _, e := range slices.Backward(events) {
 		id := e.MessageID()
 		isTyped := e.Kind == wire.EventInjected && e.Field("as") != "pointer"
-		if isTyped && !hasNewer[id] && (e.TurnID == "" || e.TurnID != ended) {
+		if isTyped && !hasNewer[id] && (e.TurnID == "" || e.TurnID != ended) && !isAnswered(id) {
 			if err := box.MarkUndone(ctx, id); err != nil {
 				errs = append(errs, err)
 			} else {
