@@ -4,12 +4,14 @@ package realagents
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -45,7 +47,7 @@ func newByHand(t *testing.T, program string, isNewest bool, flags ...string) *by
 	s := &byHand{team: &team{kit: k, dir: work, home: home, kits: map[string]*kit{"bob": k}}}
 	s.said = k.recordEach()
 	s.do("init", "lead", "bob", "carl")
-	if os.Getenv("ATM_REAL_PLUGIN") == "" {
+	if os.Getenv("ATM_REAL_PLUGIN") == "" || program == "opencode" { // which knows no hooks but a plugin's
 		s.do("install", program)
 	} else {
 		s.installPlugin()
@@ -61,7 +63,10 @@ func newByHand(t *testing.T, program string, isNewest bool, flags ...string) *by
 	return s
 }
 
-// installPlugin installs atm's plugin, which the program itself takes.
+// yesOrNo matches a question of Gemini CLI about an extension.
+var yesOrNo = regexp.MustCompile(`(?i)[^\n\x1b?]*\? \[y/n\]`)
+
+// installPlugin installs atm's plugin, which the program itself takes. It says yes to whatever the program asks first.
 func (s *byHand) installPlugin() {
 	s.t.Helper()
 	own := filepath.Join(s.kit.dir, "bin")
@@ -69,10 +74,26 @@ func (s *byHand) installPlugin() {
 	if err := os.WriteFile(filepath.Join(own, s.program), []byte(starts), 0o700); err != nil {
 		s.t.Fatal(err)
 	}
-	cmd := exec.Command(filepath.Join(bin, "atm"), "install", s.program, "--plugin")
-	cmd.Dir, cmd.Env = s.dir, append(s.env(), "PATH="+own+":"+bin+":"+os.Getenv("PATH"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		s.t.Fatalf("atm install %s --plugin: %v\n%s", s.program, err, out)
+	child, err := process.Start(process.Command{
+		Argv: []string{filepath.Join(bin, "atm"), "install", s.program, "--plugin"}, Dir: s.dir,
+		Env: append(s.env(), "PATH="+own+":"+bin+":"+os.Getenv("PATH")), Cols: 200, Rows: 50,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer time.AfterFunc(time.Minute, func() { child.Stop(context.Background(), 0) }).Stop() // it asks something else
+	out, answered, buf := "", map[string]bool{}, make([]byte, 32<<10)
+	for n := 0; err == nil; out += string(buf[:n]) {
+		for _, question := range yesOrNo.FindAllString(out, -1) {
+			if !answered[question] { // it is drawn again with what is typed
+				answered[question] = true
+				child.Write([]byte("y\r"), time.Second)
+			}
+		}
+		n, err = child.Read(buf)
+	}
+	if <-child.Done(); child.Exit().Code != 0 {
+		s.t.Fatalf("atm install %s --plugin: exit %d\n%s", s.program, child.Exit().Code, out)
 	}
 }
 
