@@ -60,9 +60,7 @@ func (f Followed) Stop(why string, patience time.Duration) {
 			if r.stopping == nil {
 				r.Notify(why)
 			}
-			over := make(chan struct{})
-			close(over)
-			r.stopAfter(over, why)
+			r.stopWith(why, func() {})
 		})
 	})
 }

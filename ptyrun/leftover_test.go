@@ -185,7 +185,7 @@ func TestTypedWhenKilled(t *testing.T) {
 
 // A killed runner's text is undone unless the log shows that the program had got to it. A word is an event; behind a
 // slash is its turn, or which message it is about.
-func TestUndoLastTyping(t *testing.T) {
+func TestUndoGiven(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ log, undone string }{
 		{"spawned turn_started/2 thinking injected/a,2", "a"},
@@ -207,19 +207,36 @@ func TestUndoLastTyping(t *testing.T) {
 		{"spawned injected/a message_acked/a", ""},
 		{"spawned injected/a spawned", ""},
 		{"spawned injected/a injected/b replied/a", "b"},
+
+		// Its hooks gave it.
+		{"spawned hook.message_announced/a hook.message_read/a turn_started", "a"},
+		{"spawned turn_started hook.message_announced/a turn_completed hook.message_read/a", ""},
+		{"spawned turn_started hook.message_announced/a message_read/a", ""}, // it has read it itself
+
+		// What it shows while it ends shows nothing.
+		{"spawned turn_started injected/a stopped session_end turn_completed", "a"},
+		{"spawned turn_started hook.message_announced/a stopped hook.message_read/a turn_completed exited", "a"},
+		{"spawned turn_started injected/a tool_call_start stopped session_end", ""},
 		{"spawned injected/a injected/b message_again/b", "a"}, // the next runner was killed, too
 	} {
 		r := newRig(t)
 		ids := map[string]wire.ID{"a": r.send("one"), "b": r.send("two")}
 		must(t, errors.Join(r.bob.MarkRead(t.Context(), ids["a"]), r.bob.MarkRead(t.Context(), ids["b"])))
-		replied := map[wire.ID]bool{}
+		replied, stopped := map[wire.ID]bool{}, time.Time{}
 		for word := range strings.FieldsSeq(c.log) {
 			kind, about, _ := strings.Cut(word, "/")
-			if kind == "replied" {
+			switch kind {
+			case "replied":
 				replied[ids[about]] = true
 				continue
+			case "stopped":
+				stopped = time.Now()
+				continue
 			}
-			e := wire.Event{Source: "pty", Kind: kind}
+			e := wire.Event{Source: wire.SourcePTY, Kind: kind}
+			if of, isHooks := strings.CutPrefix(kind, "hook."); isHooks {
+				e.Source, e.Kind = wire.SourceHook, of
+			}
 			for about := range strings.SplitSeq(about, ",") {
 				if id := ids[about]; id != "" {
 					e = e.With("id", string(id))
@@ -234,7 +251,7 @@ func TestUndoLastTyping(t *testing.T) {
 			must(t, r.bob.Log().Append(t.Context(), e))
 		}
 		isAnswered := func(_ context.Context, m *wire.Message) bool { return replied[m.ID] }
-		must(t, errors.Join(inbox.UndoLastTyping(t.Context(), r.bob, isAnswered), inbox.UndoLastTyping(t.Context(), r.bob, isAnswered)))
+		must(t, errors.Join(inbox.UndoGiven(t.Context(), r.bob, stopped, isAnswered), inbox.UndoGiven(t.Context(), r.bob, stopped, isAnswered)))
 		var undone []string
 		for _, name := range []string{"a", "b"} {
 			if r.unread(ids[name]) {

@@ -68,11 +68,15 @@ type stopping struct {
 }
 
 // stop stops the program and everything it started; processesEnded ends the run then, or restarts the program. The mail
-// that the program has not begun to work at is unread first: the next one, or the same one resumed, gets it again.
-func (r *runner) stop(why string) { r.stopAfter(r.inbox.UndoLast(), why) }
+// that the program has not begun to work at is unread again: before any signal, in case this runner is killed, and once
+// more for what is noted as read while the program ends.
+func (r *runner) stop(why string) {
+	stopped := time.Now()
+	r.stopWith(why, func() { r.inbox.UndoLast(stopped) })
+}
 
-// stopAfter is stop behind something else, but for a lock that is stuck.
-func (r *runner) stopAfter(done <-chan struct{}, why string) {
+// stopWith is stop, with what is done about its mail.
+func (r *runner) stopWith(why string, undo func()) {
 	if r.stopping != nil {
 		r.stopping.isRestart = false // a stop during a restart is a stop
 		return
@@ -92,12 +96,10 @@ func (r *runner) stopAfter(done <-chan struct{}, why string) {
 	}
 	c := r.prog
 	r.Go(func() {
-		select {
-		case <-done:
-		case <-time.After(stopGrace):
-		}
+		undo()
 		others, err := c.Stop(context.Background(), stopGrace)
 		r.logSurvivors(err)
+		undo()
 		s.ended = process.Names(others)
 		close(s.done)
 	})

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir/claim"
@@ -142,8 +143,8 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		return h, err
 	}
 	opened = append(opened, r.closeRecording)
-	if err := inbox.UndoLastTyping(ctx, r.Box, r.HasAnswered); err != nil {
-		r.Log.Error("clearing the text that a killed runner left half typed", "err", err)
+	if err := inbox.UndoGiven(ctx, r.Box, time.Time{}, r.HasAnswered); err != nil {
+		r.Log.Error("making unread what a killed runner's program may not have seen", "err", err)
 	}
 	r.giveWorkBack(ctx) // after that: what was given out of it must not be given again
 	found := watcher.Open(ctx, []watcher.Mailbox{r.Box}, watcher.Options{

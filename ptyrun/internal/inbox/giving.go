@@ -217,7 +217,7 @@ func (in *Inbox) wasAccepted(g *giving) {
 	case g.claim != nil && !g.IsPointer:
 		g.claim.Turn = g.Turn
 		in.ChangeClaim(func() error {
-			in.WaitLogged() // the log has the turn first: see UndoLastTyping
+			in.WaitLogged() // the log has the turn first: see UndoGiven
 			return g.claim.Typed(context.Background())
 		})
 	case g.claim != nil:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runinfo"
@@ -34,53 +35,60 @@ func (in *Inbox) UndoTurn() <-chan error {
 	return done
 }
 
-// UndoLast is UndoLastTyping for a program that is about to be stopped. The channel is closed when that is done: before any
-// signal, so that the messages are unread if this runner is killed.
-func (in *Inbox) UndoLast() <-chan struct{} {
+// UndoLast is UndoGiven for a program that is being stopped since a time. It waits for it, but not for ever.
+func (in *Inbox) UndoLast(stopped time.Time) {
 	done := make(chan struct{})
-	in.last = nil
 	in.claims.Do(func() { // after the job that marks them as read
 		defer close(done)
 		in.WaitLogged()
-		if err := UndoLastTyping(context.Background(), in.Box, in.o.HasAnswered); err != nil {
-			in.Log.Error("making unread what the program may not have read", "err", err)
+		if err := UndoGiven(context.Background(), in.Box, stopped, in.o.HasAnswered); err != nil {
+			in.Log.Error("making unread what the program may not have seen", "err", err)
 		}
 	})
-	return done
+	select {
+	case <-done:
+	case <-time.After(undoTime):
+	}
 }
 
-// UndoLastTyping makes unread what a killed or stopped runner typed last, unless the program has shown since then that its
-// model got it, or has answered it: it may have ended before. A shell has run the text, which must not be repeated.
-func UndoLastTyping(ctx context.Context, box *maildir.Box, hasAnswered func(context.Context, *wire.Message) bool) error {
+const undoTime = 2 * time.Second
+
+// UndoGiven makes unread what a program was given last, by its runner or its hooks, unless it has shown since then that its
+// model got it, or has answered it: it may have ended before. What it shows once it is being stopped shows nothing; zero: its
+// runner was killed. A shell has run the text, which must not be repeated.
+func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnswered func(context.Context, *wire.Message) bool) error {
 	if last, _ := runinfo.Read(box.Store().Dir(), box.Agent()); last.Driver == "plain" {
 		return nil
 	}
-	events, err := box.Log().Tail(provesWork)
+	isProof := func(e *wire.Event) bool { return provesWork(e) && (stopped.IsZero() || e.At.Before(stopped)) }
+	events, err := box.Log().Tail(isProof)
 	if err != nil || len(events) == 0 {
 		return err
 	}
 	ended := "" // the turn that showed work before it was logged what had begun it
-	if provesWork(&events[0]) {
+	if isProof(&events[0]) {
 		ended = events[0].TurnID
+	}
+	isLost := func(id wire.ID) bool {
+		it, err := box.Get(id)
+		return err == nil && it.State != maildir.Unread && (hasAnswered == nil || !hasAnswered(ctx, it.Message))
 	}
 	var errs []error
 	var again []wire.Event
-	isAnswered := func(id wire.ID) bool {
-		it, err := box.Get(id)
-		return err == nil && hasAnswered != nil && hasAnswered(ctx, it.Message)
-	}
 	hasNewer := map[wire.ID]bool{} // messages of which a later event tells what became of them
 	for _, e := range slices.Backward(events) {
-		id := e.MessageID()
-		isTyped := e.Kind == wire.EventInjected && e.Field("as") != "pointer"
-		if isTyped && !hasNewer[id] && (e.TurnID == "" || e.TurnID != ended) && !isAnswered(id) {
+		id, isHooks := e.MessageID(), e.Source == wire.SourceHook
+		isGiven := e.Kind == wire.EventInjected && e.Field("as") != "pointer" || e.Kind == wire.EventAnnounced && isHooks
+		if isGiven && !hasNewer[id] && (e.TurnID == "" || e.TurnID != ended) && isLost(id) {
 			if err := box.MarkUndone(ctx, id); err != nil {
 				errs = append(errs, err)
 			} else {
 				again = append(again, wire.Event{Source: wire.SourcePTY, Kind: wire.EventUnread}.With("id", string(id)))
 			}
 		}
-		hasNewer[id] = true
+		if isNoted := e.Kind == wire.EventRead && isHooks; !isNoted { // that it was given
+			hasNewer[id] = true
+		}
 	}
 	return errors.Join(append(errs, box.Log().Append(ctx, again...))...)
 }
