@@ -209,8 +209,8 @@ async function inWorker({ plugin, dir }) {
   put(dir + "/mail", JSON.stringify({ watch: [inbox], text: "[atm] third, may be a repeat" }))
   await event("session.idle", { sessionID: "ses_2" })
   await until("the mail again", () => prompts().length === 6)
+  await until("the refusal of the third", () => calls(dir, "atm.refused").length === 2) // a look at the end of a turn waits for none
   assert.deepEqual(taken().at(-1), ["delete", "/session/ses_2/message/msg_queued"])
-  assert.equal(calls(dir, "atm.refused").length, 2)
 
   // An answer from elsewhere is given; the person's ends the wait for one.
   put(dir + "/answer", JSON.stringify({ reply: "reject", message: "no" }))
