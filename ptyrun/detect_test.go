@@ -29,11 +29,6 @@ printf '\033[2J\033[H'; rule; printf '\r\n❯ \r\n'; rule; printf '\r\n  ? for s
 `+script)
 }
 
-// states returns the states reported of bob, in order.
-func (r *rig) states() []string {
-	return slices.DeleteFunc(r.events(), func(s string) bool { return !strings.HasPrefix(s, "state_change") })
-}
-
 // What the program drew while the runner was not scheduled is read before an older screen is reported: here, that it
 // worked in between.
 func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {

@@ -292,6 +292,11 @@ func (r *rig) idle() *rig {
 	return r
 }
 
+// states returns the states reported of bob, in order.
+func (r *rig) states() []string {
+	return slices.DeleteFunc(r.events(), func(s string) bool { return !strings.HasPrefix(s, "state_change") })
+}
+
 func (r *rig) questions() []ask.Question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
