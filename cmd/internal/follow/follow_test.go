@@ -319,6 +319,22 @@ func TestOtherConversation(t *testing.T) {
 	}
 }
 
+// So it is whatever the follower was about to do.
+func TestOtherConversationMeanwhile(t *testing.T) {
+	s := newScene(t)
+	for what, do := range map[string]func(*follower) error{
+		"check": (*follower).checkBound,
+		"note":  func(f *follower) error { return f.note(nil) },
+	} {
+		f := &follower{team: s.team, box: s.bob, thread: "T", socket: s.socket}
+		s.bind("T2")
+		if err := do(f); !errors.Is(err, errOther) || f.thread != "T2" {
+			t.Errorf("%s: %v, it follows %s", what, err, f.thread)
+		}
+		s.bind("T")
+	}
+}
+
 // The hooks hand over what is not urgent while a turn runs.
 func TestUrgentMailGoesIntoTheTurn(t *testing.T) {
 	s := newScene(t)

@@ -117,9 +117,9 @@ func (f *follower) endFailed(ctx context.Context, t appserver.Turn) error {
 
 // note notes that the server gives the mail to the conversation, or why it does not. A full disk changes nothing else.
 func (f *follower) note(shut error) error {
-	p, ok := programs.Conversation(f.team, f.box.Agent(), f.thread)
-	if !ok {
-		return errEnded
+	p, err := f.shows()
+	if err != nil {
+		return err
 	}
 	f.shut = shut
 	why := ""
@@ -148,7 +148,18 @@ func (f *follower) goAlong() (isMine bool, err error) {
 	return false, errOther
 }
 
-// checkBound returns errEnded unless a program under the name still shows the conversation, or errOther: see goAlong.
+// shows returns the program under the name that shows the conversation. If none does any more it is errEnded, or errOther:
+// see goAlong.
+func (f *follower) shows() (programs.Program, error) {
+	p, ok := programs.Conversation(f.team, f.box.Agent(), f.thread)
+	if ok {
+		return p, nil
+	}
+	_, err := f.goAlong()
+	return p, cmp.Or(err, errEnded)
+}
+
+// checkBound is shows, for an agent that is there, and that atm runs or does not as when this began.
 func (f *follower) checkBound() error {
 	if err := f.box.CheckPresent(); errors.Is(err, maildir.ErrNoAgent) {
 		return errEnded
@@ -164,11 +175,8 @@ func (f *follower) checkBound() error {
 	} else if running && err == nil {
 		return errEnded // a runner gives it the mail
 	}
-	if _, ok := programs.Conversation(f.team, f.box.Agent(), f.thread); ok {
-		return nil
-	}
-	_, err = f.goAlong()
-	return cmp.Or(err, errEnded)
+	_, err = f.shows()
+	return err
 }
 
 // listen subscribes to the thread, or ends that.
