@@ -210,7 +210,9 @@ func TestUndoGiven(t *testing.T) {
 
 		// Its hooks gave it.
 		{"spawned hook.message_announced/a hook.message_read/a turn_started", "a"},
+		{"spawned hook.message_read/a turn_started hook.message_announced/a", "a"},
 		{"spawned turn_started hook.message_announced/a turn_completed hook.message_read/a", ""},
+		{"spawned hook.message_read/a turn_started turn_completed hook.message_announced/a turn_started", ""},
 		{"spawned turn_started hook.message_announced/a message_read/a", ""}, // it has read it itself
 
 		// What it shows while it ends shows nothing.

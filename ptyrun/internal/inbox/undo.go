@@ -76,9 +76,11 @@ func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnsw
 	var errs []error
 	var again []wire.Event
 	hasNewer := map[wire.ID]bool{} // messages of which a later event tells what became of them
+	handed := map[wire.ID]string{} // by hooks, which tell so twice, in any order and perhaps when the turn is over: a kind
 	for _, e := range slices.Backward(events) {
-		id, isHooks := e.MessageID(), e.Source == wire.SourceHook
-		isGiven := e.Kind == wire.EventInjected && e.Field("as") != "pointer" || e.Kind == wire.EventAnnounced && isHooks
+		id := e.MessageID()
+		isHanded := e.Source == wire.SourceHook && (e.Kind == wire.EventAnnounced || e.Kind == wire.EventRead)
+		isGiven := e.Kind == wire.EventInjected && e.Field("as") != "pointer" || isHanded && handed[id] != "" && handed[id] != e.Kind
 		if isGiven && !hasNewer[id] && (e.TurnID == "" || e.TurnID != ended) && isLost(id) {
 			if err := box.MarkUndone(ctx, id); err != nil {
 				errs = append(errs, err)
@@ -86,7 +88,9 @@ func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnsw
 				again = append(again, wire.Event{Source: wire.SourcePTY, Kind: wire.EventUnread}.With("id", string(id)))
 			}
 		}
-		if isNoted := e.Kind == wire.EventRead && isHooks; !isNoted { // that it was given
+		if isHanded && !isGiven {
+			handed[id] = e.Kind
+		} else {
 			hasNewer[id] = true
 		}
 	}
