@@ -183,8 +183,8 @@ func TestTypedWhenKilled(t *testing.T) {
 	}
 }
 
-// A killed runner's text is undone unless the log shows that the program had got to it. A word is an event; behind a
-// slash is its turn, or which message it is about.
+// What a killed or stopped program was given is undone unless the log shows that it had got to it. A word is an event;
+// behind a slash is its turn, or which message it is about.
 func TestUndoGiven(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ log, undone string }{
