@@ -265,3 +265,35 @@ func TestUndoGiven(t *testing.T) {
 		}
 	}
 }
+
+// An answer may be on its way while its program is stopped, or be cut off before it marks the message as read: it shows
+// that the model has the message. One that somebody gives it once more stays unread.
+func TestAnsweredWhileStopped(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	replied := map[wire.ID]bool{}
+	undo := func() {
+		t.Helper()
+		isAnswered := func(_ context.Context, m *wire.Message) bool { return replied[m.ID] }
+		must(t, inbox.UndoGiven(t.Context(), r.bob, time.Time{}, isAnswered))
+	}
+	given := func(body string) wire.ID {
+		t.Helper()
+		id := r.send(body)
+		must(t, r.bob.MarkRead(t.Context(), id))
+		must(t, r.bob.Log().Append(t.Context(), wire.Event{Source: wire.SourcePTY, Kind: wire.EventInjected}.With("id", string(id))))
+		return id
+	}
+	late, silent, asked := given("one"), given("two"), given("three")
+	undo()
+	if !r.unread(late) || !r.unread(silent) || !r.unread(asked) {
+		t.Fatal("not given back")
+	}
+	replied[late], replied[asked] = true, true
+	must(t, r.bob.MarkRead(t.Context(), asked))
+	must(t, r.bob.MarkUnread(t.Context(), asked)) // a person wants it done again
+	undo()
+	if r.unread(late) || !r.unread(silent) || !r.unread(asked) {
+		t.Errorf("unread: late %v, silent %v, asked %v", r.unread(late), r.unread(silent), r.unread(asked))
+	}
+}

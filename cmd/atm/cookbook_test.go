@@ -172,6 +172,9 @@ func (r *recipe) checkMail(k *kitchen, when string) {
 	got := strings.ReplaceAll(strings.Join(k.mail(), "\x00"), "\n", `\n`)
 	want := strings.TrimSuffix(string(mail.Files[at].Data), "\n")
 	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\x00")); diff != "" {
+		for _, agent := range []string{"alice", "bob", "carol"} {
+			k.Log(k.Atm("watch", agent, "--since", "1h", "--no-follow", "--json"))
+		}
 		k.Fatalf("%s, mail: %s", when, diff)
 	}
 }

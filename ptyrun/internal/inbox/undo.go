@@ -60,6 +60,10 @@ func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnsw
 	if last, _ := runinfo.Read(box.Store().Dir(), box.Agent()); last.Driver == "plain" {
 		return nil
 	}
+	isAnswered := func(m *wire.Message) bool { return hasAnswered != nil && hasAnswered(ctx, m) }
+	if err := readAnswered(ctx, box, isAnswered); err != nil {
+		return err
+	}
 	isProof := func(e *wire.Event) bool { return provesWork(e) && (stopped.IsZero() || e.At.Before(stopped)) }
 	events, err := box.Log().Tail(isProof)
 	if err != nil || len(events) == 0 {
@@ -71,7 +75,7 @@ func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnsw
 	}
 	isLost := func(id wire.ID) bool {
 		it, err := box.Get(id)
-		return err == nil && it.State != maildir.Unread && (hasAnswered == nil || !hasAnswered(ctx, it.Message))
+		return err == nil && it.State != maildir.Unread && !isAnswered(it.Message)
 	}
 	var errs []error
 	var again []wire.Event
@@ -95,6 +99,18 @@ func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnsw
 		}
 	}
 	return errors.Join(append(errs, box.Log().Append(ctx, again...))...)
+}
+
+// readAnswered marks as read what was given before, is unread and has been answered: the answer came while its program was
+// stopped, or was cut off before it marked the message.
+func readAnswered(ctx context.Context, box *maildir.Box, isAnswered func(*wire.Message) bool) error {
+	var errs []error
+	for id, c := range box.Claims() {
+		if it, err := box.Get(id); err == nil && it.State == maildir.Unread && c.Times > 0 && isAnswered(it.Message) {
+			errs = append(errs, box.MarkRead(ctx, id))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // provesWork reports whether an event shows that the program was at work, and did more than think, or that it is another
