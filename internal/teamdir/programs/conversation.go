@@ -53,14 +53,21 @@ func FollowAgain(ctx context.Context, t *teamdir.Team, name wire.Name, p Program
 	return p
 }
 
-// NoteServer notes the server that gives a program's conversation its mail, or in a line why it does not.
+// NoteServer notes the server that gives a program's conversation its mail, or in a line why it does not. It notes nothing
+// of a conversation that the program shows no more.
 func NoteServer(t *teamdir.Team, name wire.Name, p Program, socket, shut string) error {
+	lock, err := lockNotes(t, name)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	p, isShown := Conversation(t, name, p.Session)
 	var opens []string
 	if shut == "" {
 		opens = []string{agents.ServerQueue}
 	}
 	shut = letter.OneLine(shut, maxShut)
-	if p.Server == socket && p.Shut == shut && slices.Equal(p.Opens, opens) {
+	if !isShown || p.Server == socket && p.Shut == shut && slices.Equal(p.Opens, opens) {
 		return nil
 	}
 	p.Server, p.Shut, p.Opens = socket, shut, opens

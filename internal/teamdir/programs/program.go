@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -108,6 +109,11 @@ func Note(t *teamdir.Team, name wire.Name, p Program, isNew bool) error {
 	if p.PID == 0 {
 		return nil
 	}
+	lock, err := lockNotes(t, name)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
 	p.At, p.Space = time.Now().UTC().Round(0), processSpace()
 	noted := NotedPrograms(t, name)
 	for _, other := range noted {
@@ -161,6 +167,12 @@ func EndedUnsaid(noted []Program, s *reducer.State) (ended []Program) {
 	return ended
 }
 
+// lockNotes keeps the notes of a member's programs as they are while one of them is changed: its hooks change it, and who
+// follows its conversation.
+func lockNotes(t *teamdir.Team, name wire.Name) (*lockfile.Lock, error) {
+	return t.Locks().Lock(context.Background(), string(name)+".programs", lockfile.Exclusive, lockfile.DefaultTimeout, t.Box(name).CheckPresent)
+}
+
 func saveProgram(t *teamdir.Team, name wire.Name, p Program) error {
 	dir := string(name) + programsDir
 	if err := cmp.Or(t.Dir().Mkdir(path.Dir(dir)), t.Dir().Mkdir(dir)); err != nil {
@@ -183,9 +195,13 @@ func EndedSessions(t *teamdir.Team, name wire.Name) (sessions []string) {
 
 // Forget undoes Note when the session ends.
 func Forget(t *teamdir.Team, name wire.Name, p Program) {
-	if p.PID != 0 {
-		t.Dir().Remove(File(name, p.PID))
+	if p.PID == 0 {
+		return
 	}
+	if lock, err := lockNotes(t, name); err == nil {
+		defer lock.Unlock()
+	}
+	t.Dir().Remove(File(name, p.PID))
 }
 
 // Of returns the programs that people have started under a member's name and that still run, the oldest first.

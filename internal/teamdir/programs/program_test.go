@@ -83,3 +83,31 @@ func TestNotedProgramOpens(t *testing.T) {
 		t.Errorf("another conversation has got its ways: %+v", p)
 	}
 }
+
+// Who follows a conversation may note its server when a hook has noted the next one, or that the program shows none.
+func TestServerOfAnEarlierConversation(t *testing.T) {
+	t.Parallel()
+	own, ok := process.Find(os.Getpid())
+	if !ok {
+		t.Skip("the system does not tell of processes")
+	}
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob")
+	first := Program{Tool: "codex", PID: own.PID, Start: own.Start, Session: "one"}
+	next := first
+	next.Session = "two"
+	teamtest.Must(t, Note(team, "bob", first, true))
+	teamtest.Must(t, Note(team, "bob", next, true))
+	teamtest.Must(t, NoteServer(team, "bob", first, "/run/codex.sock", ""))
+	if p, ok := Conversation(team, "bob", "two"); !ok || p.Server != "" || len(p.Opens) != 0 {
+		t.Errorf("the next conversation is noted as %+v", p)
+	}
+	teamtest.Must(t, NoteServer(team, "bob", next, "/run/codex.sock", ""))
+	if p, _ := Conversation(team, "bob", "two"); p.Server == "" || len(p.Opens) != 1 {
+		t.Errorf("with its server it is noted as %+v", p)
+	}
+	Forget(team, "bob", next)
+	teamtest.Must(t, NoteServer(team, "bob", next, "/run/other.sock", ""))
+	if all := Of(team, "bob"); len(all) > 0 {
+		t.Errorf("noted again: %+v", all)
+	}
+}
