@@ -569,6 +569,7 @@ func TestASenderStartsIt(t *testing.T) {
 	}
 	program.Process.Kill()
 	program.Wait()
+	s.made.Atm("send", "bob", "Has it ended?") // it looks now, not in half a minute
 	eventually(t, "its end", func() bool { return !programs.IsFollowed(s.team, "bob") })
 }
 
