@@ -10,6 +10,8 @@ import (
 
 // manualTemplate is the manual page atm(1), in the macros of man(7): what help, help all and the help of each command say.
 const manualTemplate = `.TH ATM 1 "" "{{roff .Version}}" "agent team mail"
+.\" what a terminal without UTF-8 shows for an ellipsis
+.fchar \[u2026] ...
 .SH NAME
 atm \- mail between coding agents and the people they work with
 .SH SYNOPSIS

@@ -38,7 +38,7 @@ func TestManual(t *testing.T) {
 
 // Formatters have nothing to complain about, and show the last flag of the last command.
 func TestManualIsShown(t *testing.T) {
-	for _, formatter := range []string{"mandoc -Tutf8", "groff -ww -k -Tutf8 -man"} {
+	for _, formatter := range []string{"mandoc -Tutf8", "groff -ww -Kutf8 -Tutf8 -man", "groff -ww -Kutf8 -Tascii -man"} {
 		args := strings.Fields(formatter)
 		cmd := exec.Command(args[0], args[1:]...)
 		if cmd.Err != nil {
