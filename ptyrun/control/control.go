@@ -35,7 +35,7 @@ import (
 
 const (
 	socketName  = "control.sock"
-	DialTimeout = 500 * time.Millisecond // for Dial; only a suspended runner takes longer to greet
+	DialTimeout = time.Second // for Dial; only a suspended runner takes longer to greet, also on a busy machine
 )
 
 var (

@@ -20,7 +20,7 @@ type runnerAnswer struct {
 // How long runners may take to say how they are. It is at once, unless one is drawing a flood, or the machine is busy.
 const (
 	askWithin    = 2 * time.Second        // those that the caller has named
-	askAllWithin = 200 * time.Millisecond // all of a team
+	askAllWithin = 500 * time.Millisecond // all of a team
 )
 
 func askRunner(ctx context.Context, t *teamdir.Team, name wire.Name) (a runnerAnswer) {
