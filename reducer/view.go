@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -20,7 +21,7 @@ const (
 // freshFor is how long an event is evidence that its agent is online.
 const freshFor = 5 * time.Minute
 
-// NotAnswering is the detail of an agent whose runner is there but does not answer.
+// NotAnswering is the detail, or the end of it, of an agent whose runner is there but does not answer.
 const NotAnswering = "not answering"
 
 // stopped is the detail of an agent whose program was stopped on request.
@@ -118,7 +119,7 @@ func (s *State) withRunner(v *View, ev Evidence) {
 	case hasEnded:
 		v.Word, v.Detail, v.Since = WordStarting, "", s.OffSince // between two programs
 	case ev.IsNotAnswering:
-		v.Detail = NotAnswering
+		v.Detail = strings.TrimPrefix(v.Detail+"; "+NotAnswering, "; ")
 	}
 }
 

@@ -61,7 +61,7 @@ func TestOutlook(t *testing.T) {
 	}{
 		"retired":           {m: with(run, ""), when: Unknown, text: "unknown"},
 		"person":            {m: with(presence.Member{}, reducer.WordPerson), when: Read, text: "person", why: "bob is a person"},
-		"silent":            {m: with(run, reducer.WordIdle, func(m *presence.Member) { m.Detail = reducer.NotAnswering }), when: Never, text: "idle, but its runner does not answer", why: "atm doctor"},
+		"silent":            {m: with(run, reducer.WordIdle, func(m *presence.Member) { m.RunnerErr = control.ErrNotAnswering }), when: Never, text: "idle, but its runner does not answer", why: "atm doctor"},
 		"off by wish":       {m: with(run, reducer.WordIdle, func(m *presence.Member) { m.Inject = "off" }), when: Read, text: "idle; not typed in", why: "inject is off"},
 		"expired":           {mail: mail{message: old}, m: with(run, reducer.WordIdle), when: Read, text: "it has expired: not typed in", why: "it has expired"},
 		"blocked":           {m: with(run, reducer.WordBlocked, asking), when: Answer, text: "blocked: may it run make?", why: "waiting for an answer (may it run make?): `atm pending`"},

@@ -2,6 +2,7 @@ package presence
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ import (
 // This file says what keeps mail from a member, from evidence only.
 
 // IsSilent reports whether the member's runner does not answer.
-func (m *Member) IsSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
+func (m *Member) IsSilent() bool { return m.Running && errors.Is(m.RunnerErr, control.ErrNotAnswering) }
 
 // ToMail returns the member as its runner and its hooks see it when they hand over mail: a question on the session channel
 // holds up none.

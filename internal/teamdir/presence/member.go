@@ -243,6 +243,9 @@ func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s 
 		m.TurnID, m.LastTurn = "", nil
 		return m, nil
 	}
+	if strings.HasSuffix(m.Detail, reducer.NotAnswering) {
+		m.note = reducer.NotAnswering
+	}
 	if requests := s.Requests(); len(requests) > 0 && m.State != reducer.WordOff {
 		m.WaitingOn, m.Questions = &requests[0], questions(t, &m, requests)
 		if m.WaitingOn.IsOnChannel {
