@@ -142,10 +142,12 @@ func (w Taker) isFree(ctx context.Context) (bool, error) {
 	return w.forget(ctx)
 }
 
-// forget withdraws the unread notices of what the member does not hold, and reports whether it has no other mail.
+// forget withdraws the unread notices of what the member does not hold, and reports whether there is no other mail to give
+// it.
 func (w Taker) forget(ctx context.Context) (isEmpty bool, err error) {
 	me := w.Team.Box(w.Agent)
 	ids, err := me.UnreadIDs()
+	holds := w.Team.Holds(w.Agent)
 	for _, id := range ids {
 		it, failed := me.Get(id)
 		switch {
@@ -156,7 +158,7 @@ func (w Taker) forget(ctx context.Context) (isEmpty bool, err error) {
 			if isWithdrawn, err := withdrawUngiven(ctx, me, it); !isWithdrawn || err != nil {
 				return false, err
 			}
-		case !it.Expired(time.Now()):
+		case !it.Expired(time.Now()) && holds(it.Message).Why == "":
 			return false, err
 		}
 	}

@@ -102,6 +102,16 @@ func TestWork(t *testing.T) {
 	}
 }
 
+// Mail that is kept from a member holds up none of its work.
+func TestWorkBesideKeptMail(t *testing.T) {
+	team, jobs := workTeam(t, 1)
+	teamtest.Must(t, team.Dir().Replace("team.toml", []byte("[members.bob]\nfrom = [\"alice\"]\n"), false))
+	teamtest.Post(t, team, "carol", "bob", "kept")
+	if got := take(t, workOf(team, "bob")); got != jobs[0] {
+		t.Errorf("%q", got)
+	}
+}
+
 // What is given out again says so, and what its member does not hold any more is not given to it.
 func TestWorkAgain(t *testing.T) {
 	team, jobs := workTeam(t, 1)
