@@ -85,7 +85,7 @@ type Answer struct {
 
 // Ask sends a message to one member and waits for what comes first: a reply that counts, or the end of the turn in which
 // the member's program got the question. The reply stays unread in the mailbox of From. A person answers with a reply
-// only.
+// only. If the member declines, the error says so.
 //
 // A program that was killed asks again under the same key: the question is sent once, and the answer may be there
 // already. With another question under that key the error is ErrOtherText. If ctx ends first, it is that of ctx.

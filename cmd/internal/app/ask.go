@@ -50,6 +50,8 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 		return r, late
 	case ctx.Err() != nil:
 		return r, context.Cause(ctx)
+	case errors.Is(err, post.ErrDeclined):
+		return r, err
 	case errors.Is(err, maildir.ErrNoAgent): // it was retired meanwhile
 		return r, fmt.Errorf("sent %s, but %w", short, err)
 	}

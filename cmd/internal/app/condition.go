@@ -173,6 +173,9 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 		return none
 	}
 	c.noReply = func(ctx context.Context, a wire.Address) error {
+		if err := post.CheckDeclined(s.Root, m, a); err != nil {
+			return err
+		}
 		if isTold[a] || !post.IsTurnOver(s.Root, m, a) { // as Ask sees it: then it has said its answer there
 			return nil
 		}

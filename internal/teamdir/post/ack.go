@@ -240,6 +240,22 @@ func AckOf(r *teamdir.Root, m *wire.Message, recipient wire.Address) (*maildir.I
 	return acks[len(acks)-1], nil
 }
 
+// ErrDeclined says that a recipient will not do what a message asks.
+var ErrDeclined = errors.New("declined")
+
+// CheckDeclined returns ErrDeclined, with what was said to that, if a recipient's last ack declines a message.
+func CheckDeclined(r *teamdir.Root, m *wire.Message, recipient wire.Address) error {
+	ack, err := AckOf(r, m, recipient)
+	if err != nil || ack.Outcome() != "declined" {
+		return nil
+	}
+	said := ""
+	if ack.Body != "" {
+		said = ": " + letter.OneLine(ack.Body, 200)
+	}
+	return fmt.Errorf("%s %w %s%s", who(m, ack.From), ErrDeclined, m.ID.Short(6), said)
+}
+
 // Withdraw withdraws a message of mine from a recipient, and returns the state that it had there. An unread message is
 // moved out of the inbox. If the recipient has read it (Owed or Done), it gets a notice, and then owes no ack any more;
 // a retry after an interruption repeats both. An acknowledged message stays, and the state is "". A leased one is a

@@ -43,7 +43,8 @@ type Observer struct {
 }
 
 // Ask sends a question to one recipient and waits for what comes first: a reply that counts (CheckAnswer), which it does
-// not mark as read, or the end of the turn that the question was handed into. A person answers with a reply only.
+// not mark as read, or the end of the turn that the question was handed into. A person answers with a reply only. Who
+// declines answers nothing: post.ErrDeclined.
 //
 // With an id or key that was used before (Outgoing.Message, Outgoing.Once) it sends nothing, but hands a question
 // over again whose turn was cut short; if that was another question, it is an *OtherTextError. If ctx ends the wait, the
@@ -111,6 +112,7 @@ type asking struct {
 	turns    *history.History
 	others   map[wire.ID]bool // the replies that do not count
 
+	isAcked  bool      // an ack has come that was not looked at
 	endedAt  time.Time // when the end of its turn was noticed; zero: it is open
 	exitedAt time.Time // when the recipient's program ended; zero: it has not, or was restarted
 	exitCode uint64
@@ -120,6 +122,7 @@ func (q *asking) send(ctx context.Context, posted *maildir.Post) error {
 	q.To = post.Deliver(ctx, q.root, posted)[0]
 	err := q.To.Err
 	if err == nil && q.To.AlreadyStored {
+		q.isAcked = true // perhaps
 		err = q.handOverAgain(ctx)
 	}
 	if err == nil && q.observer.Sent != nil {
@@ -176,6 +179,12 @@ func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 	if turn != nil {
 		q.Turn = turn.ID
 	}
+	if q.isAcked && q.Reply == nil {
+		if err := post.CheckDeclined(q.root, q.message, q.box.Address()); err != nil {
+			return true, err
+		}
+	}
+	q.isAcked = false
 	switch {
 	case q.Reply != nil || turn.HasEnded() && q.isReplied(ctx):
 		q.Status, q.Text, q.Took = "replied", q.Reply.Body, max(q.Reply.SentAt.Sub(q.sentAt), 0)
@@ -226,6 +235,7 @@ func (q *asking) note(entry watcher.Entry) {
 				q.noteOthers([]post.NoAnswer{{Item: it, Reason: err}})
 			}
 		}
+		q.isAcked = q.isAcked || m.Type == wire.TypeAck && m.InReplyTo == q.ID
 		if q.observer.Message != nil && isTheirs {
 			q.observer.Message(it)
 		}
