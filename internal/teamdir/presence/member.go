@@ -344,6 +344,9 @@ func (m *Member) sources() (all []control.Claim) {
 		return nil
 	}
 	newest := control.Claim{Source: string(m.source), Says: string(m.Activity), At: m.heardAt.UTC(), Counts: true}
+	if m.Since != nil && m.Since.After(newest.At) { // a program's end is no word of its own
+		newest.At = *m.Since
+	}
 	isSeen := slices.Contains([]reducer.Source{reducer.FromDeclared, reducer.FromTitle, reducer.FromProgress, reducer.FromScreen}, m.source)
 	if !isSeen || len(m.Runner.Claims) == 0 {
 		all = append(all, newest)
