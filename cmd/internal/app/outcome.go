@@ -118,7 +118,7 @@ func (f *Failed) addRetry(m *Submission, to post.Recipient, isStored bool) {
 func (o *Outcome) addKnown(s *Scope, to post.Recipient, m *Submission) {
 	note := "already sent"
 	if it, err := to.Box.Get(o.ID); err == nil {
-		note += ": " + StateAt(it)
+		note = alreadySent(it)
 		switch isOther := it.Body != m.Content.Body; {
 		case isOther && m.IsAwaited:
 			o.addFailed(s, to.Address, &reply.OtherTextError{ID: o.ID})
@@ -129,6 +129,9 @@ func (o *Outcome) addKnown(s *Scope, to post.Recipient, m *Submission) {
 	}
 	o.addDelivered(s, to, m.Content, note)
 }
+
+// alreadySent says of a message that was sent again what its recipient has done with it.
+func alreadySent(it *maildir.Item) string { return "already sent: " + StateAt(it) }
 
 // StateAt says in a word what a recipient has done with its copy of a message.
 func StateAt(it *maildir.Item) string {
