@@ -237,7 +237,7 @@ func AnsweredElsewhere(q *ask.Question) (why string, hint failure.Hint) {
 	case q.OnChannel:
 		return "takes the answer as a message", where + failure.Say("`atm send %s \"…\" --type human_input`", name)
 	case !q.Running:
-		return "has no runner, so only its own terminal can answer", where + failure.Say("next time `atm run %s`", name)
+		return "has no runner, so only its own terminal can answer", where + failure.Say("next time `atm run %s -- CMD`", name)
 	case q.IsTyped():
 		return "takes any text at its terminal", where + failure.Say("`atm type %s \"…\" --enter`, or `atm attach %[1]s`", name)
 	case q.ID == "" || reducer.IsForTerminal(q.Dialog):

@@ -11,8 +11,10 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/teams/policy"
@@ -53,9 +55,32 @@ func (s *Scope) RunnerError(name wire.Name, err error) error {
 			WithHint("`atm stop %s` ends it; in a container, it has to be typed there", name)
 	}
 	if errors.Is(err, control.ErrNoRunner) {
-		return failure.Failed("%s is not running", name).WithHint("`%s`", RunCommand(s.Team, name))
+		return NotRun(s.Team, name)
 	}
 	return err
+}
+
+// NotRun is the error about a member that atm does not run now.
+func NotRun(t *teamdir.Team, name wire.Name) error {
+	if err := CheckRunnable(t, name); err != nil {
+		return err
+	}
+	if p := programs.Of(t, name); len(p) > 0 {
+		return failure.Failed("atm did not start %s, so it reaches no more than its mail: %s", name, p[0]).
+			WithHint("`atm send %s \"…\"`; the rest is done in its own terminal", name)
+	}
+	return failure.Failed("%s is not running", name).WithHint("`%s`", RunCommand(t, name))
+}
+
+// CheckRunnable returns the error about a member that atm never runs: a person, or a shared inbox.
+func CheckRunnable(t *teamdir.Team, name wire.Name) error {
+	if c, _ := t.Config(); c.Members[name].Person {
+		return failure.Refused("%s is a person (team.toml)", name).WithHint("`atm send %s \"…\"`; an agent needs another name: `atm run NAME -- CMD`", name)
+	}
+	if isShared, _ := claim.Shared(t.Box(name)); isShared {
+		return failure.Refused("%s is a shared inbox", name).WithHint("`atm ls %s`; an agent that takes from it: `atm run NAME --serve %[1]s -- CMD`", name)
+	}
+	return nil
 }
 
 // foreignHint is for a runner that this process cannot talk to; "": for any other error.

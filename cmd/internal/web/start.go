@@ -16,7 +16,7 @@ import (
 
 // StartCommand is the command that starts the page's member; "": it runs, or not here.
 func (p *page) StartCommand() string {
-	if p.Member.Running || p.Member.Host != "" || p.Member.Kind == "person" {
+	if p.Member.Running || p.Member.Host != "" || p.Member.Kind == "person" || p.Member.Shared {
 		return ""
 	}
 	return app.RunCommand(p.Scope.Team, p.Member.Name)
@@ -24,7 +24,7 @@ func (p *page) StartCommand() string {
 
 // HowToStart is the command that starts a member of which nothing is known yet.
 func (p page) HowToStart(m presence.Member) string {
-	if m.State != reducer.WordUnknown || m.Since != nil || m.Host != "" || m.Kind == "person" {
+	if m.State != reducer.WordUnknown || m.Since != nil || m.Host != "" || m.Kind == "person" || m.Shared {
 		return ""
 	}
 	return app.RunCommand(p.Scope.Team, m.Name)

@@ -104,7 +104,7 @@ func run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(k.s.CheckAccepted(), k.s.MayManage("run", k.name())); err != nil {
+	if err := cmp.Or(k.s.CheckAccepted(), k.s.MayManage("run", k.name()), app.CheckRunnable(k.s.Team, k.name())); err != nil {
 		return err
 	}
 	if running, _ := k.s.Team.Running(k.name()); running {
@@ -166,6 +166,9 @@ func (k *call) mayAdd(e *teamdir.UnknownError) bool {
 }
 
 func noCommand(t *teamdir.Team, name wire.Name) error {
+	if err := app.CheckRunnable(t, name); err != nil {
+		return err
+	}
 	start := strings.Replace(app.RunCommand(t, name), "-- CMD", "-- claude", 1)
 	if _, err := exec.LookPath(string(name)); err == nil { // atm run bash
 		start = "atm run NAME -- " + string(name)

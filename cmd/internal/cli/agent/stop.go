@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
@@ -67,6 +68,9 @@ func (k *call) stop(ctx context.Context, by wire.Name) (result, error) {
 			return r, err
 		}
 		if !running {
+			for _, p := range programs.Of(k.s.Team, r.Name) {
+				k.p.Warn("%s goes on: atm did not start it; end it in its own terminal", p)
+			}
 			return k.endLeftovers(ctx, r)
 		}
 		r.State = "stopped"
