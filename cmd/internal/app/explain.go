@@ -275,8 +275,9 @@ func (g *Given) isID() bool {
 	return err == nil
 }
 
-// actsAsMe are the verbs that need --as to mean the same again.
-var actsAsMe = append(strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event mute unmute"), "session message")
+// actsAsMe are the verbs that need --as to mean the same again: those with OpenToWrite, and a few that read as somebody.
+var actsAsMe = append(strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event mute unmute"),
+	"watch --mail-me", "session message", "session attach", "session abort")
 
 // Command returns a command of atm with those of --root, --team and --as that this one was given, behind its words: the rules
 // by which agents' programs allow commands begin with the verb. Other programs' commands stay as they are.
