@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -277,23 +278,27 @@ func TestAnsweredWhileStopped(t *testing.T) {
 		isAnswered := func(_ context.Context, m *wire.Message) bool { return replied[m.ID] }
 		must(t, inbox.UndoGiven(t.Context(), r.bob, time.Time{}, isAnswered))
 	}
-	given := func(body string) wire.ID {
+	given := func(body string, with ...func(*wire.Message)) wire.ID {
 		t.Helper()
-		id := r.send(body)
+		id := r.send(body, with...)
 		must(t, r.bob.MarkRead(t.Context(), id))
 		must(t, r.bob.Log().Append(t.Context(), wire.Event{Source: wire.SourcePTY, Kind: wire.EventInjected}.With("id", string(id))))
 		return id
 	}
 	late, silent, asked := given("one"), given("two"), given("three")
+	owed := given("four", func(m *wire.Message) { m.RequiresAck = true })
 	undo()
 	if !r.unread(late) || !r.unread(silent) || !r.unread(asked) {
 		t.Fatal("not given back")
 	}
-	replied[late], replied[asked] = true, true
+	replied[late], replied[asked], replied[owed] = true, true, true
 	must(t, r.bob.MarkRead(t.Context(), asked))
 	must(t, r.bob.MarkUnread(t.Context(), asked)) // a person wants it done again
 	undo()
 	if r.unread(late) || !r.unread(silent) || !r.unread(asked) {
 		t.Errorf("unread: late %v, silent %v, asked %v", r.unread(late), r.unread(silent), r.unread(asked))
+	}
+	if it, err := r.bob.Get(owed); err != nil || it.State != maildir.Done {
+		t.Errorf("of the one that wants an ack, which the answer is: %+v, %v", it, err)
 	}
 }

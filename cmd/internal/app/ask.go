@@ -31,8 +31,10 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 	r, err := reply.Ask(limited, s.Root, o, reply.Observer{Other: s.warnNoAnswer, Sent: func(r *reply.Response) {
 		isSent = true
 		seen := outlook.Of(ctx, s.Root, r.To, o.Message)
-		if it, err := r.To.Box.Get(r.ID); r.To.AlreadyStored && err == nil {
-			seen.Text = alreadySent(it)
+		if r.To.AlreadyStored {
+			if it, err := r.To.Box.Get(r.ID); err == nil {
+				seen.Text = alreadySent(it)
+			}
 		}
 		sent(seen)
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent

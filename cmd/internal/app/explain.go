@@ -275,7 +275,7 @@ func (g *Given) isID() bool {
 	return err == nil
 }
 
-// actsAsMe are the verbs that need --as to mean the same again: those with OpenToWrite, and a few that read as somebody.
+// actsAsMe are the verbs that need --as to mean the same again.
 var actsAsMe = append(strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event mute unmute"),
 	"watch --mail-me", "session message", "session attach", "session abort")
 

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -62,8 +63,11 @@ func (s *Scope) RunnerError(name wire.Name, err error) error {
 
 // NotRun is the error about a member that atm does not run now.
 func NotRun(t *teamdir.Team, name wire.Name) error {
+	c, _ := t.Config()
 	if err := CheckRunnable(t, name); err != nil {
 		return err
+	} else if presence.IsPerson(t, c, name) {
+		return isPerson(name)
 	}
 	if p := programs.Of(t, name); len(p) > 0 {
 		return failure.Failed("atm did not start %s, so it reaches no more than its mail: %s", name, p[0]).
@@ -72,15 +76,19 @@ func NotRun(t *teamdir.Team, name wire.Name) error {
 	return failure.Failed("%s is not running", name).WithHint("`%s`", RunCommand(t, name))
 }
 
-// CheckRunnable returns the error about a member that atm never runs: a person, or a shared inbox.
+// CheckRunnable returns the error about a member that atm never runs: a person of team.toml's, or a shared inbox.
 func CheckRunnable(t *teamdir.Team, name wire.Name) error {
 	if c, _ := t.Config(); c.Members[name].Person {
-		return failure.Refused("%s is a person (team.toml)", name).WithHint("`atm send %s \"…\"`; an agent needs another name: `atm run NAME -- CMD`", name)
+		return isPerson(name)
 	}
 	if isShared, _ := claim.Shared(t.Box(name)); isShared {
 		return failure.Refused("%s is a shared inbox", name).WithHint("`atm ls %s`; an agent that takes from it: `atm run NAME --serve %[1]s -- CMD`", name)
 	}
 	return nil
+}
+
+func isPerson(name wire.Name) error {
+	return failure.Refused("%s is a person", name).WithHint("`atm send %s \"…\"`; an agent needs another name: `atm run NAME -- CMD`", name)
 }
 
 // foreignHint is for a runner that this process cannot talk to; "": for any other error.

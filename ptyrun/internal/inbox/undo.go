@@ -101,12 +101,17 @@ func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnsw
 	return errors.Join(append(errs, box.Log().Append(ctx, again...))...)
 }
 
-// readAnswered marks as read what was given before, is unread and has been answered: the answer came while its program was
-// stopped, or was cut off before it marked the message.
+// readAnswered marks what was given before, is unread and has been answered, as an answer marks it: that came while its
+// program was stopped, or was cut off before.
 func readAnswered(ctx context.Context, box *maildir.Box, isAnswered func(*wire.Message) bool) error {
 	var errs []error
 	for id, c := range box.Claims() {
-		if it, err := box.Get(id); err == nil && it.State == maildir.Unread && c.Times > 0 && isAnswered(it.Message) {
+		it, err := box.Get(id)
+		switch {
+		case err != nil, it.State != maildir.Unread, c.Times == 0, !isAnswered(it.Message):
+		case it.RequiresAck:
+			errs = append(errs, box.MarkAcked(ctx, id, box.Address()))
+		default:
 			errs = append(errs, box.MarkRead(ctx, id))
 		}
 	}
