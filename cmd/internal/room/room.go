@@ -154,6 +154,9 @@ func (s *Snapshot) Waits() (all []Wait) {
 	return all
 }
 
+// Late returns those of Waits that are no questions.
+func (s *Snapshot) Late() []Wait { return s.Waits()[len(s.Waiting):] }
+
 // Questions returns Waiting without what I may do.
 func (s *Snapshot) Questions() []ask.Question {
 	all := []ask.Question{} // never nil: it is a list in JSON

@@ -28,6 +28,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/ptyrun/screen"
@@ -825,6 +826,27 @@ func TestViewIsPure(t *testing.T) {
 	}
 	if diff := cmp.Diff(fmt.Sprintf("%+v", before), fmt.Sprintf("%+v", *m)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What is overdue stands below the questions, as much as there is room for; a click there selects nothing.
+func TestLate(t *testing.T) {
+	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
+	m.Update(tea.WindowSizeMsg{Width: 100, Height: 20})
+	late := func(subject string) notices.OverdueAnswer {
+		return notices.OverdueAnswer{ID: wire.NewID(), Agent: "bob", From: "me@main", Subject: subject, DueAt: time.Now().Add(-time.Hour)}
+	}
+	m.Update(&room.Snapshot{
+		Version: 1, Waiting: []room.Question{{Question: ask.Question{Agent: "eve", Prompt: "Go on?"}}},
+		Overdue: []notices.OverdueAnswer{late("first"), late("\x1b]0;second"), late("third")},
+	})
+	drawn := strings.Split(ansi.Strip(m.View().Content), "\n")
+	isFirst, isSecond := strings.Contains(drawn[2], "bob has not even read"), strings.Contains(drawn[3], "second; 1 more: atm pending")
+	if !isFirst || !isSecond || !strings.HasPrefix(drawn[4], "─") || m.bodyTop != 5 {
+		t.Errorf("the body begins in row %d of\n%s", m.bodyTop, strings.Join(drawn, "\n"))
+	}
+	if _, i := m.paneAt(5, 3); i != -1 {
+		t.Errorf("a click selects %d", i)
 	}
 }
 

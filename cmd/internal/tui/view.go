@@ -129,7 +129,7 @@ func (m *model) layOut() {
 	}
 	m.waiting.scroll(len(m.snapshot.Waiting), m.waitingRows())
 	waiting, at := m.waitingLines()
-	m.waitingAt, m.bodyTop = at, 1+len(waiting)+1
+	m.waitingAt, m.bodyTop = at, 1+len(waiting)+len(m.lateLines())+1
 	m.bodyHeight = max(1, m.height-m.bodyTop-len(m.writingLines())-len(m.footLines()))
 	m.members.scroll(len(m.snapshot.Members), m.bodyHeight)
 	c, n := m.list(middlePane)
@@ -157,7 +157,7 @@ func (m *model) View() tea.View {
 		return tea.View{AltScreen: true} // the terminal's size is not known yet
 	}
 	waiting, _ := m.waitingLines()
-	lines := slices.Concat([]string{m.header()}, waiting, m.bodyLines(), m.writingLines(), m.footLines())
+	lines := slices.Concat([]string{m.header()}, waiting, m.lateLines(), m.bodyLines(), m.writingLines(), m.footLines())
 	if m.writing != nil || m.confirm != nil { // on a low terminal, what is being typed counts most
 		lines = lines[max(0, len(lines)-m.height):]
 	}
@@ -282,6 +282,20 @@ func (m *model) waitingLines() (lines []string, at []int) {
 		}
 	}
 	return lines, at
+}
+
+// lateLines says what else waits for somebody, below the questions: what is overdue, and mail that is held up.
+func (m *model) lateLines() (lines []string) {
+	late := m.snapshot.Late()
+	shown := min(len(late), max(1, m.height/10))
+	for i, w := range late[:shown] {
+		rest := ""
+		if more := len(late) - shown; more > 0 && i == shown-1 {
+			rest = fmt.Sprintf("; %d more: atm pending", more)
+		}
+		lines = append(lines, ansi.Truncate("  "+letter.Escape(w.Line), m.width-len(rest), "…")+rest)
+	}
+	return lines
 }
 
 func (m *model) memberLines(width int) []string {

@@ -78,7 +78,7 @@ type page struct {
 }
 
 // Late is what waits for a person and is no question.
-func (p *page) Late() []room.Wait { return p.Room.Waits()[len(p.Room.Waiting):] }
+func (p *page) Late() []room.Wait { return p.Room.Late() }
 
 // With returns the page with the data that one of its templates shows.
 func (p page) With(data any) page {
