@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -29,6 +30,7 @@ import (
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/teamdir/work"
@@ -95,6 +97,9 @@ func runHook(c *cli.Context) (err error) {
 		return err
 	}
 	hasRead = true
+	if s := h.scope; isPerson(s) {
+		return errors.Join(h.err, h.tellPerson(in))
+	}
 	if file := os.Getenv(h.vendor.EnvFile); file != "" && !h.isSecond { // when a session begins
 		h.err = errors.Join(h.err, markShell(file, h.scope))
 	}
@@ -103,6 +108,22 @@ func runHook(c *cli.Context) (err error) {
 		return failure.Exit(exit)
 	}
 	return errors.Join(h.err, err)
+}
+
+// isPerson reports whether the name of the scope is a person's: the name of their shell, in which they have started a program.
+func isPerson(s *app.Scope) bool {
+	c, _ := s.Team.Config() // doctor reports its mistakes
+	return presence.IsPerson(s.Team, c, s.Me.Agent())
+}
+
+// tellPerson says, when a session begins, that the program has no name of its own, and so gets no mail.
+func (h *hookCall) tellPerson(input []byte) error {
+	call, err := wire.ReadObject(bytes.ToValidUTF8(input, []byte("\ufffd")))
+	if err != nil || call.Text("hook_event_name") != "SessionStart" {
+		return err
+	}
+	return warnPerson(h.scope.Given.Out, fmt.Sprintf("%s is a person, so this program gets no mail. To start it under a name of its own: ATM_AGENT=NAME %s",
+		h.scope.Me.Agent(), h.vendor.Name))
 }
 
 // A hookCall is one call of a tool's hook, for the agent that it is for.
