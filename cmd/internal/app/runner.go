@@ -56,13 +56,13 @@ func (s *Scope) RunnerError(name wire.Name, err error) error {
 			WithHint("`atm stop %s` ends it; in a container, it has to be typed there", name)
 	}
 	if errors.Is(err, control.ErrNoRunner) {
-		return NotRun(s.Team, name)
+		return notRun(s.Team, name)
 	}
 	return err
 }
 
-// NotRun is the error about a member that atm does not run now.
-func NotRun(t *teamdir.Team, name wire.Name) error {
+// notRun is the error about a member that atm does not run now.
+func notRun(t *teamdir.Team, name wire.Name) error {
 	c, _ := t.Config()
 	if err := CheckRunnable(t, name); err != nil {
 		return err
