@@ -55,7 +55,7 @@ func TestColumns(t *testing.T) {
 		// Text wraps at words; a URL and a command are whole.
 		has("show "+id, `\(atm show `+id+` --save DIR\)`)
 		has("pending", `^    Bash: git push --force-with-lease origin\s+HEAD:refs/heads/a-long-name\s+&&\s+make$`)
-		has("pending", `atm run carol$`)
+		has("pending", `atm run carol -- CMD$`)
 		for _, row := range s.rows(width, "read", "--peek", "--full", "--from", long) {
 			if strings.HasPrefix(row, "  ") && !regexp.MustCompile(`(Several|words|of|a|text|in|one|long|line\.)$`).MatchString(row) {
 				t.Errorf("%d columns: %q", width, row)
