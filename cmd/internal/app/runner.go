@@ -63,11 +63,11 @@ func (s *Scope) RunnerError(name wire.Name, err error) error {
 
 // notRun is the error about a member that atm does not run now.
 func notRun(t *teamdir.Team, name wire.Name) error {
-	c, _ := t.Config()
 	if err := CheckRunnable(t, name); err != nil {
 		return err
-	} else if presence.IsPerson(t, c, name) {
-		return isPerson(name)
+	}
+	if c, _ := t.Config(); presence.IsPerson(t, c, name) { // the member me, which nobody has run yet
+		return personError(name)
 	}
 	if p := programs.Of(t, name); len(p) > 0 {
 		return failure.Failed("atm did not start %s, so it reaches no more than its mail: %s", name, p[0]).
@@ -79,7 +79,7 @@ func notRun(t *teamdir.Team, name wire.Name) error {
 // CheckRunnable returns the error about a member that atm never runs: a person of team.toml's, or a shared inbox.
 func CheckRunnable(t *teamdir.Team, name wire.Name) error {
 	if c, _ := t.Config(); c.Members[name].Person {
-		return isPerson(name)
+		return personError(name)
 	}
 	if isShared, _ := claim.Shared(t.Box(name)); isShared {
 		return failure.Refused("%s is a shared inbox", name).WithHint("`atm ls %s`; an agent that takes from it: `atm run NAME --serve %[1]s -- CMD`", name)
@@ -87,7 +87,8 @@ func CheckRunnable(t *teamdir.Team, name wire.Name) error {
 	return nil
 }
 
-func isPerson(name wire.Name) error {
+// personError says that a member is a person.
+func personError(name wire.Name) error {
 	return failure.Refused("%s is a person", name).WithHint("`atm send %s \"…\"`; an agent needs another name: `atm run NAME -- CMD`", name)
 }
 

@@ -124,11 +124,17 @@ func Handle(ctx context.Context, tool string, in []byte, o Options) (exit int, e
 	return c.carryOut(ctx)
 }
 
-// parse turns a tool's JSON into the events and the way to answer. A byte that is not UTF-8, as a command's output may
+// ReadObject reads the input of a hook, and returns it as it was read. A byte that is not UTF-8, as a command's output may
 // have, costs no event.
+func ReadObject(in []byte) (object wire.Object, read []byte, err error) {
+	read = bytes.TrimPrefix(bytes.ToValidUTF8(in, []byte("\ufffd")), []byte("\ufeff"))
+	object, err = wire.ReadObject(read)
+	return object, read, err
+}
+
+// parse turns a tool's JSON into the events and the way to answer.
 func parse(tool string, in []byte, o Options) (*call, error) {
-	in = bytes.TrimPrefix(bytes.ToValidUTF8(in, []byte("\ufffd")), []byte("\ufeff"))
-	object, err := wire.ReadObject(in)
+	object, in, err := ReadObject(in)
 	v := all.OfHook(tool)
 	if v == nil {
 		return nil, fmt.Errorf("there is none for %q", wire.Clip(tool, 40))

@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -118,7 +117,7 @@ func isPerson(s *app.Scope) bool {
 
 // tellPerson says, when a session begins, that the program has no name of its own, and so gets no mail.
 func (h *hookCall) tellPerson(input []byte) error {
-	call, err := wire.ReadObject(bytes.ToValidUTF8(input, []byte("\ufffd")))
+	call, _, err := hook.ReadObject(input)
 	if err != nil || call.Text("hook_event_name") != "SessionStart" {
 		return err
 	}

@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/hook"
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
@@ -37,7 +37,7 @@ func findCaller(g *app.Given, v *agents.Vendor, word string, read func() ([]byte
 	if err != nil {
 		return p, "", err
 	}
-	call, err := wire.ReadObject(bytes.ToValidUTF8(in, []byte("\ufffd")))
+	call, _, err := hook.ReadObject(in)
 	if err != nil {
 		return p, "", err
 	}
