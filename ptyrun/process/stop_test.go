@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -32,6 +33,25 @@ func nappers(t *testing.T, nap string) (n int) {
 		}
 	}
 	return n
+}
+
+// A marked process that always begins another program is marked at each look.
+func TestMarkOfWhatBeginsAProgram(t *testing.T) {
+	findsAll(t)
+	script := filepath.Join(t.TempDir(), "again")
+	must(t, os.WriteFile(script, []byte("#!/bin/sh\nexec \"$0\"\n"), 0o700))
+	mark := newMark(t)
+	cmd := exec.Command(script)
+	cmd.Env = append(os.Environ(), "ATM_RUN="+mark)
+	must(t, cmd.Start())
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	p, _ := readInfo(cmd.Process.Pid)
+	for began, n := time.Now(), 0; time.Since(began) < time.Second; n++ {
+		if !hasMark(p, mark) {
+			t.Fatalf("not at look %d, after %v", n, time.Since(began))
+		}
+	}
 }
 
 // zombies counts our unreaped children.

@@ -64,22 +64,22 @@ func ignoresTerm(pid int) bool {
 }
 
 // environment returns lines that end with NUL, and so does arguments.
-func environment(pid int) string {
-	_, lines := argumentsAndEnvironment(pid)
-	return lines
+func environment(pid int) (string, error) {
+	_, lines, err := argumentsAndEnvironment(pid)
+	return lines, err
 }
 
 func arguments(pid int) string {
-	lines, _ := argumentsAndEnvironment(pid)
+	lines, _, _ := argumentsAndEnvironment(pid)
 	return lines
 }
 
 // argumentsAndEnvironment reads kern.procargs2, which has the number of arguments, the program's path, NULs, the
 // arguments, and the environment.
-func argumentsAndEnvironment(pid int) (arguments, environment string) {
+func argumentsAndEnvironment(pid int) (arguments, environment string, err error) {
 	text, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil || len(text) < 4 {
-		return "", ""
+		return "", "", err
 	}
 	_, lines, _ := strings.Cut(string(text[4:]), "\x00")
 	lines = strings.TrimLeft(lines, "\x00")
@@ -87,7 +87,7 @@ func argumentsAndEnvironment(pid int) (arguments, environment string) {
 	for n := binary.LittleEndian.Uint32(text); n > 0 && environment != ""; n-- {
 		_, environment, _ = strings.Cut(environment, "\x00")
 	}
-	return strings.TrimSuffix(lines, environment), environment
+	return strings.TrimSuffix(lines, environment), environment, nil
 }
 
 // Dir returns the directory that a process was started in, as far as it can be seen.

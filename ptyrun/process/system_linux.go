@@ -106,9 +106,9 @@ func arguments(pid int) string {
 }
 
 // environment returns lines that end with NUL.
-func environment(pid int) string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	return string(text)
+func environment(pid int) (string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return string(text), err
 }
 
 // Dir returns the directory that a process is in, as far as it can be seen.

@@ -101,17 +101,24 @@ func protected() []int { return append(Ancestors(os.Getpid()), 1) }
 
 // Environment returns a process's environment. It is empty for another user's process and for one that protects its
 // memory, like ssh-agent.
-func Environment(pid int) []string { return strings.Split(environment(pid), "\x00") }
+func Environment(pid int) []string {
+	all, _ := environment(pid)
+	return strings.Split(all, "\x00")
+}
 
-// hasMark reports whether a process carries a run's mark. While one begins another program, which takes an instant, it
-// shows neither an environment nor arguments; a part of the kernel, which has no session, never does.
+// hasMark reports whether a process carries a run's mark. While one begins another program it shows no environment, and
+// no arguments at first, on a busy machine for tens of milliseconds; a part of the kernel, which has no session, never does.
 func hasMark(p Info, mark string) bool {
-	for range 10 {
-		all := environment(p.PID)
-		if all != "" || p.isZombie || p.sid == 0 || arguments(p.PID) != "" {
+	isThere, looks := true, 0
+	for until := time.Now().Add(time.Second); isThere && looks < 10 && time.Now().Before(until); time.Sleep(time.Millisecond) {
+		all, err := environment(p.PID)
+		if all != "" || err != nil || p.isZombie || p.sid == 0 {
 			return slices.Contains(strings.Split(all, "\x00"), "ATM_RUN="+mark)
 		}
-		time.Sleep(time.Millisecond)
+		if arguments(p.PID) != "" { // it may have begun after the look at its environment
+			looks++
+		}
+		p, isThere = readInfo(p.PID)
 	}
 	return false
 }
