@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -115,11 +116,13 @@ func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 
 // choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.
 func (u *startup) choose(ctx context.Context, words []string) error {
-	for n := range u.plan.Members {
-		if !u.s.Team.Box(n).Exists() && keep.WasRetired(u.s.Team.Store, n) {
-			delete(u.plan.Members, n)
+	isRetired := func(n wire.Name) bool { return !u.s.Team.Box(n).Exists() && keep.WasRetired(u.s.Team.Store, n) }
+	for _, n := range u.plan.Startable() {
+		if len(words) == 0 && isRetired(n) {
+			u.p.Warn("%s is not started, since it was retired: `atm team restore %[1]s` brings it back", n)
 		}
 	}
+	maps.DeleteFunc(u.plan.Members, func(n wire.Name, _ config.Member) bool { return isRetired(n) })
 	startable := u.plan.Startable()
 	var named []wire.Name
 	for _, word := range words {
