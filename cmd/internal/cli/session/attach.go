@@ -17,7 +17,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/teamdir/input"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -107,7 +109,8 @@ func (con *console) note(format string, args ...any) {
 		con.p.Warn(format, args...)
 		return
 	}
-	fmt.Fprintln(con.terminal, letter.Wrap(letter.Escape("-- "+fmt.Sprintf(format, args...)), con.p.Width()))
+	text := failure.Say(format, args...).Map(con.p.Command).String()
+	fmt.Fprintln(con.terminal, letter.Wrap(letter.Escape("-- "+text), con.p.Width()))
 }
 
 func (k *call) attach(ctx context.Context, o attachOptions) error {
@@ -121,6 +124,8 @@ func (k *call) attach(ctx context.Context, o attachOptions) error {
 	con.note("session %s with %s, %s for %s; Ctrl-D leaves", short(k.session), k.session.AgentID, k.session.State, age(k.session))
 	lines := make(chan string) // nil after the last line
 	go con.readLines(lines)
+	var state reducer.Word
+	var looked time.Time
 	for {
 		if k.session, err = refresh(ctx, k.s, k.session.SessionID); err != nil {
 			return err
@@ -136,6 +141,9 @@ func (k *call) attach(ctx context.Context, o attachOptions) error {
 			return nil
 		}
 		isOver := !k.session.State.Alive()
+		if time.Since(looked) > time.Second {
+			state, looked = k.noteBlocked(ctx, con, state), time.Now()
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -154,6 +162,15 @@ func (k *call) attach(ctx context.Context, o attachOptions) error {
 			}
 		}
 	}
+}
+
+// noteBlocked says that the agent waits for a person, once: its question is no entry of the log. It returns the agent's state.
+func (k *call) noteBlocked(ctx context.Context, con *console, before reducer.Word) reducer.Word {
+	m, err := presence.Summary(ctx, k.s.Team, wire.Name(k.session.AgentID))
+	if err == nil && m.State == reducer.WordBlocked && m.State != before {
+		con.note("%s: `atm pending` shows what it asks", app.InState(m))
+	}
+	return m.State
 }
 
 func (con *console) readLines(lines chan<- string) {
