@@ -198,6 +198,13 @@ func TestObjectOfManyKeys(t *testing.T) {
 	}
 }
 
+// An empty object is one: a payload may be {}.
+func TestReadEmptyObject(t *testing.T) {
+	if o, err := ReadObject([]byte(" {} ")); o == nil || len(o) != 0 || err != nil {
+		t.Errorf("%#v, %v", o, err)
+	}
+}
+
 // Decoding never panics, keeps every unknown member, and says where an error is.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{

@@ -349,6 +349,7 @@ func TestCommandOfAnotherTool(t *testing.T) {
 		{"deny Search(rm *)", "execute", "Search", Deny},
 		{"ask Search\ndeny execute(rm *)", "execute", "Search", Deny},
 		{"allow Search", "execute", "Search", Ask},
+		{"ask Search\nallow execute", "execute", "Search", Ask},
 		{"allow execute", "execute", "Search", Allow},
 	} {
 		q := Request{Tool: c.tool, Alias: c.alias, Command: true, Input: "ls; rm x"}

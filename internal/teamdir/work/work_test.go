@@ -133,6 +133,26 @@ func TestWorkAgain(t *testing.T) {
 	}
 }
 
+// What a member is just being given it keeps.
+func TestWorkBeingTyped(t *testing.T) {
+	team, jobs := workTeam(t, 1)
+	bob := workOf(team, "bob")
+	_, err := bob.Take(t.Context())
+	teamtest.Must(t, err)
+	runner, err := claim.HoldRunner(t.Context(), team.Store, "bob")
+	teamtest.Must(t, err)
+	defer runner.Release()
+	ids, err := team.Box("bob").UnreadIDs()
+	teamtest.Must(t, err)
+	_, err = runner.Claim(t.Context(), ids)
+	teamtest.Must(t, err)
+	teamtest.Must(t, bob.GiveBack(t.Context()))
+	if got := take(t, workOf(team, "carol")); got != "" {
+		t.Errorf("carol got it as well: %s", got)
+	}
+	finish(t, team, "bob", jobs[0])
+}
+
 // Of several processes that look for several members at once each gets one, and no message is given to two.
 func TestWorkAtOnce(t *testing.T) {
 	team, jobs := workTeam(t, 8)
