@@ -132,6 +132,9 @@ func TestLinksAreNotOpened(t *testing.T) {
 	if err := r.MkdirAll("mine/a/b"); !errors.Is(err, ErrNotDirectory) {
 		t.Error("below a file: ", err)
 	}
+	if is, not := r.IsDir("real"), r.IsDir("missing"); is != nil || !errors.Is(not, fs.ErrNotExist) {
+		t.Errorf("%v, %v", is, not)
+	}
 	for _, name := range []string{"dir", "inside", "file"} {
 		_, err1 := r.Sub(name)
 		_, err2 := r.Names(name)
