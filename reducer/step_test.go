@@ -212,3 +212,28 @@ func TestQuestionOfAnEarlierProgram(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Parts of one question are one, and two calls of a tool are two.
+func TestIsSameQuestion(t *testing.T) {
+	notice := Waiting{Kind: "permission"}
+	call := func(prompt string) Waiting { return Waiting{Kind: "permission", Tool: "Bash", Prompt: prompt} }
+	withID := func(prompt string) Waiting { w := call(prompt); w.ID = "d1"; return w }
+	for _, c := range []struct {
+		a, b Waiting
+		want bool
+	}{
+		{notice, call("ls"), true},
+		{call("ls"), notice, true},
+		{call("ls"), call("ls"), true},
+		{call("ls"), call("rm"), false},
+		{call("ls"), withID("a dialog about ls"), true},
+		{withID("ls"), Waiting{Kind: "permission", Tool: "Bash", ID: "d2"}, false},
+		{call("ls"), Waiting{Kind: "permission", Tool: "Read"}, false},
+		{call("ls"), Waiting{Kind: "prompt"}, true},
+		{notice, Waiting{Kind: "prompt", Tool: "Ask"}, false},
+	} {
+		if got := c.a.isSame(&c.b); got != c.want {
+			t.Errorf("%+v, %+v: %v", c.a, c.b, got)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package presence
 
 import (
 	"testing"
+	"time"
 
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
@@ -18,5 +19,22 @@ func TestSourceOfAnEnd(t *testing.T) {
 	teamtest.Must(t, err)
 	if len(m.Sources) != 1 || m.Sources[0].Says != "exited" || !m.Sources[0].At.Equal(*m.Since) {
 		t.Errorf("%+v, not since %v", m.Sources, m.Since)
+	}
+}
+
+// A message asks a person if it has choices, wants an ack, and has not expired.
+func TestMailQuestions(t *testing.T) {
+	t.Parallel()
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob", "me")
+	teamtest.Must(t, team.Dir().Replace("team.toml", []byte("[members.me]\nperson = true\n"), false))
+	asks := func(m *wire.Message) { m.Choices, m.RequiresAck = []string{"yes", "no"}, true }
+	id := teamtest.Post(t, team, "bob", "me", "asks", asks)
+	teamtest.Post(t, team, "bob", "me", "wants no ack", asks, func(m *wire.Message) { m.RequiresAck = false })
+	teamtest.Post(t, team, "bob", "me", "has no choices", asks, func(m *wire.Message) { m.Choices = nil })
+	teamtest.Post(t, team, "bob", "me", "has expired", asks, func(m *wire.Message) { m.ExpiresAt = time.Now().Add(-time.Hour) })
+	all, err := MailQuestions(team)
+	teamtest.Must(t, err)
+	if len(all) != 1 || all[0].ID != string(id) {
+		t.Errorf("%+v", all)
 	}
 }

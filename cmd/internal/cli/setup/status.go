@@ -88,7 +88,7 @@ func statusText(m presence.Member, isColoured bool) string {
 	}
 	if w := m.WaitingOn; w != nil {
 		asked := letter.OneLine(strings.Trim(w.Tool+": "+cmp.Or(w.Input, w.Prompt), ": "), 200)
-		line("asks", "%s %s ago: %s", w.Kind, letter.Span(now.Sub(w.Since)), asked)
+		line("asks", "%s", app.JoinFilled(": ", fmt.Sprintf("%s %s ago", w.Kind, letter.Span(now.Sub(w.Since))), asked))
 	}
 	if m.Kind == "person" {
 		return text
