@@ -298,12 +298,20 @@ func (d *workday) judgeCopies(bad func(string, ...any)) {
 	}
 	for name, all := range d.people {
 		for word, s := range all {
-			if s.times > 1 {
+			if s.times > 1 && !d.wasToldAgain(word) {
 				bad("%s got %s %d times", name, word, s.times)
 			}
 		}
 	}
 	d.t.Logf("%d messages sent by agents", sent)
+}
+
+// wasToldAgain reports whether the agent that sends R1 was given T1, which tells it to, again, with the mark.
+func (d *workday) wasToldAgain(word string) bool {
+	number, isSent := strings.CutPrefix(word, "R")
+	return isSent && slices.ContainsFunc(d.copies, func(c *mailCopy) bool {
+		return c.token == "T"+number && d.fate(c) == "again, marked"
+	})
 }
 
 func (d *workday) judgeJobs(bad func(string, ...any)) {
