@@ -63,23 +63,23 @@ func ignoresTerm(pid int) bool {
 	return err == nil && k.Proc.P_sigignore&(1<<(unix.SIGTERM-1)) != 0
 }
 
-// environment returns lines that end with NUL, and so does arguments.
-func environment(pid int) (string, error) {
-	_, lines, err := argumentsAndEnvironment(pid)
-	return lines, err
+// environment returns lines that end with NUL, and so does arguments. The programs that come with macOS show none.
+func environment(pid int) (lines string, isCertain bool) {
+	_, lines = argumentsAndEnvironment(pid)
+	return lines, true
 }
 
 func arguments(pid int) string {
-	lines, _, _ := argumentsAndEnvironment(pid)
+	lines, _ := argumentsAndEnvironment(pid)
 	return lines
 }
 
 // argumentsAndEnvironment reads kern.procargs2, which has the number of arguments, the program's path, NULs, the
 // arguments, and the environment.
-func argumentsAndEnvironment(pid int) (arguments, environment string, err error) {
+func argumentsAndEnvironment(pid int) (arguments, environment string) {
 	text, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil || len(text) < 4 {
-		return "", "", err
+		return "", ""
 	}
 	_, lines, _ := strings.Cut(string(text[4:]), "\x00")
 	lines = strings.TrimLeft(lines, "\x00")
@@ -87,7 +87,7 @@ func argumentsAndEnvironment(pid int) (arguments, environment string, err error)
 	for n := binary.LittleEndian.Uint32(text); n > 0 && environment != ""; n-- {
 		_, environment, _ = strings.Cut(environment, "\x00")
 	}
-	return strings.TrimSuffix(lines, environment), environment, nil
+	return strings.TrimSuffix(lines, environment), environment
 }
 
 // Dir returns the directory that a process was started in, as far as it can be seen.

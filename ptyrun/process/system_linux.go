@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -105,10 +106,42 @@ func arguments(pid int) string {
 	return string(text)
 }
 
-// environment returns lines that end with NUL.
-func environment(pid int) (string, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	return string(text), err
+// environment returns lines that end with NUL. It is not certain that there are none while the process begins a program: its
+// code has no address until the environment is there, and another one than before.
+func environment(pid int) (lines string, isCertain bool) {
+	lines, err := readEnvironment(pid)
+	if lines != "" || err != nil {
+		return lines, true
+	}
+	before := startCode(pid)
+	lines, err = readEnvironment(pid)
+	return lines, lines != "" || err != nil || before != "0" && before == startCode(pid)
+}
+
+// readEnvironment takes one read, since the file ends when the process begins another program.
+func readEnvironment(pid int) (string, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	all := make([]byte, 64<<10)
+	n, _ := f.Read(all)
+	if all = all[:n]; n == 64<<10 {
+		rest, _ := io.ReadAll(f)
+		all = append(all, rest...)
+	}
+	return string(all), nil
+}
+
+// startCode returns the address of a process's code; "0": there is none.
+func startCode(pid int) string {
+	text := string(readStat(strconv.Itoa(pid)))
+	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(f) < 24 {
+		return "0"
+	}
+	return f[23]
 }
 
 // Dir returns the directory that a process is in, as far as it can be seen.

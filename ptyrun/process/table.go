@@ -106,17 +106,14 @@ func Environment(pid int) []string {
 	return strings.Split(all, "\x00")
 }
 
-// hasMark reports whether a process carries a run's mark. While one begins another program it shows no environment, and
-// no arguments at first, on a busy machine for tens of milliseconds; a part of the kernel, which has no session, never does.
+// hasMark reports whether a process carries a run's mark. While one begins another program, on a busy machine for tens of
+// milliseconds, its environment is not there; a part of the kernel, which has no session, never has one.
 func hasMark(p Info, mark string) bool {
-	isThere, looks := true, 0
-	for until := time.Now().Add(time.Second); isThere && looks < 10 && time.Now().Before(until); time.Sleep(time.Millisecond) {
-		all, err := environment(p.PID)
-		if all != "" || err != nil || p.isZombie || p.sid == 0 {
+	isThere := true
+	for until := time.Now().Add(time.Second); isThere && time.Now().Before(until); time.Sleep(time.Millisecond) {
+		all, isCertain := environment(p.PID)
+		if isCertain || p.isZombie || p.sid == 0 {
 			return slices.Contains(strings.Split(all, "\x00"), "ATM_RUN="+mark)
-		}
-		if arguments(p.PID) != "" { // it may have begun after the look at its environment
-			looks++
 		}
 		p, isThere = readInfo(p.PID)
 	}
