@@ -46,20 +46,26 @@ func readInfo(pid int) (Info, bool) { return readInfoOf(strconv.Itoa(pid)) }
 
 // readInfoOf is readInfo for the name of a process's directory.
 func readInfoOf(name string) (Info, bool) {
-	text := readStat(name)
-	// The name may contain blanks and parentheses.
-	open, shut := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
-	f := strings.Fields(string(text[shut+1:]))
+	start, f := readFields(name)
+	open := bytes.IndexByte(start, '(')
 	if open < 0 || len(f) < 20 {
 		return Info{}, false
 	}
-	p := Info{Name: string(text[open+1 : shut]), isZombie: f[0] == "Z" || f[0] == "X"}
-	p.PID, _ = strconv.Atoi(string(bytes.TrimSpace(text[:open])))
+	p := Info{Name: string(start[open+1:]), isZombie: f[0] == "Z" || f[0] == "X"}
+	p.PID, _ = strconv.Atoi(string(bytes.TrimSpace(start[:open])))
 	p.ppid, _ = strconv.Atoi(f[1])
 	p.pgid, _ = strconv.Atoi(f[2])
 	p.sid, _ = strconv.Atoi(f[3])
 	p.Start, _ = strconv.ParseUint(f[19], 10, 64)
 	return p, true
+}
+
+// readFields returns what the stat of a process has up to the end of its name, which may contain blanks and parentheses, and
+// the fields after it.
+func readFields(name string) (start []byte, fields []string) {
+	text := readStat(name)
+	end := bytes.LastIndexByte(text, ')')
+	return text[:max(end, 0)], strings.Fields(string(text[end+1:]))
 }
 
 // readStat reads the stat of a process, which is there whole at the first read; nil if there is none. A process looks at all its
@@ -127,17 +133,16 @@ func readEnvironment(pid int) (string, error) {
 	defer f.Close()
 	all := make([]byte, 64<<10)
 	n, _ := f.Read(all)
-	if all = all[:n]; n == 64<<10 {
-		rest, _ := io.ReadAll(f)
-		all = append(all, rest...)
+	if n < len(all) {
+		return string(all[:n]), nil
 	}
-	return string(all), nil
+	rest, _ := io.ReadAll(f)
+	return string(append(all, rest...)), nil
 }
 
 // startCode returns the address of a process's code; "0": there is none.
 func startCode(pid int) string {
-	text := string(readStat(strconv.Itoa(pid)))
-	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	_, f := readFields(strconv.Itoa(pid))
 	if len(f) < 24 {
 		return "0"
 	}
