@@ -89,7 +89,7 @@ func (c *Child) findTree() ([]Info, error) {
 	isReused := slices.ContainsFunc(all, func(p Info) bool { return p.PID == c.pid && p.Start != c.start })
 	ours := map[int]bool{c.pid: !isReused}
 	isOurs := func(p Info) bool {
-		inSession, isMarked := p.sid == c.pid && !isReused, c.mark != "" && hasMark(p, c.mark)
+		inSession, isMarked := p.sid == c.pid && !isReused, c.mark != "" && hasMark(p.PID, c.mark)
 		// If several programs run, an orphan may belong to any of them: then only the mark counts.
 		return inSession || isMarked || running[p.PID] == c && p.PID != c.pid || isAlone && isOrphan(p)
 	}

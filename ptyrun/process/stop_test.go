@@ -46,11 +46,46 @@ func TestMarkOfWhatBeginsAProgram(t *testing.T) {
 	must(t, cmd.Start())
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
-	p, _ := readInfo(cmd.Process.Pid)
 	for began, n := time.Now(), 0; time.Since(began) < time.Second; n++ {
-		if !hasMark(p, mark) {
+		if !hasMark(cmd.Process.Pid, mark) {
 			t.Fatalf("not at look %d, after %v", n, time.Since(began))
 		}
+	}
+}
+
+// Where the PIDs are a sandbox's own, a process may be in a session that is not in the process table.
+func TestMarkOfWhatBeginsAProgramInASandbox(t *testing.T) {
+	findsAll(t)
+	sandbox := []string{"--user", "--map-root-user", "--pid", "--fork", "--mount-proc"}
+	if err := exec.Command("unshare", append(sandbox, "true")...).Run(); err != nil {
+		t.Skip("no sandbox here:", err)
+	}
+	out, err := exec.Command("unshare", append(sandbox, os.Args[0], "-test.run=^TestMarkOfWhatBeginsAProgram$", "-test.v")...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// What has no environment is known to have none: a program, a process that is gone, and a part of the kernel.
+func TestMarkOfWhatHasNoEnvironment(t *testing.T) {
+	cmd := exec.Command("cat")
+	cmd.Env = []string{}
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	defer cmd.Wait()
+	defer in.Close()
+	gone := exec.Command("true")
+	must(t, gone.Run())
+	pids := []int{cmd.Process.Pid, gone.Process.Pid}
+	for _, p := range Named("kthreadd") {
+		pids = append(pids, p.PID)
+	}
+	for _, pid := range pids {
+		eventually(t, func() bool {
+			lines, isCertain := environment(pid)
+			return lines == "" && isCertain
+		}, func() string { return fmt.Sprint("certainly no environment of ", pid) })
 	}
 }
 

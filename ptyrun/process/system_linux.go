@@ -112,16 +112,10 @@ func arguments(pid int) string {
 	return string(text)
 }
 
-// environment returns lines that end with NUL. It is not certain that there are none while the process begins a program: its
-// code has no address until the environment is there, and another one than before.
+// environment returns lines that end with NUL. While a process begins a program there are none yet, so they are not certain.
 func environment(pid int) (lines string, isCertain bool) {
 	lines, err := readEnvironment(pid)
-	if lines != "" || err != nil {
-		return lines, true
-	}
-	before := startCode(pid)
-	lines, err = readEnvironment(pid)
-	return lines, lines != "" || err != nil || before != "0" && before == startCode(pid)
+	return lines, lines != "" || err != nil || hasNoEnvironment(pid)
 }
 
 // readEnvironment takes one read, since the file ends when the process begins another program.
@@ -140,13 +134,15 @@ func readEnvironment(pid int) (string, error) {
 	return string(append(all, rest...)), nil
 }
 
-// startCode returns the address of a process's code; "0": there is none.
-func startCode(pid int) string {
+// hasNoEnvironment reports whether a process is known to have none: it has ended, or has no memory, like a zombie and a part of
+// the kernel, or its environment ends where it starts. The end has its final place before the code has an address.
+func hasNoEnvironment(pid int) bool {
 	_, f := readFields(strconv.Itoa(pid))
-	if len(f) < 24 {
-		return "0"
+	if len(f) < 49 {
+		return true
 	}
-	return f[23]
+	size, code, start, end := f[20], f[23], f[47], f[48]
+	return size == "0" || code != "0" && start == end
 }
 
 // Dir returns the directory that a process is in, as far as it can be seen.

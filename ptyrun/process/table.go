@@ -107,17 +107,14 @@ func Environment(pid int) []string {
 }
 
 // hasMark reports whether a process carries a run's mark. While one begins another program, on a busy machine for tens of
-// milliseconds, its environment is not there; a part of the kernel, which has no session, never has one.
-func hasMark(p Info, mark string) bool {
-	isThere := true
-	for until := time.Now().Add(time.Second); isThere && time.Now().Before(until); time.Sleep(time.Millisecond) {
-		all, isCertain := environment(p.PID)
-		if isCertain || p.isZombie || p.sid == 0 {
+// milliseconds, its environment is not there.
+func hasMark(pid int, mark string) bool {
+	for until := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		all, isCertain := environment(pid)
+		if isCertain || time.Now().After(until) {
 			return slices.Contains(strings.Split(all, "\x00"), "ATM_RUN="+mark)
 		}
-		p, isThere = readInfo(p.PID)
 	}
-	return false
 }
 
 // killWait is how long a killed process may take to disappear. One that waits for a dead disk never does.
@@ -167,7 +164,7 @@ func Leftovers(mark string) ([]Info, error) {
 	all, err := readTable()
 	above := protected()
 	return slices.DeleteFunc(all, func(p Info) bool {
-		return slices.Contains(above, p.PID) || p.isZombie || !hasMark(p, mark)
+		return slices.Contains(above, p.PID) || p.isZombie || !hasMark(p.PID, mark)
 	}), err
 }
 
