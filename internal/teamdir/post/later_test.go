@@ -264,6 +264,21 @@ func TestLaterHostile(t *testing.T) {
 	}
 }
 
+// Only its sender withdraws what is to be sent.
+func TestLaterOfAnother(t *testing.T) {
+	r := teamtest.NewRoot(t, nil)
+	team := teamtest.NewTeam(t, r, "alice", "bob")
+	_, l := sendLater(t, team, time.Hour, "mine", "bob")
+	was, err := WithdrawLater(t.Context(), r, team.Box("bob").Address(), l.ID)
+	if was != nil || err != nil || in(t, team, ToBeSent) != 1 {
+		t.Errorf("bob has withdrawn %v: %v", was, err)
+	}
+	was, err = WithdrawLater(t.Context(), r, team.Box("alice").Address(), l.ID)
+	if was == nil || err != nil || in(t, team, ToBeSent) != 0 {
+		t.Errorf("alice has withdrawn %v: %v", was, err)
+	}
+}
+
 // Who was retired by then does not get it, the others do, and the sender is told once. When it is tried again nobody gets
 // it twice.
 func TestLaterRetired(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -36,5 +38,22 @@ func TestMailQuestions(t *testing.T) {
 	teamtest.Must(t, err)
 	if len(all) != 1 || all[0].ID != string(id) {
 		t.Errorf("%+v", all)
+	}
+}
+
+// Of what another host says that its member asks, one sees what can be answered from here.
+func TestQuestionsOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	row := Row{Member: Member{Name: "bob"}}
+	for _, kind := range []string{reducer.Permission, ask.KindMail, reducer.Question, ask.KindDraft, reducer.ClientTool, "new"} {
+		row.Questions = append(row.Questions, ask.Question{Kind: kind, Agent: "alice"})
+	}
+	r := Rows{Host: "there", At: time.Now(), ReceivedAt: time.Now()}
+	got := ""
+	for _, q := range r.localize(row).Questions {
+		got += string(q.Agent) + " " + q.Kind + "\n"
+	}
+	if want := "bob@there permission\nbob@there prompt\nbob@there tool\n"; got != want {
+		t.Error(got)
 	}
 }

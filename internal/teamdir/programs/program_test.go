@@ -3,6 +3,7 @@ package programs
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,6 +82,22 @@ func TestNotedProgramOpens(t *testing.T) {
 	}
 	if p := note("two", false); len(p.Opens) != 0 || p.Server != "" {
 		t.Errorf("another conversation has got its ways: %+v", p)
+	}
+}
+
+// A conversation has ended if the program that a hook has noted for it is gone.
+func TestEndedSessions(t *testing.T) {
+	t.Parallel()
+	own, ok := process.Find(os.Getpid())
+	if !ok {
+		t.Skip("the system does not tell of processes")
+	}
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob")
+	teamtest.Must(t, saveProgram(team, "bob", Program{Tool: "claude", PID: own.PID, Start: own.Start, Session: "goes on"}))
+	teamtest.Must(t, saveProgram(team, "bob", Program{Tool: "claude", PID: own.PID + 1, Start: own.Start - 1, Session: "ended"}))
+	teamtest.Must(t, saveProgram(team, "bob", Program{Tool: "codex", PID: own.PID + 2, Start: own.Start - 1}))
+	if got := EndedSessions(team, "bob"); !slices.Equal(got, []string{"ended"}) {
+		t.Errorf("%q", got)
 	}
 }
 
