@@ -117,8 +117,10 @@ func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 // choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.
 func (u *startup) choose(ctx context.Context, words []string) error {
 	isRetired := func(n wire.Name) bool { return !u.s.Team.Box(n).Exists() && keep.WasRetired(u.s.Team.Store, n) }
+	nobody := "no member"
 	for _, n := range u.plan.Startable() {
 		if len(words) == 0 && isRetired(n) {
+			nobody = "no other member"
 			u.p.Warn("%s is not started, since it was retired: `atm team restore %[1]s` brings it back", n)
 		}
 	}
@@ -141,7 +143,7 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 		named = startable
 	}
 	if len(named) == 0 {
-		return failure.Usage("no member has a command in team.toml").
+		return failure.Usage("%s has a command in team.toml", nobody).
 			WithHint("`atm init --toml` writes one to start from; `atm run NAME -- claude` works without one")
 	}
 	for _, n := range u.plan.StartOrder(named) {
