@@ -14,7 +14,8 @@ type frame struct {
 	cursor bool // it is visible
 }
 
-// painter writes frames to the terminal, each over the one before. The transcript above them scrolls away.
+// painter writes frames to the terminal, each over the one before, of which equal lines stay. The transcript above them
+// scrolls away.
 type painter struct {
 	drawn frame
 	title string
@@ -39,10 +40,18 @@ func (p *painter) show(fresh []string, f frame, title, declared string, rows int
 	}
 	if len(fresh) > 0 || !slices.Equal(f.lines, p.drawn.lines) || f.x != p.drawn.x || f.y != p.drawn.y {
 		b.WriteString("\x1b[?2026h\x1b[?25l\r" + up(p.drawn.y))
-		for _, line := range append(fresh, f.lines[:len(f.lines)-1]...) {
-			b.WriteString("\x1b[2K" + line + reset + "\r\n")
+		for i, line := range append(fresh, f.lines...) {
+			if i > 0 {
+				b.WriteString("\r\n")
+			}
+			if len(fresh) > 0 || i >= len(p.drawn.lines) || line != p.drawn.lines[i] {
+				b.WriteString("\x1b[2K" + line + reset)
+			}
 		}
-		b.WriteString("\x1b[2K" + f.lines[len(f.lines)-1] + reset + "\x1b[J\r" + up(len(f.lines)-1-f.y))
+		if len(fresh) > 0 || len(f.lines) < len(p.drawn.lines) {
+			b.WriteString("\x1b[J") // what is left of a longer frame
+		}
+		b.WriteString("\r" + up(len(f.lines)-1-f.y))
 		fmt.Fprintf(&b, "\x1b[%dG", f.x+1)
 		if f.cursor {
 			b.WriteString("\x1b[?25h")
