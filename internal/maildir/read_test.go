@@ -56,7 +56,6 @@ func TestReadIsInterrupted(t *testing.T) {
 	equal(t, "events", logged(t, bob), "message_read "+string(list[0]))
 }
 
-// On a read-only disk messages are shown but not marked. If none are shown there is nothing to report.
 // An empty batch has no sender.
 func TestSenderOfNothing(t *testing.T) {
 	if got := (&inbox.Batch{}).Sender(); got != "" {
@@ -72,6 +71,7 @@ func TestCloseOneLog(t *testing.T) {
 	deliver(t, bob, message("x"))
 }
 
+// On a read-only disk messages are shown but not marked. If none are shown there is nothing to report.
 func TestReadOnAReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	bob := openStore(t, scratch(t), func(op, name string) error {
@@ -244,6 +244,24 @@ func TestMoreOfCurrent(t *testing.T) {
 	} {
 		if b, err := inbox.Peek(ctx, bob, *opt); err != nil || b.More != want {
 			t.Errorf("%+v: %d more, %v", opt, b.More, err)
+		}
+	}
+}
+
+// The first message that does not fit ends the batch: no later one is read before it.
+func TestReadInOrder(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	ids := deliver(t, bob, message("a"), message("bb"), message("c"), message("ddd"), message("e"))
+	asked := 0
+	fits := func(m *wire.Message) bool { asked++; return len(m.Body) == 1 }
+	for _, opt := range []inbox.ReadOptions{{Fits: fits}, {Fits: fits, Current: true}, {Fits: fits, Match: func(*maildir.Item) bool { return true }}} {
+		asked = 0
+		batch, err := inbox.Peek(ctx, bob, opt)
+		must(t, err)
+		equal(t, "the batch", idsOf(batch.Items), ids[0])
+		if batch.More != 4 || asked != 2 {
+			t.Errorf("%d more, %d asked", batch.More, asked)
 		}
 	}
 }
