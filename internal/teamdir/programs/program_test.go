@@ -7,21 +7,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 )
 
-// Agents can write the note of a program: nothing in it becomes words beside somebody's mail, and one from the future is
-// not the newest.
-func TestNotedProgramIsUntrusted(t *testing.T) {
-	t.Parallel()
+// newTeam makes a team with bob, and returns this process, which tests note as his program.
+func newTeam(t *testing.T) (*teamdir.Team, process.Info) {
+	t.Helper()
 	own, ok := process.Find(os.Getpid())
 	if !ok {
 		t.Skip("the system does not tell of processes")
 	}
-	r := teamtest.NewRoot(t, nil)
-	team := teamtest.NewTeam(t, r, "bob")
+	return teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob"), own
+}
+
+// Agents can write the note of a program: nothing in it becomes words beside somebody's mail, and one from the future is
+// not the newest.
+func TestNotedProgramIsUntrusted(t *testing.T) {
+	t.Parallel()
+	team, own := newTeam(t)
 	teamtest.Must(t, team.Dir().Mkdir("bob/run"))
 	teamtest.Must(t, team.Dir().Mkdir("bob/run/programs"))
 	noted := func(p Program) Program {
@@ -35,7 +41,7 @@ func TestNotedProgramIsUntrusted(t *testing.T) {
 		}
 		return all[0]
 	}
-	all := " --root " + r.Path + " --team " + string(team.Name) + " --as bob"
+	all := " --root " + team.Root().Path + " --team " + string(team.Name) + " --as bob"
 	for _, flags := range []string{"", " --as bob", " --as @bob", " --as bob@" + string(team.Name), all} {
 		if got := noted(Program{Flags: flags}).Flags; got != flags {
 			t.Errorf("%q became %q", flags, got)
@@ -58,11 +64,7 @@ func TestNotedProgramIsUntrusted(t *testing.T) {
 // The ways that hooks have opened, and the server, are a conversation's: another one in the same program has none of them.
 func TestNotedProgramOpens(t *testing.T) {
 	t.Parallel()
-	own, ok := process.Find(os.Getpid())
-	if !ok {
-		t.Skip("the system does not tell of processes")
-	}
-	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob")
+	team, own := newTeam(t)
 	note := func(session string, isNew bool, opens ...string) Program {
 		t.Helper()
 		p := Program{Tool: "codex", PID: own.PID, Start: own.Start, Session: session, Opens: opens}
@@ -88,11 +90,7 @@ func TestNotedProgramOpens(t *testing.T) {
 // A conversation has ended if the program that a hook has noted for it is gone.
 func TestEndedSessions(t *testing.T) {
 	t.Parallel()
-	own, ok := process.Find(os.Getpid())
-	if !ok {
-		t.Skip("the system does not tell of processes")
-	}
-	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob")
+	team, own := newTeam(t)
 	teamtest.Must(t, saveProgram(team, "bob", Program{Tool: "claude", PID: own.PID, Start: own.Start, Session: "goes on"}))
 	teamtest.Must(t, saveProgram(team, "bob", Program{Tool: "claude", PID: own.PID + 1, Start: own.Start - 1, Session: "ended"}))
 	teamtest.Must(t, saveProgram(team, "bob", Program{Tool: "codex", PID: own.PID + 2, Start: own.Start - 1}))
@@ -104,11 +102,7 @@ func TestEndedSessions(t *testing.T) {
 // Who follows a conversation may note its server when a hook has noted the next one, or that the program shows none.
 func TestServerOfAnEarlierConversation(t *testing.T) {
 	t.Parallel()
-	own, ok := process.Find(os.Getpid())
-	if !ok {
-		t.Skip("the system does not tell of processes")
-	}
-	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob")
+	team, own := newTeam(t)
 	first := Program{Tool: "codex", PID: own.PID, Start: own.Start, Session: "one"}
 	next := first
 	next.Session = "two"
