@@ -274,9 +274,8 @@ const handOverTime = 10 * time.Second
 // nothing may act, and the error says why.
 func (m *Mailbox) HandOver(ctx context.Context, give func(message *wire.Message, mayBeRepeat bool) error) error {
 	for {
-		mayAct := m.box().Store().BeforeLook()
 		show := func(it *maildir.Item, _ maildir.Lease) (isGiven bool, err error) {
-			if err = mayAct(ctx); err == nil {
+			if err = m.box().Store().MayAct(ctx); err == nil {
 				err = give(it.Message, it.TimesHandedOut > 0)
 			}
 			return err == nil, err

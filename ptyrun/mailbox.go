@@ -14,7 +14,7 @@ import (
 // Mail is an agent's mailbox, from which it gets mail and in whose log its events are. One process at a time runs the
 // agent: the one that holds the runner lock. Start holds it until Close, unless the caller does from Hold to Release.
 type Mail struct {
-	// Mailbox is that of a member: teams.Team.Mailbox. The team must stay open. Its Options.BeforeLook says whether mail may
+	// Mailbox is that of a member: teams.Team.Mailbox. The team must stay open. Its Options.MayAct says whether mail may
 	// be typed and rules may answer; without it nothing may in a root in which git tracks files.
 	Mailbox *mailbox.Mailbox
 

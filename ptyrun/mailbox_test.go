@@ -118,16 +118,14 @@ func TestMailboxOfNoTeam(t *testing.T) {
 func TestHold(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 1)
-	beforeLook := func() func(context.Context) error {
-		return func(context.Context) error {
-			select {
-			case asked <- struct{}{}:
-			default:
-			}
-			return nil
+	mayAct := func(context.Context) error {
+		select {
+		case asked <- struct{}{}:
+		default:
 		}
+		return nil
 	}
-	team, err := teams.OpenWith(newTeam(t).Dir(), teams.Options{BeforeLook: beforeLook})
+	team, err := teams.OpenWith(newTeam(t).Dir(), teams.Options{MayAct: mayAct})
 	must(t, err)
 	t.Cleanup(func() { team.Close() })
 	o := fakeOptions(t, team)

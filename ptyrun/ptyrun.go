@@ -21,7 +21,7 @@
 //   - What a screen shows is a claim, which the reducer weighs against what the program's hooks report; what counts is
 //     appended as an event.
 //   - When Wait returns, every process that the agent started is gone.
-//   - If nothing in the mailbox may act (teams.Options.BeforeLook), nothing is typed and no rule answers.
+//   - If nothing in the mailbox may act (teams.Options.MayAct), nothing is typed and no rule answers.
 //   - What the run's Follower withholds is not typed.
 //
 // The agent's run directory holds the control socket, the recording (screen.cast), run.json and the claims of the

@@ -24,7 +24,7 @@ func strangers(r *rig) *atomic.Bool {
 		}
 		return nil
 	}
-	r.store.BeforeLook = func() func(context.Context) error { return mayAct }
+	r.store.MayAct = mayAct
 	return is
 }
 

@@ -58,6 +58,10 @@ func (s *State) Apply(logged *wire.Event) (counts bool) {
 	}
 	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
 	s.Seq = max(s.Seq, e.seq)
+	if e.kind == wire.FreshStart {
+		*s = State{Team: s.Team, Agent: s.Agent, Seq: s.Seq}
+		return true
+	}
 	if id := shortID(logged.EventID); id != "" {
 		id = logged.Source + " " + id // one source cannot use up the ids of another
 		if slices.Contains(s.EventIDs, id) {

@@ -65,9 +65,8 @@ type OpenOptions struct {
 
 	LockTimeout time.Duration // how long to wait for a lock; 0: five seconds
 
-	// BeforeLook is called before an inbox is looked at, and the function that it returns after it. That returns why no
-	// dropped file may become a message. Nil: each may.
-	BeforeLook func() (mayAct func(context.Context) error)
+	// MayAct returns why no dropped file that was just seen may become a message. Nil: each may.
+	MayAct func(context.Context) error
 
 	// Appended is called after events were appended to an agent's log, without a lock of it. Nil: nobody wants to know.
 	Appended func(ctx context.Context, agent wire.Name, events []wire.Event)
@@ -89,8 +88,8 @@ func Open(dir string, o OpenOptions) (*Store, error) {
 	}
 	mail := maildir.NewStore(root, wire.Name(filepath.Base(dir)))
 	mail.LockTimeout, mail.Appended = o.LockTimeout, o.Appended
-	if o.BeforeLook != nil {
-		mail.BeforeLook = o.BeforeLook
+	if o.MayAct != nil {
+		mail.MayAct = o.MayAct
 	}
 	return &Store{o, mail}, nil
 }

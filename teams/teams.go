@@ -58,9 +58,9 @@ type Team struct{ in *teamdir.Team }
 
 // Options say how a team is opened.
 type Options struct {
-	// BeforeLook is called before mail is looked at, and the function that it returns after it. That returns why nothing of
-	// it may get into a program by itself. Nil: nothing may in a root in which git tracks files.
-	BeforeLook func() (mayAct func(context.Context) error)
+	// MayAct returns why nothing of the mail that was just looked at may get into a program by itself. Nil: nothing may in a
+	// root in which git tracks files.
+	MayAct func(context.Context) error
 
 	LockTimeout time.Duration // how long to wait for a lock; 0: five seconds
 }
@@ -158,8 +158,8 @@ func open(dir string, o Options, get func(*teamdir.Root, wire.Name) (*teamdir.Te
 		return nil, err
 	}
 	root.LockTimeout = o.LockTimeout
-	if o.BeforeLook != nil {
-		root.BeforeLook = o.BeforeLook
+	if o.MayAct != nil {
+		root.MayAct = o.MayAct
 	}
 	t, err := get(root, wire.Name(filepath.Base(dir)))
 	if err != nil {

@@ -238,8 +238,8 @@ func TestRootFromGit(t *testing.T) {
 	if err := bob.HandOver(ctx, func(m *wire.Message, _ bool) error { return errors.New(m.Body + " was given") }); err == nil || !strings.Contains(err.Error(), "git tracks") {
 		t.Error(err)
 	}
-	yes := func() func(context.Context) error { return func(context.Context) error { return nil } }
-	trusted, err := teams.OpenWith(team.Dir(), teams.Options{BeforeLook: yes})
+	yes := func(context.Context) error { return nil }
+	trusted, err := teams.OpenWith(team.Dir(), teams.Options{MayAct: yes})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,8 @@ const (
 	Exited     = "exited"
 	Restarting = "restarting"
 
+	FreshStart = "fresh_start" // nothing that the log has begun goes on: the root was accepted, or the member restored
+
 	SessionStart  = "session_start"
 	SessionEnd    = "session_end"
 	SessionNew    = "session_new" // a client asks for it, as for the next two

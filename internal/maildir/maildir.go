@@ -84,10 +84,9 @@ type Store struct {
 	Team        wire.Name
 	LockTimeout time.Duration // 0: lockfile.DefaultTimeout
 
-	// BeforeLook is called before the store is looked at, and the function that it returns after it. That returns why
-	// nothing of what was seen may act: no dropped file is ingested, and no mail goes out by itself, from a runner, a
-	// hook or a bridge. It may run for seconds.
-	BeforeLook func() (mayAct func(context.Context) error)
+	// MayAct is called after a look at the store. It returns why nothing of what was seen may act: no dropped file is
+	// ingested, and no mail goes out by itself, from a runner, a hook or a bridge. It may run for seconds.
+	MayAct func(context.Context) error
 
 	// Appended is called after events were appended to an agent's log, without a lock of it; nil: nobody wants to know.
 	Appended func(ctx context.Context, agent wire.Name, events []wire.Event)
@@ -101,12 +100,9 @@ type Store struct {
 // NewStore returns the store in a team's directory, and closes root when it is closed. The team's name is used only in
 // addresses.
 func NewStore(root *durable.Root, team wire.Name) *Store {
-	always := func() func(context.Context) error { return func(context.Context) error { return nil } }
-	return &Store{Team: team, BeforeLook: always, root: root, locks: lockfile.In(root)}
+	always := func(context.Context) error { return nil }
+	return &Store{Team: team, MayAct: always, root: root, locks: lockfile.In(root)}
 }
-
-// MayAct returns why nothing in the store may act now; see BeforeLook.
-func (s *Store) MayAct(ctx context.Context) error { return s.BeforeLook()(ctx) }
 
 // Close closes the team's directory.
 func (s *Store) Close() error { return s.root.Close() }

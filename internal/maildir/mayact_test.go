@@ -22,7 +22,7 @@ func TestMayAct(t *testing.T) {
 	bob := newBob(t)
 	why := errors.New("a stranger was here")
 	mayAct := why
-	bob.Store().BeforeLook = func() func(context.Context) error { return func(context.Context) error { return mayAct } }
+	bob.Store().MayAct = func(context.Context) error { return mayAct }
 	ids := deliverN(t, bob, 2)
 	dropped := filepath.Join(bob.Path(), "inbox", "n.txt")
 	dropFile(t, bob, "inbox", "n.txt", "do it")
@@ -65,11 +65,9 @@ func TestMayActWhileMailArrives(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
 	first := deliverN(t, bob, 1)
-	bob.Store().BeforeLook = func() func(context.Context) error {
-		return func(context.Context) error {
-			deliverN(t, bob, 1)
-			return nil
-		}
+	bob.Store().MayAct = func(context.Context) error {
+		deliverN(t, bob, 1)
+		return nil
 	}
 	handed(t, handOver(t, bob, "s1", "prompt 1", time.Now()), false, first...)
 }
@@ -81,9 +79,7 @@ func TestMayActWhileMailComesBack(t *testing.T) {
 	ids := deliverN(t, bob, 2)
 	file := filepath.Join(bob.Path(), "inbox", "new", string(ids[0])+".json")
 	must(t, os.Rename(file, file+".away"))
-	bob.Store().BeforeLook = func() func(context.Context) error {
-		return func(context.Context) error { return os.Rename(file+".away", file) }
-	}
+	bob.Store().MayAct = func(context.Context) error { return os.Rename(file+".away", file) }
 	runner, err := claim.HoldRunner(ctx, bob.Store(), "bob")
 	must(t, err)
 	defer runner.Release()

@@ -1,7 +1,6 @@
 package teamdir
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -38,6 +37,18 @@ func (t *Team) WriteConfig(text string) (path string, made bool, err error) {
 		return path, false, nil
 	}
 	return path, err == nil, err
+}
+
+// ReplaceConfig writes a team.toml in place of the one that is there, which it keeps as team.toml.old.
+func (t *Team) ReplaceConfig(text string) (path string, made bool, err error) {
+	before, err := t.Dir().ReadFile(config.File, config.MaxSize)
+	if err == nil && string(before) != text {
+		err = t.Dir().Replace(config.File+".old", before, true)
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = t.Dir().Replace(config.File, []byte(text), true)
+	}
+	return t.Dir().Join(config.File), err == nil, err
 }
 
 const policyFile = "policy.json" // in <agent>/run: the policy that the agent's runner, or program, was started with
@@ -78,12 +89,6 @@ func (t *Team) PolicyFor(asker wire.Name) (p policy.Policy, isSaved bool, err er
 	return p, true, nil
 }
 
-// noRules is in a policyFile for one that was removed, since nobody here had written it: see Root.RemoveLeft.
-const noRules = `{"removed":true}`
-
-// ErrNoRules says that a member has noRules.
-var ErrNoRules = errors.New("it came with the root, and its rules were removed when that was accepted")
-
 // partialError says that a saved policy has more than this version of atm knows.
 type partialError struct {
 	error
@@ -99,9 +104,6 @@ func (t *Team) readPolicy(name wire.Name) (p policy.Policy, err error) {
 	}
 	fault := func(reason string) error {
 		return &durable.FormatError{Path: t.Dir().Join(runFile(name, policyFile)), Reason: reason}
-	}
-	if string(bytes.TrimSpace(data)) == noRules {
-		return p, fmt.Errorf("%s: %w", t.Dir().Join(runFile(name, policyFile)), ErrNoRules)
 	}
 	if err := durable.DecodeObject(data, &p); err != nil {
 		return p, fault(err.Error())

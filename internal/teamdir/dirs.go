@@ -17,6 +17,9 @@ const LaterDir = ".later"
 // SubscriptionsDir is in a team's directory. Usually it is not there.
 const SubscriptionsDir = ".subscriptions"
 
+// EditsDir has who edits what, and who has claimed it (package edits).
+const EditsDir = ".edits"
+
 // BadEnvelopes is the directory of the envelopes that a team's bridge has rejected: each under its SHA-256, with the
 // reason in a second file. The bridge tries an envelope without a reason again.
 const BadEnvelopes = maildir.BridgeDir + "/bad"

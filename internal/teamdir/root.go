@@ -29,8 +29,8 @@ type Root struct {
 	LockTimeout time.Duration // see maildir.Store; set it before a team is opened
 	KeysDir     string        // where the keys of the hosts are that this user trusts; "": none are
 
-	// BeforeLook is as in maildir.Store; set it before a team is opened. At first it is that of Found.
-	BeforeLook func() (mayAct func(context.Context) error)
+	// MayAct is as in maildir.Store; set it before a team is opened. At first it is CheckAccepted.
+	MayAct func(context.Context) error
 
 	// StartFollower starts a process that gives a conversation of a program, which is a process, its mail; nil: there is none.
 	StartFollower func(t *Team, name wire.Name, session string, pid int) error
@@ -57,7 +57,7 @@ func Open(path string, told Told) (*Root, error) {
 // OpenFound opens a root that rootdir.Find has found.
 func OpenFound(f rootdir.Found, told Told) (*Root, error) {
 	dir, err := durable.Open(f.Path)
-	return &Root{Found: f, BeforeLook: f.BeforeLook, dir: dir, told: told, teams: map[wire.Name]*Team{}}, err
+	return &Root{Found: f, MayAct: f.CheckAccepted, dir: dir, told: told, teams: map[wire.Name]*Team{}}, err
 }
 
 // Close closes the root and its teams.
@@ -131,12 +131,12 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 		}
 	}
 	t.Store.IsOfRoot = true
-	t.Store.LockTimeout, t.Store.BeforeLook = r.LockTimeout, r.BeforeLook
+	t.Store.LockTimeout, t.Store.MayAct = r.LockTimeout, r.MayAct
 	if r.told != nil {
 		t.Store.Appended = func(ctx context.Context, name wire.Name, events []wire.Event) { r.told(ctx, t, name, events) }
 	}
 	if err == nil {
-		o := session.OpenOptions{CheckInput: t.CheckInput, LockTimeout: t.Store.LockTimeout, BeforeLook: t.Store.BeforeLook, Appended: t.Store.Appended}
+		o := session.OpenOptions{CheckInput: t.CheckInput, LockTimeout: t.Store.LockTimeout, MayAct: t.Store.MayAct, Appended: t.Store.Appended}
 		t.sessions, err = session.Open(d.Path(), o)
 	}
 	if err != nil {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,12 +43,13 @@ var known = []struct {
 	{isA[*maildir.ContentError], failure.Usage, "send it as a file: --attach FILE"},
 	{is(rootdir.ErrNewer), failure.Refused, "go install github.com/agentteammail/atm/cmd/...@latest, or the newest of https://github.com/agentteammail/atm/releases"},
 	{is(rootdir.ErrFormat), failure.Refused, "write 1 into its file FORMAT, or 2 if atm bridge was set up"},
-	{is(git.ErrBusy), failure.Locked, "try again when git has ended"},
+	{is(git.ErrBusy), failure.Locked, "try again when git has ended; if no git runs, one that was killed has left that lock: remove it"},
 	{is(git.ErrNoGit), failure.Refused, "put git on PATH, then try again"},
 	{is(rootdir.ErrNoState), failure.Refused, "set HOME, or XDG_STATE_HOME to an absolute path that stays; then `atm init`"},
-	{isGitUnsure, failure.Refused, "git status says more; then try again"},
+	{is(rootdir.ErrTracked), failure.Refused, "check out what does not have them, or have git forget them: git rm -r --cached FILE; a team file that git keeps is taken in by `atm init --toml FILE`"},
+	{is(rootdir.ErrUntrusted), failure.Refused, "ask its owner; or make your own in another directory: `atm init --here alice bob me`"},
+	{isUnsure, failure.Refused, "git status says more; then try again"},
 	{isA[*rootdir.UnacceptedError], failure.Refused, "`atm init` shows what is there, and how to accept it"},
-	{is(rootdir.ErrUntrusted), failure.Refused, "to use it, name it: --root DIR; to have it act: `atm init --root DIR`"},
 	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "`atm init alice bob` at the top of your project; if it has a root: cd there, or --root DIR"},
 	{is(post.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: `atm send`"},
 	{is(post.ErrWaitsForItself), failure.Usage, "`atm ls --later` shows what waits for what"},
@@ -92,10 +92,10 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// isGitUnsure reports whether git did not say what it tracks in a root.
-func isGitUnsure(err error) bool {
+// isUnsure reports whether git did not say what it tracks in a root.
+func isUnsure(err error) bool {
 	e, ok := errors.AsType[*rootdir.UnacceptedError](err)
-	return ok && e.Unknown != nil
+	return ok && e.Cause != nil
 }
 
 // IsOutputError reports whether writing to stdout failed.
@@ -120,9 +120,6 @@ func (g *Given) explain(err error) *failure.Error {
 	}
 	if g.IsOutputError(err) {
 		return failure.Failed("%w", err).WithHint("only the output failed: mail not shown stays unread, everything else was done")
-	}
-	if busy, ok := errors.AsType[*git.BusyError](err); ok {
-		return failure.Locked("%w", err).WithHint("try again when git has ended; if no git runs: rm %s", policy.Quote(busy.Lock))
 	}
 	if e, ok := errors.AsType[*teamdir.UnknownError](err); ok {
 		return unknownAgent(err, e)
@@ -151,9 +148,6 @@ func (g *Given) explain(err error) *failure.Error {
 	if e, ok := errors.AsType[*rootdir.UnfinishedError](err); ok {
 		return failure.Refused("%w", err).WithHint("to finish it: `%s`; to leave it half done: rm %s",
 			FinishRestore(e), policy.Quote(filepath.Join(e.Root, rootdir.RestoringFile)))
-	}
-	if e, ok := errors.AsType[*rootdir.RunFileError](err); ok {
-		return failure.Refused("%w", err).WithHint("`%s`; then `atm init` shows the rest", UntrackRunFile(e))
 	}
 	if e, ok := errors.AsType[*session.Error](err); ok {
 		return failure.Refused("%s", e.Reason).WithHint("`atm session ls --all` shows the state of each")
@@ -244,12 +238,6 @@ func FinishRestore(e *rootdir.UnfinishedError) string {
 		file = policy.Quote(e.File)
 	}
 	return "atm restore " + file + " --root " + policy.Quote(e.Root)
-}
-
-// UntrackRunFile is the command after which git tracks no longer what a runner writes.
-func UntrackRunFile(e *rootdir.RunFileError) string {
-	dir, name := filepath.Split(filepath.Join(e.Root, e.Name))
-	return fmt.Sprintf("git -C %s rm -r --cached %s", policy.Quote(filepath.Clean(dir)), policy.Quote(name))
 }
 
 // IsRefusal reports whether an error says that an answer is void and that retrying cannot help.

@@ -37,10 +37,9 @@ func (b *Bridge) send(ctx context.Context) error {
 	hosts, err := b.hosts()
 	for _, host := range hosts {
 		box := b.Team.Store.Outbox(wire.Address{Host: host})
-		mayAct := b.Team.Store.BeforeLook()
 		ids, e := claim.Outgoing(box)
 		if e == nil && len(ids) > 0 {
-			e = mayAct(ctx)
+			e = b.Team.Store.MayAct(ctx)
 		}
 		if e == nil {
 			for batch := range slices.Chunk(ids, batchSize) {

@@ -27,7 +27,7 @@ func run(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err = cmp.Or(s.CheckAccepted(), s.MayManage("sync mail for", "all"), err); err != nil {
 		return err
 	}
-	team, err := teams.OpenWith(s.Team.Dir().Path(), teams.Options{BeforeLook: s.Root.BeforeLook, LockTimeout: s.Root.LockTimeout})
+	team, err := teams.OpenWith(s.Team.Dir().Path(), teams.Options{MayAct: s.Root.MayAct, LockTimeout: s.Root.LockTimeout})
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (w *world) copyTo(t testing.TB, root string) {
 	if out, err := exec.Command("cp", "-a", w.root, root).CombinedOutput(); err != nil {
 		t.Fatalf("copy: %v: %s", err, out)
 	}
-	if err := rootdir.Accept(rootdir.Place{State: filepath.Join(w.home, ".local", "state", "atm"), UID: os.Getuid()}, root, ""); err != nil {
+	if err := rootdir.Accept(rootdir.Place{State: filepath.Join(w.home, ".local", "state", "atm"), UID: os.Getuid()}, root); err != nil {
 		t.Fatal(err)
 	}
 }

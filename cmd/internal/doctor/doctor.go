@@ -179,12 +179,18 @@ func (d *doctor) checkRoot() {
 			fix = "cd " + policy.Quote(filepath.Dir(d.root.Path)) + " && atm init"
 		}
 		why := err.Error()
-		if busy, isBusy := errors.AsType[*git.BusyError](err); isBusy {
-			fix, why = "rm "+policy.Quote(busy.Lock), why+"; if no git runs, one that was killed has left its lock"
-		} else if e, isRunFile := errors.AsType[*rootdir.RunFileError](err); isRunFile {
-			fix = app.UntrackRunFile(e) + "; then atm init shows the rest"
-		} else if unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](err); unaccepted != nil && unaccepted.Unknown != nil {
-			fix = "git -C " + policy.Quote(filepath.Dir(d.root.Path)) + " status"
+		above, name := filepath.Split(d.root.Path)
+		above = policy.Quote(filepath.Clean(above))
+		unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](err)
+		switch {
+		case errors.Is(err, git.ErrBusy):
+			fix, why = "git -C "+above+" status", why+"; if no git runs, one that was killed has left its lock: remove it"
+		case errors.Is(err, rootdir.ErrTracked):
+			fix = "git -C " + above + " rm -r --cached " + policy.Quote(name)
+		case errors.Is(err, rootdir.ErrUntrusted): // root.shared has the fix
+			fix = "ls -ld " + policy.Quote(d.root.Path)
+		case unaccepted != nil && unaccepted.Cause != nil:
+			fix = "git -C " + above + " status"
 		}
 		d.add("root.unaccepted", "warning", fix,
 			"%s: atm starts and answers nobody here, takes in no dropped file, hands over no mail, and sends nothing that was to be sent later", why)

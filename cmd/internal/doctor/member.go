@@ -144,11 +144,6 @@ func (d *doctor) checkRunner(t *teamdir.Team, b *maildir.Box, m presence.Member)
 		severity, fix := "error", d.moveAway(b.Path()+"/run/policy.json", err)
 		if m.Running {
 			fix = fmt.Sprintf("atm down %s; %s", name, app.RunCommand(t, name))
-		} else if errors.Is(err, teamdir.ErrNoRules) {
-			fix = "end its program, and start it again"
-			if len(m.Programs) == 0 { // that has said so
-				severity = "info"
-			}
 		}
 		whoMay := "nobody"
 		if p, _, _ := t.PolicyFor(name); p.IsPartial {

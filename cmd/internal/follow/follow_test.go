@@ -85,7 +85,7 @@ func newScene(t *testing.T) *scene {
 	place.Dir = root
 	found, _, err := rootdir.Find(place)
 	must(t, err)
-	must(t, rootdir.Accept(place, found.Path, ""))
+	must(t, rootdir.Accept(place, found.Path))
 	var fault atomic.Pointer[func(op, name string) error]
 	durable.FailNext(found.Path, func(op, name string) error {
 		if fails := fault.Load(); fails != nil {

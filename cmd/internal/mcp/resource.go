@@ -42,7 +42,7 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 		return withHint(s.given.Explain(err))
 	}
 	defer me.Root.Close()
-	team, err := teams.OpenWith(me.Team.Dir().Path(), teams.Options{BeforeLook: me.Root.BeforeLook, LockTimeout: me.Root.LockTimeout})
+	team, err := teams.OpenWith(me.Team.Dir().Path(), teams.Options{MayAct: me.Root.MayAct, LockTimeout: me.Root.LockTimeout})
 	if err != nil {
 		return withHint(s.given.Explain(err))
 	}

@@ -49,7 +49,7 @@ func newTeam(t *testing.T, toml string) *asking {
 	place.Dir = root
 	found, _, err := rootdir.Find(place)
 	must(t, err)
-	must(t, rootdir.Accept(place, found.Path, ""))
+	must(t, rootdir.Accept(place, found.Path))
 	opened, err := teamdir.OpenFound(found, notices.Tell)
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })

@@ -156,19 +156,14 @@ func lookForHook(ctx context.Context, b *maildir.Box) (ids []wire.ID, err error)
 	if err := b.CheckPresent(); err != nil {
 		return nil, err
 	}
-	mayAct := b.Store().BeforeLook()
 	limited, stop := context.WithTimeout(ctx, hookIngestTime)
 	ingested, _ := drop.IngestUnlessMail(limited, b) // what cannot be ingested now stays where it is
 	stop()
 	if ids = ingested.Unread; ids == nil {
 		ids, err = b.UnreadIDs()
 	}
-	if err != nil || len(ids) == 0 || mayAct(ctx) == nil {
-		return ids, err
-	}
-	mayAct = b.Store().BeforeLook() // once more: the agent's next call may be far
-	if ids, err = b.UnreadIDs(); err == nil {
-		err = mayAct(ctx)
+	if err == nil && len(ids) > 0 {
+		err = b.Store().MayAct(ctx)
 	}
 	return ids, err
 }

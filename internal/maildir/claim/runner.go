@@ -83,12 +83,11 @@ func (r *Runner) EndSessions(ctx context.Context) error {
 // error, as when the runner lock is lost or the store may not act, nothing is claimed. A method of the Claim stops waiting
 // for the reader lock when its context ends, so a runner that shuts down passes a fresh one.
 func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
-	mayAct := r.box.Store().BeforeLook()
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { // one may be gone, and come back later
 		there, err := r.box.Has(r.box.Unread(), id)
 		return !there && err == nil
 	})
-	if err := mayAct(ctx); err != nil {
+	if err := r.box.Store().MayAct(ctx); err != nil {
 		return nil, err
 	}
 	c := &Claim{runner: r}

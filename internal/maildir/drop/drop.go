@@ -88,9 +88,8 @@ func ingestDrops(ctx context.Context, b *maildir.Box, goOn func() bool) (result 
 		result.Unread = found.unread
 		return result, nil
 	}
-	mayAct := b.Store().BeforeLook()
 	if found, err = List(b); err == nil {
-		err = mayAct(ctx) // before the lock: it may ask git
+		err = b.Store().MayAct(ctx) // before the lock: it may ask git
 	}
 	if err != nil {
 		return result, err
@@ -144,6 +143,9 @@ type File struct {
 	size    int64
 	Written time.Time // zero: its ingestion was interrupted
 }
+
+// Path is the path of the file, below the team's directory.
+func (d File) Path() string { return d.file }
 
 // isLarge reports whether a dropped file becomes an attachment, which takes long, rather than a message or an event. A
 // file that is too large to be ingested is set aside at once.

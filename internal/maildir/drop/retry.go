@@ -35,7 +35,6 @@ func Retry(ctx context.Context, b *maildir.Box, name string) (id wire.ID, err er
 	if info, err := b.Store().Dir().Lstat(file); err == nil && !info.Mode().IsRegular() {
 		return "", &maildir.BadError{Name: name, Reason: "it is no file, and so never mail"}
 	}
-	mayAct := b.Store().BeforeLook()
 	reason, _ := b.Store().Dir().ReadFile(file+".reason", 4096)
 	if before, ok := strings.CutPrefix(strings.TrimSpace(string(reason)), changedReason); ok && wire.IsID(before) {
 		if it, err := b.Get(wire.ID(before)); err == nil {
@@ -50,7 +49,7 @@ func Retry(ctx context.Context, b *maildir.Box, name string) (id wire.ID, err er
 	if err == nil {
 		m, notMessage = wire.Decode(data)
 	}
-	if err := mayAct(ctx); err != nil {
+	if err := b.Store().MayAct(ctx); err != nil {
 		return "", err
 	}
 	if beforeDot, _, _ := strings.Cut(name, "."); notMessage != nil || string(m.ID) != beforeDot {

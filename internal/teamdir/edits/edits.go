@@ -32,7 +32,6 @@ import (
 // none, and the next edit writes it anew.
 
 const (
-	editsDir    = ".edits"
 	maxEditFile = 64 << 10
 	maxEditors  = 16 // of one file
 	maxPath     = 4096
@@ -222,7 +221,7 @@ func writeEdits(t *teamdir.Team, path string, change func(*fileEdits)) error {
 	}
 	err = t.Dir().Replace(editsName(path), append(data, '\n'), false)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = t.Dir().Mkdir(editsDir); err == nil {
+		if err = t.Dir().Mkdir(teamdir.EditsDir); err == nil {
 			err = t.Dir().Replace(editsName(path), append(data, '\n'), false)
 		}
 	}
@@ -230,7 +229,7 @@ func writeEdits(t *teamdir.Team, path string, change func(*fileEdits)) error {
 }
 
 func editsName(path string) string {
-	return fmt.Sprintf("%s/%x.json", editsDir, sha256.Sum256([]byte(path)))
+	return fmt.Sprintf("%s/%x.json", teamdir.EditsDir, sha256.Sum256([]byte(path)))
 }
 
 // readEdits reads a file of .edits. One that is damaged has nothing, and an error.
@@ -305,9 +304,9 @@ func Overlaps(ctx context.Context, t *teamdir.Team) (all []Overlap) {
 
 // eachEdits calls f for each file of .edits, without what is over.
 func eachEdits(t *teamdir.Team, f func(fileEdits)) error {
-	names, err := t.Dir().Names(editsDir)
+	names, err := t.Dir().Names(teamdir.EditsDir)
 	for _, name := range names {
-		if edits, err := readEdits(t, editsDir+"/"+name); err == nil {
+		if edits, err := readEdits(t, teamdir.EditsDir+"/"+name); err == nil {
 			edits.expire(time.Now())
 			f(edits)
 		}
@@ -317,13 +316,13 @@ func eachEdits(t *teamdir.Team, f func(fileEdits)) error {
 
 // PruneEdits removes what is over, and what a killed process has left.
 func PruneEdits(ctx context.Context, t *teamdir.Team) error {
-	names, err := t.Dir().Names(editsDir)
+	names, err := t.Dir().Names(teamdir.EditsDir)
 	if len(names) == 0 || err != nil {
 		return err
 	}
 	return lockEdits(ctx, t, func() error {
 		for _, name := range names {
-			name = editsDir + "/" + name
+			name = teamdir.EditsDir + "/" + name
 			info, err := t.Dir().Lstat(name)
 			if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > MaxClaim { // nothing in it can count
 				t.Dir().Remove(name)
@@ -335,11 +334,11 @@ func PruneEdits(ctx context.Context, t *teamdir.Team) error {
 
 // DamagedEdits returns the paths of what is in .edits and not understood.
 func DamagedEdits(t *teamdir.Team) (paths []string, err error) {
-	names, err := t.Dir().Names(editsDir)
+	names, err := t.Dir().Names(teamdir.EditsDir)
 	for _, name := range names {
-		_, bad := readEdits(t, editsDir+"/"+name)
+		_, bad := readEdits(t, teamdir.EditsDir+"/"+name)
 		if bad != nil && !errors.Is(bad, fs.ErrNotExist) && !strings.HasPrefix(name, ".") {
-			paths = append(paths, t.Dir().Join(editsDir+"/"+name))
+			paths = append(paths, t.Dir().Join(teamdir.EditsDir+"/"+name))
 		}
 	}
 	return paths, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
 )
@@ -106,14 +107,14 @@ func TestHostileEdits(t *testing.T) {
 		}
 	}
 	teamtest.Must(t, NoteEdit(t.Context(), team, team.Box("bob"), team.Dir().Join("bob/inbox/x"), nil))
-	if names, _ := team.Dir().Names(editsDir); len(names) != 0 {
+	if names, _ := team.Dir().Names(teamdir.EditsDir); len(names) != 0 {
 		t.Errorf("noted: %v", names)
 	}
 	file := filepath.Join(dir, "a\n\x1b[31m\"b")
 	real, err := durable.RealPath(file)
 	teamtest.Must(t, err)
 	name := editsName(real)
-	teamtest.Must(t, team.Dir().MkdirAll(editsDir))
+	teamtest.Must(t, team.Dir().MkdirAll(teamdir.EditsDir))
 	for _, content := range []string{
 		"{", `{"path":"/else"}`, strings.Repeat(" ", maxEditFile+1),
 		`{"path":"` + real[:3] + `","edits":[{"by":"../bob","at":"2026-01-01T00:00:00Z"}]}`,
@@ -141,10 +142,10 @@ func TestHostileEdits(t *testing.T) {
 	// What is old goes, and a directory in a file's place stays and is named.
 	old := time.Now().Add(-MaxClaim - time.Hour)
 	teamtest.Must(t, os.Chtimes(team.Dir().Join(name), old, old))
-	teamtest.Must(t, team.Dir().Mkdir(editsDir+"/x.json"))
+	teamtest.Must(t, team.Dir().Mkdir(teamdir.EditsDir+"/x.json"))
 	teamtest.Must(t, PruneEdits(t.Context(), team))
 	damaged, err := DamagedEdits(team)
-	if names, _ := team.Dir().Names(editsDir); err != nil || !slices.Equal(damaged, []string{team.Dir().Join(editsDir + "/x.json")}) || len(names) != 1 {
+	if names, _ := team.Dir().Names(teamdir.EditsDir); err != nil || !slices.Equal(damaged, []string{team.Dir().Join(teamdir.EditsDir + "/x.json")}) || len(names) != 1 {
 		t.Errorf("%v of %v, %v", damaged, names, err)
 	}
 }

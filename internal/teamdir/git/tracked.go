@@ -4,99 +4,50 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
 )
 
-// Tracked is what git's indexes say about a directory.
-type Tracked struct {
-	Digest string   // of the paths, modes and contents; "" if git tracks nothing there
-	Count  int      // of the files
-	Files  []string // relative to the directory
-}
-
 var (
-	// ErrBusy says that a git process may be writing files just now.
+	// ErrBusy says that a git process may be writing files just now. The error names its lock, which a git that was killed
+	// has left.
 	ErrBusy = errors.New("git is at work")
 
 	// ErrNoGit says that the program git cannot be run.
 	ErrNoGit = errors.New("git is not installed or not on PATH")
 )
 
-// BusyError is ErrBusy with git's lock, which a git that was killed has left.
-type BusyError struct{ Lock string }
-
-func (e *BusyError) Error() string        { return ErrBusy.Error() + ": " + e.Lock }
-func (e *BusyError) Is(target error) bool { return target == ErrBusy }
-
 // maxAnswer is how long git may take to list an index.
 const maxAnswer = 5 * time.Second
 
-// TrackedAt asks git what it tracks at and below a directory: in every repository that contains it, and in those that
-// begin in it, at most two levels down. Where there is no repository, it does not run git.
+// TrackedAt lists the files that git tracks at and below a directory, relative to it: in every repository that contains
+// it, and in those that begin in it, at most two levels down. Where there is no repository, it does not run git.
 //
-// A file that is there because git wrote it is in the answer, or the error is ErrBusy. For git takes its lock before it
-// writes files, and releases it when the index names them. Whoever saw a file before the call compares the State before
-// that with the one after the call: git may have removed the file in between.
+// A file that is there because git wrote it is in the answer, or the error is an ErrBusy: git takes its lock before it
+// writes files, and releases it when the index names them.
 //
 // git runs with the caller's environment environ.
-func TrackedAt(ctx context.Context, environ []string, dir string) (t Tracked, err error) {
+func TrackedAt(ctx context.Context, environ []string, dir string) (files []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maxAnswer)
 	defer cancel()
-	sum := sha256.New()
 	for _, x := range indexesAt(dir) {
-		list, err := x.entries(ctx, environ)
+		paths, err := x.paths(ctx, environ)
 		if err != nil {
-			return Tracked{}, fmt.Errorf("what git tracks in %s is not known: %w", x.Top, err)
+			return nil, fmt.Errorf("what git tracks in %s is not known: %w", x.Top, err)
 		}
-		if list == "" {
-			continue
-		}
-		rel, _ := filepath.Rel(dir, x.Top)
-		fmt.Fprintf(sum, "%s\x00%d\x00", filepath.ToSlash(rel), len(list))
-		io.WriteString(sum, list)
-		t.Digest = fmt.Sprintf("%x", sum.Sum(nil))
-		for entry := range strings.SplitSeq(strings.TrimSuffix(list, "\x00"), "\x00") {
-			_, path, _ := strings.Cut(entry, "\t")
+		for _, path := range paths {
 			file, _ := filepath.Rel(dir, filepath.Join(x.Top, filepath.FromSlash(path)))
-			t.Count, t.Files = t.Count+1, append(t.Files, file)
+			files = append(files, file)
 		}
 	}
-	return t, nil
-}
-
-// State tells the indexes that TrackedAt asks from those of another moment.
-type State []fs.FileInfo
-
-// StateAt returns the state for a directory.
-func StateAt(dir string) (s State) {
-	for _, x := range indexesAt(dir) {
-		for _, name := range []string{"index", "index.lock"} {
-			info, _ := os.Lstat(filepath.Join(x.gitDir, name)) // nil: there is none
-			s = append(s, info)
-		}
-	}
-	return s
-}
-
-// Equal reports whether no git process has changed an index in between, or may be writing files.
-func (s State) Equal(o State) bool {
-	return slices.EqualFunc(s, o, func(a, b fs.FileInfo) bool {
-		if a == nil || b == nil {
-			return a == nil && b == nil
-		}
-		return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
-	})
+	return files, nil
 }
 
 // index is the index of a repository, in which files of a directory may be.
@@ -142,33 +93,28 @@ func directoriesIn(dir string) (dirs []string) {
 	return dirs
 }
 
-// entries returns the entries of the index, as git ls-files -s -z lists them.
-func (x index) entries(ctx context.Context, environ []string) (list string, err error) {
+// paths lists what the index has, and what the next index will have that a git process is about to put in its place.
+func (x index) paths(ctx context.Context, environ []string) (paths []string, err error) {
 	if err := x.checkPlace(ctx, environ); err != nil {
-		return "", err
+		return nil, err
 	}
 	lock := filepath.Join(x.gitDir, "index.lock")
 	info, err := os.Lstat(lock)
 	isLocked := err == nil
 	// git writes files first and its new index, at one go, at the end.
 	if isLocked && (info.Size() == 0 || time.Since(info.ModTime()).Abs() < time.Second) {
-		return "", &BusyError{lock}
+		return nil, fmt.Errorf("%w: %s", ErrBusy, lock)
 	}
-	next := ""
 	if isLocked { // the new index waits, perhaps for somebody to write a commit's message
-		if next, err = x.list(ctx, environ, "GIT_INDEX_FILE="+lock); err != nil {
-			return "", &BusyError{lock}
+		if paths, err = x.list(ctx, environ, "GIT_INDEX_FILE="+lock); err != nil {
+			return nil, fmt.Errorf("%w: %s", ErrBusy, lock)
 		}
 	}
-	if _, err := os.Lstat(filepath.Join(x.gitDir, "index")); !errors.Is(err, fs.ErrNotExist) {
-		if list, err = x.list(ctx, environ); err != nil {
-			return "", err
-		}
+	if _, err := os.Lstat(filepath.Join(x.gitDir, "index")); errors.Is(err, fs.ErrNotExist) {
+		return paths, nil
 	}
-	if isLocked && next != list {
-		return "", &BusyError{lock}
-	}
-	return list, nil
+	now, err := x.list(ctx, environ)
+	return append(paths, now...), err
 }
 
 // checkPlace returns an error if core.worktree has git write files somewhere else than beside .git. git is asked only if a
@@ -200,8 +146,9 @@ func (x index) checkPlace(ctx context.Context, environ []string) error {
 
 const maxConfig = 1 << 20 // bytes of a repository's configuration that is not taken for one with core.worktree
 
-func (x index) list(ctx context.Context, environ []string, more ...string) (string, error) {
-	args := []string{"ls-files", "-s", "-z"}
+// list lists the paths that the index has, relative to Top.
+func (x index) list(ctx context.Context, environ []string, more ...string) ([]string, error) {
+	args := []string{"ls-files", "-z"}
 	if x.path != "" {
 		path := literally(x.path)
 		if foldsCase(x.Top, x.path) {
@@ -211,7 +158,8 @@ func (x index) list(ctx context.Context, environ []string, more ...string) (stri
 	}
 	cmd := command(ctx, environ, x.Top, args...)
 	cmd.Env = append(cmd.Env, more...)
-	return output(ctx, cmd, args[0])
+	out, err := output(ctx, cmd, args[0])
+	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 }), err
 }
 
 // literally makes git take a path, relative to the top, as it is.
@@ -229,7 +177,7 @@ func IsTracked(ctx context.Context, path string) (top string, isTracked bool, er
 		return "", false, err
 	}
 	list, err := index{c, filepath.ToSlash(rel)}.list(ctx, os.Environ())
-	return c.Top, list != "", err
+	return c.Top, len(list) > 0, err
 }
 
 // foldsCase reports whether the file system takes a path for the same in upper and lower case. Then git may track it as

@@ -277,7 +277,6 @@ func stateToTell(t *teamdir.Team, name wire.Name) (s *reducer.State, word reduce
 // before. No lock is held while git is asked or a program gets the notice.
 func tellSubscriber(ctx context.Context, t *teamdir.Team, sub, name wire.Name) error {
 	for {
-		mayAct := t.Store.BeforeLook()
 		s, err := readSubscriber(t, sub)
 		if err != nil || !s.wantsStateOf(name) {
 			return err
@@ -285,7 +284,7 @@ func tellSubscriber(ctx context.Context, t *teamdir.Team, sub, name wire.Name) e
 		if _, word, err := stateToTell(t, name); err != nil || !s.isNews(word, name) {
 			return err
 		}
-		if err := mayAct(ctx); err != nil { // a root that came with a clone sends nothing
+		if err := t.Store.MayAct(ctx); err != nil { // a root that came with a clone sends nothing
 			return err
 		}
 		push, err := noteTold(ctx, t, sub, name)

@@ -41,9 +41,7 @@ func TestNoLockIsHeldOver(t *testing.T) {
 		}
 	}
 	during := ""
-	team.Store.BeforeLook = func() func(context.Context) error {
-		return func(context.Context) error { checkFree("git during " + during); return nil }
-	}
+	team.Store.MayAct = func(context.Context) error { checkFree("git during " + during); return nil }
 	bindCodex(t, team, "bob")
 	r.StartFollower = func(*teamdir.Team, wire.Name, string, int) error { checkFree("a program during " + during); return nil }
 

@@ -81,7 +81,6 @@ type leaving struct {
 // deliverSome delivers the first of some messages side by side, and returns how many are over with for now. It waits so long
 // for the lock. Those that came or went before it had the lock stay what they are.
 func deliverSome(ctx context.Context, t *teamdir.Team, due []Later, timeout time.Duration) (n int, posts []*maildir.Post, errs error) {
-	mayAct := t.Store.BeforeLook()
 	var all []*leaving
 	bad, size := map[Later]string{}, 0
 	for n < min(len(due), atOnce) && size < atOnceSize {
@@ -99,7 +98,7 @@ func deliverSome(ctx context.Context, t *teamdir.Team, due []Later, timeout time
 			errs = errors.Join(errs, err)
 		}
 	}
-	if err := mayAct(ctx); err != nil { // before the lock: it may ask git
+	if err := t.Store.MayAct(ctx); err != nil { // before the lock: it may ask git
 		return len(due), nil, err
 	}
 	lock, err := lockLater(ctx, t, timeout)

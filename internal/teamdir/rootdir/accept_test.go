@@ -11,10 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/testtree"
 )
 
-func accepted(p Place, root string) bool {
-	_, isNoted := p.noted(root)
-	return isNoted
-}
+func accepted(p Place, root string) bool { return p.noted(root) }
 
 // onlyNote returns the only note in the state directory.
 func onlyNote(t *testing.T, p Place) string {
@@ -37,7 +34,7 @@ func TestAccept(t *testing.T) {
 	if f, _, err := Find(p); err != nil || f.CheckNoted() == nil {
 		t.Fatalf("%+v, %v: want it found and not accepted", f, err)
 	}
-	must(t, Accept(p, root, ""))
+	must(t, Accept(p, root))
 	if f, _, err := Find(p); err != nil || f.CheckNoted() != nil {
 		t.Fatalf("%+v, %v: want it accepted", f, err)
 	}
@@ -47,7 +44,7 @@ func TestAccept(t *testing.T) {
 	file := onlyNote(t, p)
 	before, err := os.Stat(file)
 	must(t, err)
-	must(t, Accept(p, root, ""))
+	must(t, Accept(p, root))
 	after, err := os.Stat(file)
 	must(t, err)
 	if !os.SameFile(before, after) {
@@ -60,10 +57,10 @@ func TestAccept(t *testing.T) {
 			t.Errorf("modes %v and %v, want 0700 and 0600", dir.Mode(), after.Mode())
 		}
 	}
-	if accepted(Place{UID: p.UID}, root) || Accept(Place{UID: p.UID}, root, "") == nil {
+	if accepted(Place{UID: p.UID}, root) || Accept(Place{UID: p.UID}, root) == nil {
 		t.Error("without a state directory nothing is accepted")
 	}
-	if err := Accept(p, filepath.Join(top, "gone"), ""); err == nil {
+	if err := Accept(p, filepath.Join(top, "gone")); err == nil {
 		t.Error("accepted what is not there")
 	}
 }
@@ -74,7 +71,7 @@ func TestAcceptedReplaced(t *testing.T) {
 	top := testtree.Make(t, "root a/.atm")
 	root := filepath.Join(top, "a", ".atm")
 	p := Place{State: filepath.Join(top, "state"), UID: os.Getuid()}
-	must(t, Accept(p, root, ""))
+	must(t, Accept(p, root))
 	_, first, err := identify(root)
 	must(t, err)
 	must(t, os.Rename(root, filepath.Join(top, "old")))
@@ -142,7 +139,7 @@ func TestAcceptedBadNote(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := Place{State: filepath.Join(t.TempDir(), "state"), UID: os.Getuid()}
-			must(t, Accept(p, root, ""))
+			must(t, Accept(p, root))
 			file := onlyNote(t, p)
 			good, err := os.ReadFile(file)
 			must(t, err)
@@ -150,7 +147,7 @@ func TestAcceptedBadNote(t *testing.T) {
 			if accepted(p, root) {
 				t.Fatal("believed")
 			}
-			must(t, Accept(p, root, ""))
+			must(t, Accept(p, root))
 			if !accepted(p, root) {
 				t.Error("not replaced")
 			}
@@ -171,7 +168,7 @@ func TestAcceptAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 64 {
 		wg.Go(func() {
-			if err := Accept(p, roots[i%len(roots)], ""); err != nil {
+			if err := Accept(p, roots[i%len(roots)]); err != nil {
 				t.Error(err)
 			}
 		})
@@ -190,7 +187,7 @@ func TestAcceptAtOnce(t *testing.T) {
 func TestAcceptUnwritable(t *testing.T) {
 	top := testtree.Make(t, "root a/.atm", "file state x")
 	p := Place{State: filepath.Join(top, "state", "atm"), UID: os.Getuid()}
-	err := Accept(p, filepath.Join(top, "a", ".atm"), "")
+	err := Accept(p, filepath.Join(top, "a", ".atm"))
 	if err == nil || !strings.HasPrefix(err.Error(), "record ") {
 		t.Errorf("error %v", err)
 	}
@@ -205,7 +202,7 @@ func TestAcceptOddPath(t *testing.T) {
 		t.Skip("this file system wants UTF-8: ", err)
 	}
 	p := Place{State: filepath.Join(top, "state"), UID: os.Getuid()}
-	must(t, Accept(p, root, ""))
+	must(t, Accept(p, root))
 	if !accepted(p, root) {
 		t.Error("not accepted")
 	}
@@ -226,7 +223,7 @@ func TestAcceptedGroup(t *testing.T) {
 	if _, skipped, err := Find(p); err == nil || len(skipped) != 1 {
 		t.Errorf("not accepted: %v, %q", err, skipped)
 	}
-	must(t, Accept(p, root, ""))
+	must(t, Accept(p, root))
 	if f, skipped, err := Find(p); err != nil || f.CheckNoted() != nil || skipped != nil {
 		t.Errorf("accepted: %+v, %q, %v", f, skipped, err)
 	}

@@ -5,7 +5,6 @@
 //	<root>/.gitignore                        "*": hides it from whatever reads such files
 //	<root>/.restored                         a backup was restored into it
 //	<state>/roots/<sha256 of path>.json      this user made or accepted the root
-//	<state>/roots/<sha256 of path>.written   what git has written there unasked
 //
 // The package reads neither the environment nor flags. Its results and errors may contain names that somebody else
 // chose: escape them before they reach a terminal.
@@ -62,10 +61,9 @@ type Found struct {
 	Shadows string // a root further up that this user made or accepted, unlike this one; "": none
 
 	place     Place
-	isNoted   bool     // see WasNoted
-	needsNote bool     // Find or InitDir returned it: it may have come with a clone or an archive, also if it is named
-	strange   error    // instead of a path: why that of a repository is no candidate
-	links     []string // through which it was named
+	isNoted   bool  // see WasNoted
+	needsNote bool  // Find or InitDir returned it: it may have come with a clone or an archive, also if it is named
+	strange   error // instead of a path: why that of a repository is no candidate
 }
 
 // GoneError is the ErrNoRoot for a root that this user made or accepted and that is not there any more.
@@ -144,7 +142,7 @@ func Find(p Place) (f Found, skipped []string, err error) {
 	if f.Source == "" {
 		return p.search(dir, false)
 	}
-	_, f.isNoted = p.noted(f.Path)
+	f.isNoted = p.noted(f.Path)
 	ok, err := hasFormat(f.Path)
 	if _, missing := os.Stat(f.Path); durable.IsAbsent(missing) {
 		err = notRoot(f.Path, f.Source, "it does not exist")
@@ -173,8 +171,8 @@ func (f Found) OfRunner() Found {
 
 // gone returns the error about a path where this user made or accepted a root and nothing is now; nil: nobody did.
 func (p Place) gone(path string) *GoneError {
-	note := p.noteFile(path, noteSuffix)
-	if _, err := p.readOwn(note, maxNote); err != nil {
+	note := p.noteFile(path)
+	if _, err := p.readOwn(note); err != nil {
 		return nil
 	}
 	return &GoneError{path, note}
@@ -216,7 +214,7 @@ func (p Place) named(dir string) (f Found, err error) {
 		}
 		name = dir + string(filepath.Separator) + name // not filepath.Join, which removes ".." before links are resolved
 	}
-	f = Found{Source: source, place: p, needsNote: true, links: linksIn(name)}
+	f = Found{Source: source, place: p, needsNote: true}
 	f.Path, err = filepath.EvalSymlinks(name)
 	if durable.IsAbsent(err) {
 		parent, base := filepath.Split(strings.TrimRight(name, string(filepath.Separator)))
@@ -232,27 +230,6 @@ func (p Place) named(dir string) (f Found, err error) {
 		err = notRoot(f.Path, source, "it is not a directory")
 	}
 	return f, err
-}
-
-// linksIn lists the symbolic links through which a path leads, each by a path that has no other links.
-func linksIn(path string) (links []string) {
-	at, rest := filepath.VolumeName(path)+string(filepath.Separator), path[len(filepath.VolumeName(path)):]
-	for range 255 { // as many as a system may follow
-		name, below, _ := strings.Cut(strings.TrimLeft(filepath.ToSlash(rest), "/"), "/")
-		if name == "" {
-			break
-		}
-		next := filepath.Join(at, name)
-		if target, err := os.Readlink(next); err == nil {
-			links = append(links, next)
-			if rest = target + "/" + below; filepath.IsAbs(target) {
-				at, rest = filepath.VolumeName(target)+string(filepath.Separator), rest[len(filepath.VolumeName(target)):]
-			}
-			continue
-		}
-		at, rest = next, below
-	}
-	return links
 }
 
 // home returns the home directory without symbolic links, "" if there is none.
@@ -314,7 +291,7 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 		if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
 			continue
 		}
-		_, f.isNoted = p.noted(f.Path)
+		f.isNoted = p.noted(f.Path)
 		isRoot, err := hasFormat(f.Path)
 		why, failed := distrustReason(f.Path, p.UID, !f.isNoted && !forInit)
 		if failed != nil {
@@ -332,7 +309,7 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 				if f.isNoted || f.Shadows != "" {
 					break
 				}
-				if _, isTheirs := p.noted(up.Path); isTheirs {
+				if p.noted(up.Path) {
 					f.Shadows = up.Path
 				}
 			}
@@ -373,7 +350,6 @@ func Nearby(p Place, root string) []Found {
 	})
 	return slices.DeleteFunc(roots, func(f Found) bool {
 		isRoot, err := hasFormat(f.Path)
-		_, isNoted := p.noted(f.Path)
-		return f.Path == root || !isRoot || err != nil || DistrustReason(f.Path, p.UID, !isNoted) != ""
+		return f.Path == root || !isRoot || err != nil || DistrustReason(f.Path, p.UID, !p.noted(f.Path)) != ""
 	})
 }

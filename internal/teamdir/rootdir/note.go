@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -20,10 +19,9 @@ import (
 // A note records that this user made or accepted a root. Each note is a file of its own, so that concurrent inits lose
 // none, and is never kept in the root, which may come with a clone.
 type note struct {
-	Path    string `json:"path"`
-	Ino     uint64 `json:"ino"`
-	Born    int64  `json:"born,omitempty"`    // when the directory was made, Unix nanoseconds; 0: unknown
-	Content string `json:"content,omitempty"` // what Found.Content said
+	Path string `json:"path"`
+	Ino  uint64 `json:"ino"`
+	Born int64  `json:"born,omitempty"` // when the directory was made, Unix nanoseconds; 0: unknown
 }
 
 // isSame reports whether a saved note is about the directory of another. ext4 reuses an inode number for the very next
@@ -32,11 +30,10 @@ func (n note) isSame(o note) bool {
 	return n.Path == o.Path && n.Ino == o.Ino && (n.Born == o.Born || n.Born == 0)
 }
 
-// noteFile is the path of the note about a root, whose path has no symbolic links. Another suffix is another file about
-// it.
-func (p Place) noteFile(root, suffix string) string {
+// noteFile is the path of the note about a root, whose path has no symbolic links.
+func (p Place) noteFile(root string) string {
 	sum := sha256.Sum256([]byte(root))
-	return filepath.Join(p.State, "roots", hex.EncodeToString(sum[:])+suffix)
+	return filepath.Join(p.State, "roots", hex.EncodeToString(sum[:])+".json")
 }
 
 func (p Place) noteOf(root string) (n note, file string, err error) {
@@ -45,20 +42,14 @@ func (p Place) noteOf(root string) (n note, file string, err error) {
 	}
 	n.Path = strings.ToValidUTF8(root, "\uFFFD") // as encoding/json writes it
 	n.Ino, n.Born, err = identify(root)
-	return n, p.noteFile(root, noteSuffix), err
+	return n, p.noteFile(root), err
 }
 
-const (
-	noteSuffix    = ".json"
-	writtenSuffix = ".written" // see written
-	maxNote       = 64 << 10   // bytes
-	maxWritten    = 64 << 20
-	maxNames      = 10_000 // in it, each a path
-)
+const maxNote = 64 << 10 // bytes
 
 // note notes that this user made or accepted a root.
-func (p Place) note(root, content string) error {
-	if saved, isNoted := p.noted(root); isNoted && saved.Content == content {
+func (p Place) note(root string) error {
+	if p.noted(root) {
 		return nil
 	}
 	// In a container, the first change of a directory of the image gives it another birth time. This changes nothing.
@@ -67,45 +58,43 @@ func (p Place) note(root, content string) error {
 	if err != nil {
 		return err
 	}
-	n.Content = content
 	data, _ := json.Marshal(n)
 	return durable.WritePrivate(file, append(data, '\n'))
 }
 
-// noted returns the note of this user about the root, if it is still the same directory. A note that is torn or too
-// large, or that others own or may write, does not count.
-func (p Place) noted(root string) (_ note, ok bool) {
+// noted reports whether this user has a note about the root, and it is still the same directory. A note that is torn or
+// too large, or that others own or may write, does not count.
+func (p Place) noted(root string) bool {
 	n, file, err := p.noteOf(root)
 	if err != nil {
-		return note{}, false
+		return false
 	}
-	data, err := p.readOwn(file, maxNote)
+	data, err := p.readOwn(file)
 	if err != nil {
-		return note{}, false
+		return false
 	}
 	o, err := wire.ReadObject(data) // each command does this: a decoder for the type would cost it more than the rest
 	if err != nil {
-		return note{}, false
+		return false
 	}
 	ino, inoErr := strconv.ParseUint(string(o.Get("ino")), 10, 64)
 	born, bornErr := strconv.ParseInt(cmp.Or(string(o.Get("born")), "0"), 10, 64)
-	saved := note{o.Text("path"), ino, born, o.Text("content")}
-	return saved, inoErr == nil && bornErr == nil && saved.isSame(n)
+	return inoErr == nil && bornErr == nil && note{o.Text("path"), ino, born}.isSame(n)
 }
 
 // readOwn reads a file about a root, if only this user can have written it.
-func (p Place) readOwn(file string, max int64) ([]byte, error) {
+func (p Place) readOwn(file string) ([]byte, error) {
 	for _, path := range []string{filepath.Dir(file), file} {
 		info, err := os.Lstat(path)
 		if err != nil {
 			return nil, err
 		}
-		isTooLarge := !info.IsDir() && info.Size() > max
+		isTooLarge := !info.IsDir() && info.Size() > maxNote
 		if info.Mode()&fs.ModeSymlink != 0 || isTooLarge || distrust(info, p.UID, true) != "" {
 			return nil, fmt.Errorf("%s is not this user's own", path)
 		}
 	}
-	return durable.ReadRegular(file, max)
+	return durable.ReadRegular(file, maxNote)
 }
 
 // StateFile is the path of a file in the user's state directory that belongs to a subject in this root.
@@ -115,39 +104,4 @@ func (f Found) StateFile(kind, subject, suffix string) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(f.Path + "\x00" + subject))
 	return filepath.Join(f.place.State, kind, fmt.Sprintf("%x%s", sum[:8], suffix)), nil
-}
-
-// written returns the files of a root that git tracked when it should not have. They are a stranger's also when git
-// tracks them no longer, as after git rm --cached.
-func (p Place) written(root string) (names []string, err error) {
-	file := p.noteFile(root, writtenSuffix)
-	data, err := p.readOwn(file, maxWritten)
-	if err != nil { // there is none
-		return nil, nil
-	}
-	if err = json.Unmarshal(data, &names); err != nil {
-		return nil, fmt.Errorf("%s, which says what git has written into %s, is damaged: %w", file, root, err)
-	}
-	return names, nil
-}
-
-// remember sets what written returns, as far as that can be noted.
-func (p Place) remember(root string, names []string) {
-	if p.State == "" {
-		return
-	}
-	slices.Sort(names)
-	if names = slices.Compact(names); len(names) > maxNames {
-		names = []string{"."} // all of it
-	}
-	file := p.noteFile(root, writtenSuffix)
-	before, unreadable := p.written(root)
-	switch {
-	case unreadable == nil && slices.Equal(names, before):
-	case len(names) == 0:
-		os.Remove(file)
-	default:
-		data, _ := json.Marshal(names)
-		durable.WritePrivate(file, data)
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/teamdir/git"
 	"github.com/agentteammail/atm/internal/testtree"
 )
 
@@ -37,7 +36,7 @@ func acceptedRoot(t *testing.T) (p Place, app string) {
 	gitIn(t, app, "init", "-q", "-b", "main")
 	gitIn(t, app, "commit", "-q", "--allow-empty", "-m", "first")
 	p = Place{Dir: app, State: filepath.Join(top, "state"), UID: os.Getuid(), Environ: environ(t)}
-	must(t, Accept(p, filepath.Join(app, ".atm"), ""))
+	must(t, Accept(p, filepath.Join(app, ".atm")))
 	return p, app
 }
 
@@ -65,59 +64,21 @@ func put(t *testing.T, dir, file, text string) {
 	must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 }
 
-// A root is accepted as what is in it: git must track the same files there as when it was, and if it tracks any,
-// team.toml must be the same.
-func TestAcceptedContent(t *testing.T) {
+// A root acts as long as git tracks nothing in it: what git tracks it may write at any time.
+func TestTracked(t *testing.T) {
 	p, app := acceptedRoot(t)
-	accept := func() {
-		t.Helper()
-		f, _, err := Find(p)
-		must(t, err)
-		content, _, err := f.Content(t.Context())
-		must(t, err)
-		must(t, Accept(p, f.Path, content))
-	}
 	is(t, "untracked", reason(t, p), "")
 	put(t, app, ".atm/main/team.toml", "mine")
 	is(t, "team.toml is yours to edit", reason(t, p), "")
 	put(t, app, ".atm/main/bob/x", "x")
 	gitIn(t, app, "add", "-f", ".atm/main")
 	is(t, "added", reason(t, p), "git tracks 2 files in ROOT, such as main/team.toml")
-	accept()
-	is(t, "accepted", reason(t, p), "")
-	put(t, app, ".atm/main/team.toml", "changed")
-	is(t, "team.toml has changed", reason(t, p), "git tracks 2 files in ROOT, such as main/team.toml; that has changed since you accepted it")
-	put(t, app, ".atm/main/team.toml", "mine")
-	put(t, app, ".atm/main/bob/new", "mail")
-	is(t, "mail arrives", reason(t, p), "")
-	gitIn(t, app, "rm", "-q", "-r", "--cached", ".atm")
-	is(t, "nothing any more", reason(t, p), "git tracks nothing in ROOT; that has changed since you accepted it")
-	accept()
-	is(t, "accepted again", reason(t, p), "")
-}
-
-// Found while git tracked them, files are a stranger's as long as they are there, whether or not git knows them.
-func TestWrittenByGit(t *testing.T) {
-	p, app := acceptedRoot(t)
-	put(t, app, ".atm/main/team.toml", "evil")
-	gitIn(t, app, "add", "-f", ".atm/main")
-	is(t, "tracked", reason(t, p), "git tracks main/team.toml in ROOT")
+	must(t, Accept(p, filepath.Join(app, ".atm")))
+	is(t, "nobody can accept it", reason(t, p), "git tracks 2 files in ROOT, such as main/team.toml")
+	gitIn(t, app, "rm", "-q", "--cached", ".atm/main/bob/x")
+	is(t, "one of them", reason(t, p), "git tracks main/team.toml in ROOT")
 	gitIn(t, app, "rm", "-q", "--cached", ".atm/main/team.toml")
-	is(t, "forgotten", reason(t, p), "git has written main/team.toml in ROOT, and tracks it no longer")
-	p.Flag = filepath.Join(app, ".atm")
-	is(t, "named", reason(t, p), "git has written main/team.toml in ROOT, and tracks it no longer")
-	names := p.noteFile(p.Flag, writtenSuffix)
-	whole, err := os.ReadFile(names)
-	must(t, err)
-	must(t, os.WriteFile(names, []byte(`{"names":["main/team.toml"]}`), 0o600))
-	if why := reason(t, p); !strings.Contains(why, "which says what git has written into ROOT, is damaged") {
-		t.Errorf("a list of another shape: %q", why)
-	}
-	must(t, os.WriteFile(names, whole, 0o600))
-	must(t, os.Remove(filepath.Join(app, ".atm", "main", "team.toml")))
-	is(t, "removed", reason(t, p), "")
-	put(t, app, ".atm/main/team.toml", "mine")
-	is(t, "mine", reason(t, p), "")
+	is(t, "nothing any more", reason(t, p), "")
 }
 
 // A named root is one like any other: a variable of the environment comes with a directory as easily as a root does. A
@@ -149,30 +110,28 @@ func TestNamed(t *testing.T) {
 	if own.CheckAccepted(t.Context()) == nil {
 		t.Error("a program's own root acts after a restore")
 	}
-	must(t, Accept(p, root, ""))
+	must(t, Accept(p, root))
 	is(t, "accepted", reason(t, p), "")
 	if _, err := os.Lstat(filepath.Join(root, RestoredFile)); err == nil {
 		t.Error("the marker is still there")
 	}
 }
 
-// A link that git has put on the way to a named root is a stranger's, whatever it leads to.
-func TestNamedThroughTrackedLink(t *testing.T) {
+// A root that others own, or in which they may write, acts for nobody, also if it is named.
+func TestOthersMayWrite(t *testing.T) {
 	testtree.NeedUnix(t)
 	p, app := acceptedRoot(t)
-	must(t, os.MkdirAll(filepath.Join(app, "sub"), 0o700))
-	must(t, os.Symlink("../.atm", filepath.Join(app, "sub", "one")))
-	must(t, os.Symlink("sub", filepath.Join(app, "two")))
-	named := Place{Environ: p.Environ, UID: p.UID, State: p.State, Flag: filepath.Join(app, "two", "one")}
-	is(t, "through links", reason(t, named), "")
-	gitIn(t, app, "add", "two")
-	is(t, "one is tracked", reason(t, named), "git tracks ../two in ROOT")
-	gitIn(t, app, "rm", "-q", "--cached", "two")
-	gitIn(t, app, "add", "sub/one")
-	is(t, "the other is tracked", reason(t, named), "git tracks ../sub/one in ROOT")
-	must(t, os.Symlink("loop", filepath.Join(app, "loop")))
-	if links := linksIn(filepath.Join(app, "loop", "x")); len(links) == 0 {
-		t.Error("a loop has no links")
+	root := filepath.Join(app, ".atm")
+	named := Place{Flag: root, State: p.State, UID: p.UID, Environ: p.Environ}
+	must(t, os.Chmod(filepath.Join(root, "main"), 0o777))
+	is(t, "open to all", reason(t, named), "ROOT is not trusted: its team main is writable by everybody")
+	must(t, os.Chmod(filepath.Join(root, "main"), 0o700))
+	is(t, "closed again", reason(t, named), "")
+	f, _, err := Find(named)
+	must(t, err)
+	f.place.UID++
+	if err := f.CheckForeign(t.Context()); !errors.Is(err, ErrUntrusted) {
+		t.Errorf("another user's: %v", err)
 	}
 }
 
@@ -183,7 +142,7 @@ func TestUnknownContent(t *testing.T) {
 	f, _, err := Find(p)
 	must(t, err)
 	e, _ := errors.AsType[*UnacceptedError](f.CheckAccepted(t.Context()))
-	if e == nil || e.Unknown == nil || !strings.HasSuffix(e.Error(), "; until it is, nothing in "+f.Path+" acts") {
+	if e == nil || e.Cause == nil || !strings.HasSuffix(e.Error(), "; until it is, nothing in "+f.Path+" acts") {
 		t.Errorf("%v", e)
 	}
 	must(t, os.RemoveAll(filepath.Join(app, ".git")))
@@ -197,7 +156,7 @@ func TestShadows(t *testing.T) {
 	p := Place{Dir: filepath.Join(top, "a", "b", "c"), State: filepath.Join(top, "state"), UID: os.Getuid()}
 	for _, step := range []struct{ accept, shadows string }{{"", ""}, {".atm", ".atm"}, {"a/.atm", "a/.atm"}, {"a/b/.atm", ""}} {
 		if step.accept != "" {
-			must(t, Accept(p, filepath.Join(top, step.accept), ""))
+			must(t, Accept(p, filepath.Join(top, step.accept)))
 		}
 		f, _, err := Find(p)
 		must(t, err)
@@ -209,7 +168,7 @@ func TestShadows(t *testing.T) {
 func TestGone(t *testing.T) {
 	top := testtree.Make(t, "root a/.atm", "root .atm", "dir a/b")
 	p := Place{Dir: filepath.Join(top, "a", "b"), State: filepath.Join(top, "state"), UID: os.Getuid()}
-	must(t, Accept(p, filepath.Join(top, "a", ".atm"), ""))
+	must(t, Accept(p, filepath.Join(top, "a", ".atm")))
 	must(t, os.RemoveAll(filepath.Join(top, "a", ".atm")))
 	f, skipped, err := Find(p)
 	must(t, err)
@@ -258,28 +217,5 @@ func TestHidden(t *testing.T) {
 		if got := sees(); got != want {
 			t.Errorf("with %q docker sees the root: %v", ignored, got)
 		}
-	}
-}
-
-// What git has written and removed again, while somebody looked, may not act.
-func TestBeforeLook(t *testing.T) {
-	p, app := acceptedRoot(t)
-	f, _, err := Find(p)
-	must(t, err)
-	if err := f.BeforeLook()(t.Context()); err != nil {
-		t.Error(err)
-	}
-	mayAct := f.BeforeLook()
-	put(t, app, ".atm/main/bob/x", "evil")
-	gitIn(t, app, "add", "-f", ".atm")
-	gitIn(t, app, "rm", "-q", "-r", "--cached", ".atm")
-	if err := mayAct(t.Context()); !errors.Is(err, git.ErrBusy) {
-		t.Errorf("%v", err)
-	}
-	mayAct = f.BeforeLook()
-	put(t, app, ".git/index.lock", "")
-	must(t, os.Remove(filepath.Join(app, ".git", "index.lock")))
-	if err := mayAct(t.Context()); err != nil {
-		t.Error("a lock without effect:", err)
 	}
 }

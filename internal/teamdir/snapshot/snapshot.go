@@ -53,6 +53,9 @@ func State(b *maildir.Box) (*reducer.State, error) {
 
 const file = "state.json"
 
+// Remove removes an agent's state.json, which is then made anew.
+func Remove(b *maildir.Box) error { return b.Store().Dir().Remove(b.In(file)) }
+
 // Version returns the version of the fold that made an agent's state.json; 0: there is none. State makes one of another
 // version than reducer.Version anew.
 func Version(b *maildir.Box) int {

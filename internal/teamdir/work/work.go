@@ -46,11 +46,10 @@ func Of(m *wire.Message) wire.ID {
 // Take takes the next message for a member that is free, unless it holds one, has mail of its own or a paused session, or
 // somebody else does this for it now. Nothing is taken that may not act.
 func (w Taker) Take(ctx context.Context) (isTaken bool, err error) {
-	mayAct := w.Team.Store.BeforeLook()
 	if isAny, err := w.isAny(ctx); err != nil || !isAny {
 		return false, err
 	}
-	if err := mayAct(ctx); err != nil { // before the lock: it may ask git
+	if err := w.Team.Store.MayAct(ctx); err != nil { // before the lock: it may ask git
 		return false, err
 	}
 	lock, err := w.Team.Locks().Lock(ctx, string(w.Agent)+".work", lockfile.Exclusive, 0, nil)

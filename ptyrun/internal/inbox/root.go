@@ -10,7 +10,7 @@ import (
 )
 
 // rootState is what the runner knows of the root in which its agent is. Somebody else may have written there, as with a
-// git checkout: see ptyrun.Mail.BeforeLook.
+// git checkout: see ptyrun.Mail.
 type rootState struct {
 	refusal  string // why nothing in it may act, since it was last asked; "": it may
 	reported string // the last refusal that was reported; "": none since it may act again

@@ -2,14 +2,15 @@ package setup
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"io"
 	"os"
+	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
@@ -18,10 +19,9 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
-	"github.com/agentteammail/atm/internal/teamdir/edits"
-	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -29,13 +29,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// unacceptedRoot is what would act in a root if somebody accepted it.
+// unacceptedRoot is what would act in a root if somebody accepted it. All else in it would be past: Root.EndPast.
 type unacceptedRoot struct {
-	Root    string           `json:"root"`
-	Reason  string           `json:"reason"`  // why nothing acts
-	Tracked int              `json:"tracked"` // files that git tracks in it
-	Teams   []unacceptedTeam `json:"teams"`
-	Code    string           `json:"code,omitempty"` // stands for all of this
+	Root   string           `json:"root"`
+	Reason string           `json:"reason"` // why nothing acts
+	Teams  []unacceptedTeam `json:"teams"`
+	Code   string           `json:"code,omitempty"` // stands for all of this, with the content of each file
 }
 
 type unacceptedTeam struct {
@@ -44,21 +43,16 @@ type unacceptedTeam struct {
 	Unread   int         `json:"unread"`
 	Dropped  int         `json:"dropped"`            // files in inboxes
 	Later    int         `json:"later,omitempty"`    // messages that wait to be sent
-	Told     []wire.Name `json:"told,omitempty"`     // members who get mail about others
-	Mistakes string      `json:"mistakes,omitempty"` // why team.toml, and so nothing in it, can be used
-
-	Settings []shownSetting `json:"settings"` // of team.toml
-	Also     []string       `json:"also"`     // what else acts, or will be removed
+	Mail     []string    `json:"mail"`               // each of these, in a line
+	TOML     string      `json:"toml,omitempty"`     // team.toml
+	Mistakes string      `json:"mistakes,omitempty"` // why that, and so nothing in it, can be used
+	Also     []string    `json:"also"`               // what else acts
 }
 
 // mayAccept returns an error that shows what is in a root, unless --accept has the code of just that, from a person.
-func mayAccept(s *app.Scope, p *command.Printer, o *initOptions, why *rootdir.UnacceptedError, tracked int, content string, left []teamdir.Left) error {
-	if why.Unknown != nil {
-		return why
-	}
-	u := unacceptedRoot{Root: s.Root.Path, Reason: why.Error(), Tracked: tracked, Teams: []unacceptedTeam{}}
+func mayAccept(s *app.Scope, p *command.Printer, o *initOptions, why *rootdir.UnacceptedError) error {
+	u := unacceptedRoot{Root: s.Root.Path, Reason: why.Error(), Teams: []unacceptedTeam{}}
 	sum := sha256.New()
-	fmt.Fprintln(sum, content)
 	entries, err := os.ReadDir(s.Root.Path)
 	for _, e := range entries {
 		name := e.Name()
@@ -72,15 +66,13 @@ func mayAccept(s *app.Scope, p *command.Printer, o *initOptions, why *rootdir.Un
 		if _, ok := errors.AsType[*teamdir.LocksError](err); ok {
 			return failure.Refused("%v: %w", why, err).WithHint("mkdir -m 700 %s", policy.Quote(filepath.Join(s.Root.Path, name, ".locks")))
 		}
+		if err == nil {
+			var d unacceptedTeam
+			d, err = describeTeam(t, sum)
+			u.Teams = append(u.Teams, d)
+		}
 		if err != nil {
 			return err
-		}
-		d := describeTeam(t, left)
-		u.Teams = append(u.Teams, d)
-		file, _ := t.Dir().ReadFile(config.File, config.MaxSize)
-		fmt.Fprintf(sum, "%s %d\n%s", name, len(file), file)
-		for _, mail := range t.FilesThatAct() {
-			fmt.Fprintln(sum, mail)
 		}
 	}
 	if err != nil {
@@ -111,111 +103,118 @@ func (o *initOptions) acceptCommand(code string) string {
 	if o.withToml {
 		words = append(words, "--toml")
 	}
-	return strings.Join(append(words, o.words...), " ")
+	if o.file != "" {
+		words = append(words, policy.Quote(o.file))
+	}
+	return strings.Join(append(words, app.Strings(o.names)...), " ")
 }
 
-func describeTeam(t *teamdir.Team, left []teamdir.Left) unacceptedTeam {
-	d := unacceptedTeam{Team: t.Name, Also: []string{}}
+// describeTeam lists what would act in a team, and adds the content of each message and file to sum.
+func describeTeam(t *teamdir.Team, sum io.Writer) (d unacceptedTeam, err error) {
+	d = unacceptedTeam{Team: t.Name, Mail: []string{}, Also: []string{}}
 	also := func(format string, args ...any) { d.Also = append(d.Also, fmt.Sprintf(format, args...)) }
-	boxes, _ := t.Boxes()
+	mail := func(format string, args ...any) { d.Mail = append(d.Mail, fmt.Sprintf(format, args...)) }
+	add := func(file string, max int64) error {
+		data, err := t.Dir().ReadFile(file, max)
+		fmt.Fprintf(sum, "%q %d\n%s", file, len(data), data)
+		return err
+	}
+	boxes, err := t.Boxes()
+	retired, retiredErr := keep.Retired(t.Store, "")
+	outboxes, outErr := t.Store.Outboxes()
+	if err := cmp.Or(err, retiredErr, outErr); err != nil {
+		return d, err
+	}
 	d.Members, _ = t.Agents()
-	for _, b := range boxes {
+	for _, b := range append(boxes, retired...) {
 		ids, _ := b.UnreadIDs()
-		d.Unread += len(ids)
-		kinds := kindsOf(b, ids)
-		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-			also("%s gets %s of type %s", b.Agent(), letter.Many(kinds[kind], "message"), kind)
+		found, _ := drop.List(b)
+		to := string(b.Agent())
+		if kept, isRetired := strings.CutPrefix(to, maildir.RetiredDir+"/"); isRetired {
+			to, _, _ = strings.Cut(kept, ".")
+			to, found.Drops = "retired "+to, nil // nothing is taken in there
 		}
-		d.Dropped += drop.Count(b)
+		d.Unread, d.Dropped = d.Unread+len(ids), d.Dropped+len(found.Drops)
+		for _, id := range ids {
+			if m, err := b.Message(id); err == nil {
+				mail("mail for %s from %s: %s", to, m.From, titleOf(m))
+			}
+			add(b.Unread().File(id), wire.MaxFile) // one that cannot be read does not act
+		}
+		for _, f := range found.Drops {
+			mail("file for %s: %s", to, letter.Quote(path.Base(f.Path()), 200))
+			add(f.Path(), drop.MaxSize)
+		}
 		if isShared, _ := claim.Shared(b); isShared {
-			also("others may take mail from the inbox of %s", b.Agent())
+			also("others may take mail from the inbox of %s", to)
 		}
 	}
 	later, _ := post.ListLater(t, post.ToBeSent)
-	d.Later, d.Told = len(later), notices.Subscribers(t)
-	plan, err := t.Config()
-	if err != nil {
-		d.Mistakes = err.Error()
-	}
-	d.Settings = shownSettings(plan)
-	first := map[wire.Name]post.Later{} // by sender; the earliest comes first
+	d.Later = len(later)
 	for _, l := range later {
-		if _, isKnown := first[l.From]; !isKnown {
-			first[l.From] = l
+		m, err := post.LaterMessage(t, l)
+		if err != nil { // it is not sent
+			continue
 		}
+		data, _ := json.Marshal(m) // a message that was read
+		sum.Write(data)
+		mail("mail from %s to %s, sent at %s: %s", l.From, addresses(m.To), letter.Stamp(l.At), titleOf(m))
 	}
-	for _, from := range slices.Sorted(maps.Keys(first)) {
-		also("mail of %s is sent later, first at %s", from, letter.Stamp(first[from].At))
-	}
-	outboxes, _ := t.Store.Outboxes()
 	for _, b := range outboxes {
-		if ids, _ := claim.Outgoing(b); len(ids) > 0 {
-			also("atm bridge sends %s to %s, from %s", letter.Many(len(ids), "message"), b.Address().Host, app.Join(sendersOf(b, ids)))
+		ids, _ := claim.Outgoing(b)
+		for _, id := range ids {
+			if m, err := b.Message(id); err == nil {
+				mail("mail from %s to %s, sent by atm bridge: %s", m.From, addresses(m.To), titleOf(m))
+				data, _ := json.Marshal(m)
+				sum.Write(data)
+			}
 		}
 	}
-	sessions, _, _ := t.Sessions().List()
-	for _, s := range sessions {
-		if s.State.Alive() {
-			also("a session of %s is %s", s.AgentID, s.State)
-		}
+	if file, err := t.Dir().ReadFile(config.File, config.MaxSize); err == nil {
+		d.TOML = string(file)
 	}
-	claims, _ := edits.Claims(t)
-	for i, c := range claims {
-		isFirst := !slices.ContainsFunc(claims[:i], func(o edits.Claim) bool { return o.By == c.By })
-		n := len(slices.DeleteFunc(slices.Clone(claims), func(o edits.Claim) bool { return o.By != c.By }))
-		if isFirst {
-			also("%s has claimed %s, such as %s until %s", c.By, letter.Many(n, "path"), letter.Quote(edits.ShownPath(t, c.Path), 300), letter.Stamp(c.Until))
-		}
+	if _, err := t.Config(); err != nil {
+		d.Mistakes = err.Error()
 	}
 	for _, name := range t.Worktrees() {
 		also("%s has a directory in .worktrees, in which it runs if team.toml says worktree = true", name)
 	}
-	isRemoved := map[string]bool{}
-	for _, l := range left {
-		if l.Team == t.Name {
-			also("what is in %s is removed: %s", l.Dir, strings.Join(l.Names, ", "))
-			isRemoved[l.Dir] = true
-		}
-	}
-	for _, name := range d.Members {
-		if p, isSaved, err := t.PolicyFor(name); isSaved && err == nil && !isRemoved[string(name)+"/run"] {
-			rules, _ := json.Marshal(p) // strings: cannot fail
-			also("%s is judged until it is started again by: %s", name, rules)
-		}
-	}
-	return d
+	return d, nil
 }
 
-// kindsOf counts messages that are more than mail, such as what a person says in a session, by their types.
-func kindsOf(b *maildir.Box, ids []wire.ID) map[string]int {
-	kinds := map[string]int{}
-	for _, id := range ids {
-		if m, err := b.Message(id); err == nil && m.Kind() != wire.TypeMessage {
-			kinds[letter.Quote(m.Kind(), 40)]++
-		}
+// escapeLines escapes each line of a text, and puts indent before it.
+func escapeLines(text, indent string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(indent + letter.Escape(strings.TrimSuffix(line, "\n")) + "\n")
 	}
-	return kinds
+	return b.String()
 }
 
-// sendersOf returns who has sent the messages of an outbox, each once.
-func sendersOf(b *maildir.Box, ids []wire.ID) (names []wire.Name) {
-	for _, id := range ids {
-		if it, err := b.Get(id); err == nil && !slices.Contains(names, it.Message.From.Agent) {
-			names = append(names, it.Message.From.Agent)
-		}
+func addresses(all []wire.Address) string {
+	var words []string
+	for _, a := range all {
+		words = append(words, a.String())
 	}
-	return names
+	return strings.Join(words, ", ")
+}
+
+// titleOf is what a message is about, with its type if it is more than mail.
+func titleOf(m *wire.Message) string {
+	title := letter.Quote(m.Title(), 200)
+	if m.Kind() != wire.TypeMessage {
+		title = letter.Quote(m.Kind(), 40) + ": " + title
+	}
+	return title
 }
 
 func (u *unacceptedRoot) text() string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "in %s nothing acts: nothing is started, typed in, handed over or approved\n", letter.Escape(u.Root))
-	if u.Tracked > 0 {
-		fmt.Fprintf(&b, "git tracks %s in it\n", letter.Many(u.Tracked, "file"))
-	}
 	for _, t := range u.Teams {
 		t.write(&b)
 	}
+	b.WriteString("what else is there would be past: it can be read, and does nothing\n")
 	return b.String()
 }
 
@@ -225,37 +224,18 @@ func (t *unacceptedTeam) write(b *bytes.Buffer) {
 	if t.Later > 0 {
 		mail += fmt.Sprintf(", %d to be sent later", t.Later)
 	}
-	if len(t.Told) > 0 {
-		mail += ", mail about others for " + app.Join(t.Told)
-	}
 	if t.Dropped > 0 {
 		mail += ", " + letter.Many(t.Dropped, "dropped file")
 	}
 	line("team %s: %s; %s", t.Team, app.Join(t.Members), mail)
+	for _, text := range append(t.Mail, t.Also...) {
+		line("  %s", text)
+	}
 	if t.Mistakes != "" {
 		line("  its team.toml has mistakes: %s", t.Mistakes)
 	}
-	for _, text := range t.settings() {
-		line("  %s", text)
+	if t.TOML != "" {
+		line("  its team.toml:")
 	}
-	for _, text := range t.Also {
-		line("  %s", text)
-	}
-}
-
-// settings are the settings in lines, with one for each rule and each command of [[on]].
-func (t *unacceptedTeam) settings() (lines []string) {
-	last := ""
-	for _, s := range t.Settings {
-		item, text, isItem := strings.Cut(s.Says, ": ")
-		if isItem = isItem && (strings.HasPrefix(s.Key, "rules.") || strings.HasPrefix(s.Key, "on.")); isItem && item == last {
-			lines[len(lines)-1] += ", " + text
-			continue
-		}
-		lines, last = append(lines, s.Says), ""
-		if isItem {
-			last = item
-		}
-	}
-	return lines
+	b.WriteString(escapeLines(t.TOML, "    "))
 }

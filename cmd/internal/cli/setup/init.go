@@ -3,8 +3,10 @@ package setup
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,11 +18,13 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/git"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
@@ -30,16 +34,18 @@ import (
 var initCommand = &cli.Command{
 	Name: "init", ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
 	UsageText: `atm init alice bob me
-atm init --toml alice bob me
-atm init --here carol`,
+atm init --toml alice bob me     # writes a team.toml to start from
+atm init --toml team.toml        # takes in the one that the project keeps
+atm init --here carol me`,
 	Description: `In a git repository the root is made at the top of the main worktree, and git ignores it.
 If a directory above has a root, init adds to that one. Run again, it adds what is missing.
-In a root that you have not accepted, as from a clone, somebody's branch or a backup, it changes
-nothing: it shows what would act there, and the command that says yes to just that. Exit 5.`,
+In a root that you have not accepted, as from an archive or a backup, it changes nothing: it shows
+what would act there, and the command that says yes to just that. Exit 5. What it does not show is
+past: it can be read, and does nothing. In a root in which git tracks a file nothing acts.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "here", Usage: "make a new root in this directory"},
-		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from, unless there is one"},
-		&cli.StringFlag{Name: "accept", Usage: "let what is in a root act; init without it shows that, and `CODE`"},
+		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from; FILE: show that one, and take it in"},
+		&cli.StringFlag{Name: "accept", Usage: "let what was shown act; init without it shows that, and `CODE`"},
 	},
 	Action: initRoot,
 }
@@ -94,18 +100,26 @@ func (m *madeRoot) text(g *app.Given) string {
 
 // initOptions are the flags and words of init.
 type initOptions struct {
-	words            []string
-	names            []wire.Name // that these are
+	names            []wire.Name
+	file             string // the team file to take in; "": none
 	isHere, withToml bool
 	accepts          bool
 	code             string // of what it accepts
+	text             string // of the file
 }
 
 func initRoot(c *cli.Context) (err error) {
 	p, o := command.PrinterOf(c), initOptions{
-		words: c.Args().Slice(), isHere: c.Bool("here"), withToml: c.Bool("toml"), accepts: c.IsSet("accept"), code: c.String("accept"),
+		isHere: c.Bool("here"), withToml: c.Bool("toml"), accepts: c.IsSet("accept"), code: c.String("accept"),
 	}
-	o.names, err = parseNames(o.words)
+	words := c.Args().Slice()
+	if o.withToml {
+		if i := slices.IndexFunc(words, func(w string) bool { return strings.ContainsAny(w, "./") }); i >= 0 { // no name has these
+			o.file = words[i]
+			words = slices.Delete(words, i, i+1)
+		}
+	}
+	o.names, err = parseNames(words)
 	if err := cmp.Or(err, cmdline.NotBoth(c, "here root")); err != nil {
 		return err
 	}
@@ -114,6 +128,11 @@ func initRoot(c *cli.Context) (err error) {
 }
 
 func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, err error) {
+	if o.file != "" {
+		if err := o.mayTakeIn(p); err != nil {
+			return m, err
+		}
+	}
 	m, s, err := makeRoot(ctx, p, o)
 	if err != nil {
 		return m, err
@@ -153,7 +172,9 @@ func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, 
 	if m.Members, err = s.Team.Agents(); err != nil {
 		return m, err
 	}
-	if o.withToml {
+	if o.file != "" {
+		m.Toml, m.TomlMade, err = s.Team.ReplaceConfig(o.text)
+	} else if o.withToml {
 		m.Toml, m.TomlMade, err = s.Team.WriteConfig(sample(s.Team, m.Members))
 	}
 	return m, err
@@ -194,39 +215,41 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 	isNew := !slices.ContainsFunc(entries, func(e os.DirEntry) bool { // what an init has that was killed before it noted the root
 		return e.Name() != rootdir.FormatFile && e.Name() != rootdir.IgnoreFile
 	})
-	if isNew && o.accepts {
-		return m, nil, failure.NotFound("there is nothing to accept in %s", m.Root).WithHint("`atm init alice bob` makes a root")
+	if isNew && o.accepts && o.file == "" {
+		return m, nil, failure.NotFound("there is nothing to accept in %s", m.Root).WithHint("`atm init alice bob me` makes a root")
 	}
 	if isNew {
 		if m.Made, err = rootdir.Make(m.Root); err != nil {
 			return m, nil, err
 		}
-		accept(p, place, m.Root, "")
+		accept(p, place, m.Root)
 	}
 	if s, err = app.OpenFound(p.Given, found); err != nil {
 		return m, nil, err
 	}
-	content, tracked, unknown := found.Content(ctx)
 	unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](s.CheckAccepted())
-	m.Accepted = o.accepts && unaccepted != nil
+	accepts := o.accepts && o.file == "" // else the code is that of the file
+	m.Accepted = accepts && unaccepted != nil
 	switch {
-	case unaccepted == nil && o.accepts:
+	case unaccepted == nil && accepts:
 		return m, nil, failure.NotFound("there is nothing to accept in %s: it may act", m.Root).WithHint("`atm where` says more")
-	case unaccepted == nil || isNew && tracked.Count == 0 && unknown == nil:
-	case isNew && unknown != nil:
-		p.Warn("%v", unknown)
-	case unknown != nil:
-		return m, nil, found.CannotAccept(unknown)
+	case unaccepted == nil || isNew && errors.Is(unaccepted, rootdir.ErrNoState):
+	case isNew:
+		p.Warn("%v", unaccepted)
 	default:
-		left := s.Root.Left(found.Brought())
-		err := mayAccept(s, p, o, unaccepted, tracked.Count, content, left)
+		if unaccepted.Cause != nil {
+			return m, nil, unaccepted
+		}
+		if err = found.CheckForeign(ctx); err == nil {
+			err = mayAccept(s, p, o, unaccepted)
+		}
 		if err == nil {
-			err = s.Root.RemoveLeft(left)
+			err = s.Root.EndPast(ctx, !found.IsNoted())
 		}
 		if err != nil {
 			return m, nil, err
 		}
-		accept(p, place, m.Root, content)
+		accept(p, place, m.Root)
 	}
 	if _, err = rootdir.Make(m.Root); err == nil { // it may lack FORMAT
 		err = rootdir.Hide(m.Root)
@@ -234,8 +257,34 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 	return m, s, err
 }
 
-func accept(p *command.Printer, place rootdir.Place, root, content string) {
-	if err := rootdir.Accept(place, root, content); err != nil {
+func accept(p *command.Printer, place rootdir.Place, root string) {
+	if err := rootdir.Accept(place, root); err != nil {
 		p.Warn("%v, and so nothing in it acts; set HOME, or XDG_STATE_HOME to an absolute path that stays, then: `atm init`", err)
 	}
+}
+
+// mayTakeIn reads the team file that is to be taken in. It returns an error that shows the file, unless --accept has its
+// code, from a person.
+func (o *initOptions) mayTakeIn(p *command.Printer) error {
+	data, err := durable.ReadRegular(o.file, config.MaxSize)
+	if err != nil {
+		return failure.NotFound("read the team file: %w", err)
+	}
+	c, mistakes := config.Parse(data, func(n wire.Name) bool { return slices.Contains(o.names, n) })
+	if len(mistakes) > 0 {
+		return &config.Error{Path: o.file, Mistakes: mistakes}
+	}
+	o.text = string(data)
+	code := fmt.Sprintf("%x", sha256.Sum256(data))[:16]
+	e := failure.Refused("%s was not taken in: nobody has said yes to it", o.file).WithHint("if all of this may act: `%s`", o.acceptCommand(code))
+	switch {
+	case o.accepts && programs.HasMark(os.Getenv):
+		e = failure.Refused("an agent may not take in a team file").WithHint("ask a person: `%s`", o.acceptCommand(code))
+	case o.accepts && o.code == code:
+		o.names = append(o.names, slices.Sorted(maps.Keys(c.Members))...)
+		return nil
+	case o.accepts:
+		e.Message = "this is not what that code stands for: " + e.Message
+	}
+	return p.PrintDone(map[string]string{"toml": o.text, "code": code}, escapeLines(o.text, ""), e)
 }

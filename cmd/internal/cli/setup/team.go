@@ -339,6 +339,9 @@ func teamRestore(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	earlier, err := keep.Restore(c.Context, s.Team.Store, dir)
+	if err == nil {
+		err = s.Team.EndRetired(c.Context, name)
+	}
 	text := string(name) + " is back"
 	if earlier > 0 {
 		text += fmt.Sprintf(", with %s of an earlier %s", letter.Many(earlier, "message"), name)

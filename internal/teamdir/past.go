@@ -1,0 +1,115 @@
+package teamdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/keep"
+	"github.com/agentteammail/atm/internal/teamdir/snapshot"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+)
+
+// EndPast makes everything in the root the past, which can be read and acts no more, but for team.toml and the messages
+// that are still to be handed over or sent: those were shown to whoever accepts the root. It ends sessions, claims,
+// subscriptions and what the logs have begun, and archives what was read. With run it also removes what runners and hooks
+// go by, for a root that came from elsewhere: a backup has none of it. Members that run have begun it themselves.
+func (r *Root) EndPast(ctx context.Context, run bool) error {
+	teams, err := r.Teams()
+	errs := []error{err}
+	for _, name := range teams {
+		t, err := r.Team(name)
+		if err == nil {
+			err = t.endPast(ctx, run)
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("end what came with the root: %w", err)
+	}
+	return nil
+}
+
+func (t *Team) endPast(ctx context.Context, run bool) error {
+	var errs []error
+	for _, dir := range []string{SubscriptionsDir, EditsDir, RowsDir} {
+		errs = append(errs, t.Dir().RemoveAll(dir))
+	}
+	sessions, _, err := t.Sessions().List()
+	errs = append(errs, err)
+	for _, s := range sessions {
+		if s.State.Alive() {
+			_, err := t.Sessions().Change(ctx, s.SessionID, func(s *session.Session) error {
+				return s.Move(session.Aborted, "(its root was accepted)", time.Now())
+			})
+			errs = append(errs, err)
+		}
+	}
+	boxes, err := t.Boxes()
+	retired, retiredErr := keep.Retired(t.Store, "")
+	errs = append(errs, err, retiredErr)
+	for _, b := range append(boxes, retired...) {
+		errs = append(errs, keep.ArchiveRead(ctx, b))
+	}
+	names, err := t.Dir().Names(".")
+	errs = append(errs, err)
+	for _, name := range names { // also of what is no member yet
+		if !wire.IsName(name) || t.Box(wire.Name(name)).IsRunning() {
+			continue
+		}
+		if run {
+			errs = append(errs, t.removeRun(name))
+		}
+		errs = append(errs, t.endLog(ctx, wire.Name(name)))
+	}
+	return errors.Join(errs...)
+}
+
+// EndRetired is EndPast for a member that was retired, and is back.
+func (t *Team) EndRetired(ctx context.Context, name wire.Name) error {
+	return errors.Join(t.removeRun(string(name)), t.endLog(ctx, name))
+}
+
+// removeRun removes what a member's run directory has but recordings and the runner's log, which nothing goes by.
+func (t *Team) removeRun(member string) (errs error) {
+	dir := path.Join(member, "run")
+	names, err := t.Dir().Names(dir)
+	if err != nil { // it is no directory
+		return t.Dir().RemoveAll(dir)
+	}
+	for _, name := range names {
+		if name != "run.log" && !(strings.HasPrefix(name, "screen.") && strings.HasSuffix(name, ".cast")) {
+			errs = errors.Join(errs, t.Dir().RemoveAll(path.Join(dir, name)))
+		}
+	}
+	return errs
+}
+
+// endLog ends what a log has begun.
+func (t *Team) endLog(ctx context.Context, name wire.Name) error {
+	b := t.Box(name)
+	seq, err := b.Log().LastSeq()
+	if errors.Is(err, maildir.ErrNoAgent) || err == nil && seq == 0 {
+		return nil
+	}
+	if err == nil {
+		err = b.Log().AppendSync(ctx, wire.Event{Kind: wire.FreshStart})
+	}
+	return errors.Join(err, snapshot.Remove(b))
+}
+
+// Worktrees lists the members that have a directory in .worktrees.
+func (t *Team) Worktrees() (names []wire.Name) {
+	found, _ := t.Dir().Names(".worktrees")
+	for _, name := range found {
+		if wire.IsName(name) {
+			names = append(names, wire.Name(name))
+		}
+	}
+	return names
+}
