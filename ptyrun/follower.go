@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/internal/terminal"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -26,13 +25,6 @@ type Follower interface {
 
 	Body(m *wire.Message) string // what the agent gets as the message's body; called one at a time or beside
 	HandleEvent(e *wire.Event)   // of the agent's log
-	HandleTyped(text string)     // that is being typed, and that the terminal may echo
-
-	// HandleLines gets the lines of the agent's terminal, each once, when they are final; omitted is how many are missing
-	// before them. MaxLines returns how many it wants now, of the last ones; 0: they wait, as long as the terminal
-	// remembers them.
-	HandleLines(lines []string, omitted uint64)
-	MaxLines() int
 }
 
 // Followed is the run of an agent, for its follower. Retry and Stop may be called from anywhere, Do by what runs
@@ -89,42 +81,6 @@ func (f Followed) IsEngaged(within time.Duration) bool {
 	return r.inbox.IsGiving() || r.Now().Before(r.LastKey.Add(within))
 }
 
-const recogniseTime = 2 * time.Second // for the screen to show which program it is
-
-// Program says whether a program runs that no driver knows, once that is certain, and whether what it shows stays, line
-// by line. It is not ok while no program runs.
-func (f Followed) Program() (isPlain, hasLines, ok bool) {
-	r := f.r
-	if r.prog == nil {
-		return false, false, false
-	}
-	is := r.prog.State()
-	isCertain := !r.isAuto || is.IsReady || r.Now().Sub(r.prog.started) >= recogniseTime
-	return is.IsPlain && isCertain, is.IsPlain || is.HasLines, true
-}
-
-// NewAnswer returns the answer that the terminal of the program shows; "": none that is not known yet.
-func (f Followed) NewAnswer() string {
-	r := f.r
-	t := terminal.Of(r.Run)
-	if t == nil {
-		return ""
-	}
-	answer := t.Response()
-	if answer == r.LastAnswer {
-		return ""
-	}
-	r.LastAnswer = answer
-	return answer
-}
-
-// ForgetLines forgets the lines that the program has shown and that HandleLines did not get.
-func (f Followed) ForgetLines() {
-	if t := terminal.Of(f.r.Run); t != nil {
-		t.ForgetLines()
-	}
-}
-
 // noFollower follows nothing.
 type noFollower struct{}
 
@@ -135,6 +91,3 @@ func (noFollower) WhyWithheld(*wire.Message) string { return "" }
 func (noFollower) Admit(ids []wire.ID) []wire.ID    { return ids }
 func (noFollower) Body(m *wire.Message) string      { return m.Body }
 func (noFollower) HandleEvent(*wire.Event)          {}
-func (noFollower) HandleTyped(string)               {}
-func (noFollower) HandleLines([]string, uint64)     {}
-func (noFollower) MaxLines() int                    { return 0 }

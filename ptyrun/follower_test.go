@@ -10,13 +10,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// fakeFollower withholds the messages that say wait, wants all lines, and types something else than what mail says.
+// fakeFollower withholds the messages that say wait, and types something else than what mail says.
 type fakeFollower struct {
 	noFollower
 	run Followed
 
-	mu       sync.Mutex // guards run, lines and withheld
-	lines    []string
+	mu       sync.Mutex // guards run and withheld
 	withheld []wire.ID
 	mayPass  bool // in the loop
 	isOver   bool
@@ -46,16 +45,8 @@ func (f *fakeFollower) WhyWithheld(m *wire.Message) string {
 }
 
 func (f *fakeFollower) Body(m *wire.Message) string { return "he said " + m.Body }
-func (f *fakeFollower) MaxLines() int               { return 1 << 20 }
-
-func (f *fakeFollower) HandleLines(lines []string, _ uint64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.lines = append(f.lines, lines...)
-}
-
-func (f *fakeFollower) Detach(Exit, error) { f.isOver = true }
-func (f *fakeFollower) IsReady() bool      { return true }
+func (f *fakeFollower) Detach(Exit, error)          { f.isOver = true }
+func (f *fakeFollower) IsReady() bool               { return true }
 
 // What a follower withholds is not typed until it says so, then with the body that it gives, and it may stop the agent.
 func TestFollowerWithholds(t *testing.T) {
@@ -81,17 +72,5 @@ func TestFollowerWithholds(t *testing.T) {
 	<-r.done
 	if !r.exit.Stopped || !f.isOver || !slices.Contains(f.withheld, id) {
 		t.Errorf("%+v; detached: %v, withheld: %v", r.exit, f.isOver, f.withheld)
-	}
-}
-
-// A follower gets each line once, when it is final, also those that scroll off at once and those of the last screen.
-func TestFollowerGetsLines(t *testing.T) {
-	t.Parallel()
-	r, f := newRig(t).program("plain", "sh", "-c", "seq 2000; printf 'not yet'; sleep .5; printf ' final\nend'"), &fakeFollower{}
-	r.opt.Follow = f.follow
-	r.run()
-	<-r.done
-	if n := len(f.lines); n != 2002 || f.lines[1999] != "2000" || f.lines[2000] != "not yet final" || f.lines[2001] != "end" {
-		t.Errorf("%d lines, the last are %q", n, f.lines[max(0, n-4):])
 	}
 }

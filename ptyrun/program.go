@@ -70,7 +70,7 @@ func (r *runner) startTerminal(argv []string, server *ownserver.Server) (*termin
 	t, err := terminal.Start(r.Run, terminal.Options{
 		Command: process.Command{Argv: withArguments(argv, r.Arguments), Dir: r.Dir, Env: r.Env, Cols: r.viewers.Size.Cols, Rows: r.viewers.Size.Rows},
 		Driver:  r.Driver, IsAuto: r.isAuto, RecordInput: r.RecordInput,
-		Questions: r.asks, Follower: r.follower, Output: r.viewers.Output, Recognised: r.writeRunInfo, UsesPrompt: r.inbox.UsesPrompt,
+		Questions: r.asks, Output: r.viewers.Output, Recognised: r.writeRunInfo, UsesPrompt: r.inbox.UsesPrompt,
 		Withheld: r.inbox.Withheld,
 	})
 	if err != nil && server != nil {

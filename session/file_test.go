@@ -53,7 +53,7 @@ func TestAttachAgain(t *testing.T) {
 		return list[0].UpdatedAt
 	}
 	begun := updatedAt(AttachOptions{Begin: true, IsEngaged: true})
-	if quiet := updatedAt(AttachOptions{CapturesLines: true}); !quiet.Equal(begun) {
+	if quiet := updatedAt(AttachOptions{}); !quiet.Equal(begun) {
 		t.Errorf("a quiet session counts as active at %s, after %s", quiet, begun)
 	}
 	if busy := updatedAt(AttachOptions{IsEngaged: true}); !busy.After(begun) {
@@ -214,7 +214,7 @@ func TestNotes(t *testing.T) {
 	first := strings.Replace(theirs, `"atm":{"seq":3,"later":true}`, `"draft_ids":["`+draftID+`"],"atm":{"seq":3,"dropped":5,`+
 		`"goal":"2026-03-01T10:00:01Z",`+
 		`"drafts":{"`+draftID+`":{"at":"2026-03-01T10:00:02.250Z","summary":"x","artifact_count":2}},`+
-		`"run":{"owned":true,"auto_paused":true,"lines":true,"ended":"goal_complete"},"heard":"2026-03-01T10:00:00.500Z","seen":{"me":2}}`, 1)
+		`"run":{"owned":true,"auto_paused":true,"ended":"goal_complete"},"heard":"2026-03-01T10:00:00.500Z","seen":{"me":2}}`, 1)
 	s, err := decode([]byte(first))
 	must(t, err)
 	if diff := cmp.Diff(first, encode(t, s)); diff != "" {
@@ -226,7 +226,7 @@ func TestNotes(t *testing.T) {
 	}
 	_, all := s.Entries(0)
 	if !s.Notes.Goal.Equal(at(1_000_000_000)) || all != 6 || s.Notes.Seq != 3 ||
-		!s.Notes.Runner.Owned || !s.Notes.Runner.AutoPaused || !s.Notes.Runner.Lines || s.Notes.Runner.Ended != "goal_complete" {
+		!s.Notes.Runner.Owned || !s.Notes.Runner.AutoPaused || s.Notes.Runner.Ended != "goal_complete" {
 		t.Errorf("%+v", s.Notes)
 	}
 	s.LogMessage(SenderAgent, "hi", now())

@@ -24,7 +24,7 @@ const (
 )
 
 // CatchUp folds what its agent's events and inbox have gained into a session that is not over: what the agent emits,
-// asks and, unless its output is captured anyway, answers at the end of a turn; and human input, delivered in whatever
+// asks and answers at the end of a turn; and human input, delivered in whatever
 // way. An abort ends the session.
 func (st *Store) CatchUp(ctx context.Context, s *Session) error { return st.catchUp(ctx, s, nil) }
 
@@ -94,11 +94,10 @@ func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box, said *st
 			s.foldEmitted(emitted, e.At)
 		}
 	case wire.TurnCompleted:
-		answer := cmp.Or(AnswerOf(e), s.Notes.Said)
-		s.Notes.Said = ""
-		if answer != "" && !s.Notes.Runner.Lines {
+		if answer := cmp.Or(AnswerOf(e), s.Notes.Said); answer != "" {
 			s.LogMessage(SenderAgent, answer, e.At)
 		}
+		s.Notes.Said = ""
 	case wire.ConfirmRequired:
 		// A hook and the screen report the same dialog.
 		question := foreign.SessionEvent{Kind: wire.WaitingForInput, Prompt: e.Text("prompt", "message")}.String()

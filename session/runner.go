@@ -17,7 +17,6 @@ import (
 type Binding struct {
 	Owned      bool            `json:"owned,omitzero"`       // a runner began it: it is completed with a run of its agent
 	AutoPaused bool            `json:"auto_paused,omitzero"` // paused because the agent is off: the next run resumes it
-	Lines      bool            `json:"lines,omitzero"`       // the agent's output is captured by line, its answers included
 	Ended      string          `json:"ended,omitzero"`       // the rule that ended it
 	Extra      json.RawMessage `json:"-"`                    // an object of unknown members
 }
@@ -44,14 +43,13 @@ func (s *Session) AutoPause(why string, now time.Time) error {
 
 // AttachOptions say what a runner wants of its agent's sessions.
 type AttachOptions struct {
-	Begin         bool  // begin a session if none is alive
-	CapturesLines bool  // the agent's output is captured by line, so its answers are not logged again
-	IsEngaged     bool  // the agent works or somebody types in its terminal: that is activity
-	Rules         Rules // a session that one of them ends is completed
+	Begin     bool  // begin a session if none is alive
+	IsEngaged bool  // the agent works or somebody types in its terminal: that is activity
+	Rules     Rules // a session that one of them ends is completed
 }
 
 // Attach is a runner's first call: it resumes the sessions of its agent that were paused because the agent was off, and
-// begins one if wanted. Call it again after an error, when CapturesLines changes and when a rule ends a session.
+// begins one if wanted. Call it again after an error, and when a rule ends a session.
 func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) error {
 	isAnyAlive := false
 	err := st.changeAlive(ctx, agent, func(s *Session) error {
@@ -59,7 +57,7 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 		if err != nil || !s.State.Alive() {
 			return err
 		}
-		isAnyAlive, s.Notes.Runner.Lines = true, o.CapturesLines
+		isAnyAlive = true
 		if s.Notes.Runner.AutoPaused {
 			return s.Move(Active, fmt.Sprintf("(%s runs again)", agent), now())
 		}
@@ -69,7 +67,7 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 		return nil
 	})
 	if err == nil && !isAnyAlive && o.Begin {
-		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: Binding{Owned: true, Lines: o.CapturesLines}})
+		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: Binding{Owned: true}})
 	}
 	return err
 }
@@ -78,7 +76,6 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 // runner began are completed, all others are paused until the agent runs again. how is logged: "bob was stopped".
 func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, how string) error {
 	return st.changeAlive(ctx, agent, func(s *Session) error {
-		s.Notes.Runner.Lines = false
 		switch {
 		case s.State != Active:
 			return nil

@@ -370,7 +370,7 @@ func TestCapturesByteByByte(t *testing.T) {
 			}
 			at := l.CursorY
 			if d.screen.Box.DrawsCursor {
-				at = r.BoxRow + 1
+				at = d.boxRow(&l) + 1
 			}
 			bottom := ""
 			for y := max(0, at-2); y < len(l.Lines); y++ {

@@ -36,7 +36,6 @@ type Reading struct {
 	Draft           string        // the text in the input box, its rows joined by newlines
 	HasDraft        bool          //
 	Prompt          bool          // a text typed now would be accepted as a message
-	BoxRow          int           // the first row of an agent's input box at its prompt
 	NotPromptReason control.Gate  // why Prompt is false
 
 	// Source is what Activity rests on: what the program declares, its title, its progress bar or its screen. Detail is
@@ -104,7 +103,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		}
 		return r
 	}
-	r := Reading{Draft: box.draft, HasDraft: box.draft != "" || box.mode != "", BoxRow: box.top, Source: shows.source}
+	r := Reading{Draft: box.draft, HasDraft: box.draft != "" || box.mode != "", Source: shows.source}
 	turn := d.lastTurnAbove(l, box.first)              // its upper edge may say what goes on
 	isDeclared := shows.source == reducer.FromDeclared // also of sub-agents, for which the title cannot speak
 	isWorking := shows.activity == reducer.Thinking && (isDeclared || !turn.isWaiting)

@@ -102,13 +102,6 @@ func (r *rig) fake() *rig {
 	return r
 }
 
-// script runs a program that no driver knows.
-func (r *rig) script(text string) *rig {
-	r.opt.Command = []string{"sh", "-c", text}
-	r.opt.Driver, _ = driver.Named("plain")
-	return r
-}
-
 // run starts the runner, until the test ends or stops it.
 func (r *rig) run() *rig {
 	r.t.Helper()

@@ -1,8 +1,8 @@
 // Package sessions is the runner's part in interactive sessions (package session): it follows the run of an agent.
 //
 // It attaches the agent to its sessions and detaches it, applies their rules, holds back human input while a session is
-// paused and mail that is kept from the agent, and stops the agent when one is aborted or ends by its rules. Of what the agent's program puts out, it makes
-// output of the sessions: events agent_output in the agent's log.
+// paused and mail that is kept from the agent, and stops the agent when one is aborted or ends by its rules. Of the agent's
+// answers it makes output of the sessions: events agent_output in the agent's log.
 //
 // Sessions that cannot be read hold no mail back, and what cannot be written is tried again.
 package sessions
@@ -58,14 +58,7 @@ type follower struct {
 	all     []*session.Session  // the copy
 	unread  map[wire.ID]*unread // human input, and mail that was kept, as far as it was unread
 	goalSeq uint64              // of the last event that says that a goal is reached
-
-	hadProgram, hadLines bool // a program runs or ran, and its lines are captured, not its answers
-	hasSaid              bool // words of the turn were emitted
-
-	// What of the program's lines may become output.
-	echo     string // a typed text, without blanks, that the terminal echoes; not captured
-	budget   int    // bytes that may still be captured
-	budgetAt time.Time
+	hasSaid bool                // words of the turn were emitted
 
 	syncing    sync.Mutex // guards the following
 	isAttached bool
@@ -104,7 +97,7 @@ func (f *follower) Run(ctx context.Context) {
 }
 
 // sync reads the agent's sessions. Before that it attaches the agent if it is not attached yet, if a rule ends a session,
-// or if one does not say how the agent's output is captured. What fails is tried again by the next call.
+// or if one has not folded that its goal is reached. What fails is tried again by the next call.
 func (f *follower) sync() (isAnyAlive bool, err error) {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
@@ -113,7 +106,6 @@ func (f *follower) sync() (isAnyAlive bool, err error) {
 	o := session.AttachOptions{Begin: f.Begin && !f.isAttached, Rules: f.Rules}
 	if !f.run.Do(func() {
 		all, goalSeq = f.all, f.goalSeq
-		_, o.CapturesLines = f.captures()
 		// Before it was attached, a session may have been quiet because nobody ran the agent.
 		if o.IsEngaged = !f.isAttached || f.run.IsEngaged(f.Rules.WhenIdle); o.IsEngaged {
 			o.Rules.WhenIdle = 0
@@ -123,8 +115,7 @@ func (f *follower) sync() (isAnyAlive bool, err error) {
 	}
 	all, err = f.read(all)
 	isDue := func(s *session.Session) bool {
-		isOutdated := s.Notes.Runner.Lines != o.CapturesLines || s.Notes.Seq < goalSeq
-		return s.State.Alive() && isOutdated || s.EndedBy(o.Rules, time.Now()) != ""
+		return s.State.Alive() && s.Notes.Seq < goalSeq || s.EndedBy(o.Rules, time.Now()) != ""
 	}
 	if !f.isAttached || slices.ContainsFunc(all, isDue) {
 		failed := f.Store.Attach(context.Background(), f.agent, o)
@@ -160,11 +151,8 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 
 // update replaces the copy, and does what follows from the changes.
 func (f *follower) update(all []*session.Session) {
-	before, wasKnown := aliveOf(f.all), f.isKnown
+	before := aliveOf(f.all)
 	f.all, f.isKnown = all, true
-	if wasKnown && len(before) == 0 && len(aliveOf(all)) > 0 {
-		f.run.ForgetLines() // earlier output is not the session's
-	}
 	for _, s := range all {
 		if slices.Contains(before, s.SessionID) {
 			f.stopIfOver(s)
@@ -200,8 +188,6 @@ func (f *follower) HandleEvent(e *wire.Event) {
 	switch e.Kind {
 	case wire.EventRead, wire.EventInjected, wire.EventWithdrawn:
 		delete(f.unread, e.MessageID())
-	case wire.Spawned: // its lines have a budget of their own
-		f.HandleTyped("")
 	case wire.GoalComplete:
 		f.goalSeq = e.Seq
 	case wire.MessageDelta:

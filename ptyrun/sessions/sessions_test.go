@@ -1,11 +1,9 @@
 package sessions
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
@@ -188,54 +185,6 @@ func TestSessionOfARun(t *testing.T) {
 	}
 }
 
-// The lines of an unknown program are output, as they were finally on the screen, without escape sequences, torn
-// characters and what we typed.
-func TestLinesAreOutput(t *testing.T) {
-	t.Parallel()
-	script := `
-printf 'plain\n\033[31mred\033[0m \033]0;title\007世界\n'
-for i in 1 2 3; do printf '\r%s%%' $i; done; echo
-printf '%0150d\n' 7
-printf 'caf\303'; sleep .1; printf '\251 \344\270\n'
-printf 'no newline'
-sleep .5
-printf ' yet\n'
-while read line; do echo "got $line"; done`
-	r := newRig(t, Options{Begin: true}).script(script)
-	r.run()
-	r.wait("the last line", func() bool { return strings.HasSuffix(strings.Join(r.outputs(), "\n"), "no newline yet") })
-	want := "plain\nred 世界\n3%\n" + strings.Repeat("0", 100) + "\n" + fmt.Sprintf("%050d", 7) + "\ncafé �\nno newline yet"
-	if got := strings.Join(r.outputs(), "\n"); got != want {
-		t.Errorf("%q, not %q", got, want)
-	}
-	r.stop()
-	<-r.done
-	if got := strings.Join(log(r.onlySession()), "\n"); strings.Count(got, "no newline yet") != 1 {
-		t.Errorf("log %q", got)
-	}
-}
-
-// Output within the budget is emitted from its beginning, even if it comes at once.
-func TestBurstIsWhole(t *testing.T) {
-	r := newRig(t, Options{Begin: true}).script("echo ready; read line; seq 9000; sleep 60")
-	r.run()
-	r.wait("the first line", func() bool { return len(r.outputs()) > 0 })
-	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("go"), Enter: true}); err != nil {
-		t.Fatal(err)
-	}
-	r.wait("the last line", func() bool { return strings.HasSuffix(strings.Join(r.outputs(), "\n"), "\n9000") })
-	all := strings.Split(strings.Join(r.outputs(), "\n"), "\n")
-	first := slices.Index(all, "1")
-	for i := first; first >= 0 && i < len(all); i++ {
-		if all[i] != strconv.Itoa(i-first+1) {
-			t.Fatalf("%q is the line after %d", all[i], i-first)
-		}
-	}
-	if first < 0 || len(all)-first != 9000 {
-		t.Errorf("%d lines, from %d on", len(all), first)
-	}
-}
-
 // With Log only the recording has the output.
 func TestOutputIsLogged(t *testing.T) {
 	t.Parallel()
@@ -252,18 +201,16 @@ func TestOutputIsLogged(t *testing.T) {
 	}
 }
 
-// An agent that speaks ACP has no lines: its answers are output, whatever is captured of others.
+// The answers of an agent that speaks ACP are output, and in the session's log once.
 func TestOutputWithoutATerminal(t *testing.T) {
 	t.Parallel()
-	for _, capture := range []Capture{Pipe, PTY} {
-		r := newRig(t, Options{Begin: true, Capture: capture}).fake()
-		r.opt.Command, r.opt.Driver, r.opt.ACP = append(r.opt.Command, "acp"), nil, &ptyrun.ACP{}
-		r.run().awaitSession()
-		r.wait("the turn", r.read(r.send("hello")))
-		r.wait("the answer", func() bool { return strings.Contains(strings.Join(r.outputs(), "\n"), "hello") })
-		if got := strings.Join(log(r.onlySession()), "\n"); strings.Count(got, "agent: [[") != 1 {
-			t.Errorf("%s: log %q", capture, got)
-		}
+	r := newRig(t, Options{Begin: true, Capture: Pipe}).fake()
+	r.opt.Command, r.opt.Driver, r.opt.ACP = append(r.opt.Command, "acp"), nil, &ptyrun.ACP{}
+	r.run().awaitSession()
+	r.wait("the turn", r.read(r.send("hello")))
+	r.wait("the answer", func() bool { return strings.Contains(strings.Join(r.outputs(), "\n"), "hello") })
+	if got := strings.Join(log(r.onlySession()), "\n"); strings.Count(got, "agent: [[") != 1 {
+		t.Errorf("log %q", got)
 	}
 }
 
@@ -316,30 +263,6 @@ done`}
 	<-r.done
 	if got := strings.Join(r.outputs(), "\n"); got != "goodbye" {
 		t.Errorf("the output is %q", got)
-	}
-}
-
-// Output from before a session is not the session's.
-func TestOutputOfALateSession(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, Options{}).script("echo before; while read line; do echo after; done")
-	r.run()
-	r.wait("the line", func() bool {
-		screen, err := r.client().Screen(t.Context(), control.ScreenRequest{})
-		return err == nil && strings.Contains(strings.Join(screen.Lines, "\n"), "before")
-	})
-	r.wait("the sessions to be read", r.isKnown) // else it is one of those that were there before
-	id := r.open()
-	// Wait until the runner has seen it.
-	c := r.client()
-	r.wait("a line of output", func() bool {
-		if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("x"), Enter: true}); err != nil {
-			t.Fatal(err)
-		}
-		return strings.Contains(strings.Join(r.outputs(), "\n"), "after")
-	})
-	if got := strings.Join(r.outputs(), "\n"); strings.Contains(got, "before") {
-		t.Errorf("session %s has %q", id, got)
 	}
 }
 

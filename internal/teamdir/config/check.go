@@ -170,7 +170,7 @@ func (k *checker) checkRule(path string, r policy.Rule) {
 }
 
 func (k *checker) checkSession(path string, s *Session) {
-	k.checkWord(path+".output_capture", s.OutputCapture, "pipe", "pty", "log")
+	k.checkWord(path+".output_capture", s.OutputCapture, "pipe", "log")
 	if _, err := s.exitRules(); err != nil {
 		k.add(path+".auto_exit_on", "auto_exit_on is %v", err)
 	}

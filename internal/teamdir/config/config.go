@@ -75,7 +75,7 @@ type Member struct {
 // Session configures interactive sessions.
 type Session struct {
 	Enabled         *bool  // nil: runners begin none, but people may
-	OutputCapture   string `toml:"output_capture"` // pipe, pty, log
+	OutputCapture   string `toml:"output_capture"` // pipe, log
 	AllowHumanInput bool   `toml:"allow_human_input"`
 	AutoExitOn      string `toml:"auto_exit_on"` // see Rules
 	ResumeCmd       string `toml:"resume_cmd"`   // see ResumeWords

@@ -63,7 +63,7 @@ command = ["./mail.sh"]
 
 [session]
 enabled = true
-output_capture = "pty"
+output_capture = "log"
 allow_human_input = false
 auto_exit_on = "idle_timeout: 300s"
 resume_cmd = "claude --resume '{session_id}'"
@@ -90,7 +90,7 @@ func TestParse(t *testing.T) {
 			{Event: Words{"blocked", "error"}, Who: Words{"bob", "@lead"}, Command: []string{"./notify.sh", "me"}, Timeout: "5s"},
 			{Event: Words{"mail"}, Command: []string{"./mail.sh"}},
 		},
-		Session: Session{Enabled: new(true), OutputCapture: "pty", AutoExitOn: "idle_timeout: 300s", ResumeCmd: "claude --resume '{session_id}'"},
+		Session: Session{Enabled: new(true), OutputCapture: "log", AutoExitOn: "idle_timeout: 300s", ResumeCmd: "claude --resume '{session_id}'"},
 	}
 	if d := cmp.Diff(want, p); d != "" {
 		t.Error(d)

@@ -56,7 +56,6 @@ type AgentState struct {
 	IsByLine  bool         // every line of a text is submitted by itself
 	TakesText bool         // with its line breaks, as one text; else what it gets is keys, any of which may do something
 	IsReady   bool         // it has once waited for a text, for long enough
-	HasLines  bool         // what it shows stays, line by line
 	HasDraft  bool         // in its prompt is a text, perhaps a person's
 	IsAsking  bool         // also what is only just coming up, or cannot be read
 	IsDialog  bool         // what it asks can be read

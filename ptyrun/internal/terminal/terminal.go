@@ -10,7 +10,6 @@
 //	draft       what of ours is left in the draft
 //	request     what somebody types through the socket
 //	keys        the bytes of a text
-//	lines       the lines for who follows the run
 package terminal
 
 import (
@@ -59,7 +58,6 @@ type Terminal struct {
 	isReady    bool      // it has once been at its prompt for Timing.FirstIdle
 	leftover   *leftover // nil: none is expected
 	limit      limit     // zero: the screen shows none
-	lines      finalLines
 
 	declaredAt time.Time // when what it declares last changed
 	hasExcess  bool      // it has declared more than is kept, which was reported
@@ -73,18 +71,10 @@ type Options struct {
 	RecordInput bool
 
 	Questions  *questions.Questions   // what it asks goes there
-	Follower   Follower               // gets its lines, and hears what is typed
 	Output     func(written []byte)   // is called with what it has written and drawn
 	Recognised func()                 // is called when the screen has shown another driver
 	Withheld   func(*run.Text) string // says why a text may not be sent off any more
 	UsesPrompt func() bool            // a text is about to be given at the prompt, so that a draft is not a person's
-}
-
-// A Follower follows what is typed and shown.
-type Follower interface {
-	HandleTyped(text string)
-	HandleLines(lines []string, omitted uint64)
-	MaxLines() int
 }
 
 // screenState is what a program's screen has shown.
@@ -178,8 +168,8 @@ func (p *Terminal) draw(written []byte) {
 	r := p.r
 	r.Recording.Output(written) // first: a new file of it begins with what was drawn before
 	for rest := written; len(rest) > 0; {
-		n, isFrame := p.giveScrolled(rest), false
-		if i := bytes.Index(rest[:n], frameEnd); i >= 0 && r.Question != nil && r.Question.Pressed != nil {
+		n, isFrame := len(rest), false
+		if i := bytes.Index(rest, frameEnd); i >= 0 && r.Question != nil && r.Question.Pressed != nil {
 			n, isFrame = i+len(frameEnd), true
 		}
 		p.emulator.Write(rest[:n])
@@ -198,7 +188,6 @@ func (p *Terminal) draw(written []byte) {
 // Step draws what the program has written, and does what is due.
 func (p *Terminal) Step(now time.Time) {
 	p.Take()
-	p.giveResting(now)
 	p.stepScreen(now)
 	p.stepDraft(now)
 }
@@ -214,7 +203,6 @@ func (p *Terminal) HasLast() (e delivery.Event, why string) {
 
 // Ended is called when its process has ended, and all that it wrote was drawn.
 func (p *Terminal) Ended() {
-	p.giveLines(p.emulator.Scrolled()+uint64(lastWithText(p.emulator)+1), p.r.Now())
 	close(p.input)
 }
 
@@ -229,8 +217,7 @@ func (p *Terminal) State() run.AgentState {
 	rd := &p.reading
 	s := run.AgentState{
 		Driver: p.driver.Name, Reader: p.driver, Activity: rd.Activity, Detail: rd.Detail, Ways: p.ways(), IsPlain: p.driver.Plain,
-		IsByLine: p.driver.Plain && !p.emulator.Modes().Paste, TakesText: p.takesText(),
-		IsReady: p.isReady, HasLines: !p.emulator.Modes().Alt, HasDraft: rd.Draft != "", IsAsking: p.isAsking(), IsDialog: rd.Dialog != nil, IsOurs: p.turn.isOurs,
+		IsByLine: p.driver.Plain && !p.emulator.Modes().Paste, TakesText: p.takesText(), IsReady: p.isReady, HasDraft: rd.Draft != "", IsAsking: p.isAsking(), IsDialog: rd.Dialog != nil, IsOurs: p.turn.isOurs,
 	}
 	if rd.Dialog != nil {
 		s.Detail = rd.Dialog.Dialog
@@ -302,6 +289,14 @@ func (p *Terminal) Leave() []byte {
 		return fmt.Appendf(p.Clear(), "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
 	}
 	return p.Clear()
+}
+
+// lastWithText returns the last visible row with text; -1: there is none.
+func lastWithText(s *screen.Screen) int {
+	_, y := s.Size()
+	for y--; y >= 0 && s.Line(y) == ""; y-- {
+	}
+	return y
 }
 
 // Show returns what the screen shows.

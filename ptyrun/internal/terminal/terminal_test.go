@@ -65,7 +65,7 @@ func TestClearedDraftIsReadAgain(t *testing.T) {
 		"!": false,
 	} {
 		r := &run.Run{Loop: loop.New(t.Context(), nil, time.Now), Timing: &run.Timing{}}
-		p := &Terminal{r: r, emulator: screen.New(40, 10, screen.Scrollback), driver: claude, o: Options{Follower: deaf{}, Output: func([]byte) {}}, output: loop.NewFeed[[]byte](1), input: make(chan write, 8)}
+		p := &Terminal{r: r, emulator: screen.New(40, 10, screen.Scrollback), driver: claude, o: Options{Output: func([]byte) {}}, output: loop.NewFeed[[]byte](1), input: make(chan write, 8)}
 		p.emulator.Write([]byte(rule + "❯ rebase\r\n" + strings.TrimPrefix(rule, "\x1b[2J\x1b[H") + "\x1b[2;9H"))
 		p.readScreen(r.Now())
 		if p.reading.Draft != "rebase" {
@@ -123,8 +123,3 @@ func TestKeysOfProgram(t *testing.T) {
 		}
 	}
 }
-
-// deaf wants no lines.
-type deaf struct{ Follower }
-
-func (deaf) MaxLines() int { return 0 }

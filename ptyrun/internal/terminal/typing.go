@@ -50,7 +50,6 @@ func (p *Terminal) Put(g *run.Text, _ func(error)) (e delivery.Event, why string
 		return delivery.Moot, why
 	}
 	g.IsTyped, p.given, p.typing, p.keyVersion = true, g, t, p.emulator.Version()
-	p.o.Follower.HandleTyped(g.Words)
 	end := ""
 	if len(g.Items) > 0 && !p.driver.Plain {
 		end = " " // behind @name, an agent's return key would first pick a file or a skill for it
