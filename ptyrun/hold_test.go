@@ -117,8 +117,8 @@ func TestPasteThatEndsIt(t *testing.T) {
 	gates.Render = 300 * time.Millisecond
 	r.opt.timing, r.opt.Restart = &gates, OnCrash
 	got := filepath.Join(r.opt.Dir, "got")
-	r.program("plain", "bash", "--norc", "-c", `printf '\033[?2004h$ '; stty -echo -icanon
-while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; done`).run()
+	r.program("claude", "bash", "-c", box+`while paste; do [[ $text == *deadly* ]] && exit 1
+head -c 1 >/dev/null; echo o >>`+got+`; show '⠂' '❯ '; sleep 0.3; show '✳' '❯ '; done`).run()
 	deadly := r.send("deadly")
 	starts := func() (n int) {
 		for _, e := range r.events() {

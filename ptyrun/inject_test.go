@@ -83,26 +83,11 @@ func TestLinesArriveAsLines(t *testing.T) {
 			r := newRig(t).program("plain", c.argv...)
 			r.opt.Env = append(r.opt.Env, "PYTHON_BASIC_REPL=1", "PS1=$ ", "ENV=")
 			r.run().idle()
-			r.wait("the lines to be read", r.read(r.send(c.text)))
+			r.prompt(c.text)
 			r.wait("their output", r.shows(c.shown))
-			r.wait("the next to be read", r.read(r.send(c.more)))
+			r.prompt(c.more)
 			r.wait("its output", r.shows("next-2"))
 		})
-	}
-}
-
-// A script whose prompt is "> " gets its mail, but no notice, which a shell would run.
-func TestPromptOfAScript(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).program("plain", "bash", "-c", `while printf '> '; read -r line; do echo "got $line"; done`)
-	r.run()
-	r.wait("the message to be read", r.read(r.send("hello")))
-	r.wait("its output", r.shows("got hello"))
-	notice := r.send("touch x", func(m *wire.Message) { m.Type = wire.TypeNotice })
-	r.wait("the notice to be refused", r.has("injection_failed"))
-	r.wait("the next message to be read", r.read(r.send("hello again")))
-	if !r.unread(notice) || r.shows("touch")() {
-		t.Errorf("the notice was typed:\n%s", strings.Join(r.screen(), "\n"))
 	}
 }
 
@@ -209,12 +194,11 @@ func TestShellIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).program("plain", argv...)
-			if r.opt.Inject = Body; name != "script" { // whose prompt nobody knows
+			r := newRig(t).shell()
+			if r.opt.Command = argv; name != "script" { // whose prompt nobody knows
 				r.opt.Driver = nil
 			}
-			r.opt.Env = append(r.opt.Env, "PS1=$ ", "PATH="+r.opt.Dir+":"+os.Getenv("PATH"))
-			must(t, os.WriteFile(filepath.Join(r.opt.Dir, "atm"), []byte("#!/bin/sh\necho would $*\n"), 0o755))
+			r.opt.Env = append(r.opt.Env, "PS1=$ ")
 			r.run()
 			id := r.send("touch made\n!!\n$(touch made)", func(m *wire.Message) { m.Subject = "touch made" })
 			r.wait("what it is told", r.shows("would read"))

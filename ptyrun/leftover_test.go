@@ -2,7 +2,6 @@ package ptyrun
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
@@ -152,17 +150,14 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 }
 
 // The last text of a killed runner is typed again, marked as a repeat, if the program may have exited before its model
-// got it. A shell does not get it again.
+// got it.
 func TestTypedWhenKilled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		driver, after string
-		again         bool
-	}{{"claude", "", true}, {"claude", "tool_call_start", false}, {"plain", "", false}} {
+		after string
+		again bool
+	}{{"", true}, {"tool_call_start", false}} {
 		r := newRig(t)
-		dir := r.bob.Store().Dir()
-		last, err := json.Marshal(runinfo.Info{Driver: c.driver})
-		must(t, errors.Join(err, dir.Mkdir("bob/run"), dir.Replace("bob/run/"+runinfo.File, last, false)))
 		id := r.send("THINK 1s")
 		must(t, r.bob.MarkRead(t.Context(), id))
 		events := []wire.Event{{Kind: "spawned"}, {Kind: wire.TurnStarted}, {Kind: "state_change"}, {Kind: wire.EventInjected}}
@@ -179,7 +174,7 @@ func TestTypedWhenKilled(t *testing.T) {
 		r.wait("the next to be read", r.read(r.send("the next")))
 		got := strings.Join(r.fakes(testagent.Submitted), "\n")
 		if strings.Contains(got, "THINK") != c.again || strings.Contains(got, "may be a repeat") != c.again {
-			t.Errorf("%s: after %q submitted %q", c.driver, c.after, got)
+			t.Errorf("after %q submitted %q", c.after, got)
 		}
 	}
 }

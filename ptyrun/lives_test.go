@@ -121,14 +121,16 @@ func TestFlood(t *testing.T) {
 	runtime.ReadMemStats(&m)
 	before, most := m.HeapInuse, uint64(0)
 	began := time.Now()
-	id := r.send("head -c " + strconv.Itoa(megabytes) + "000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo the-last-line")
+	given := make(chan error, 1)
+	text := "head -c " + strconv.Itoa(megabytes) + "000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo the-last-line"
+	go func() { given <- r.runner.inbox.Give(t.Context(), text, false) }()
 	r.wait("the last line", func() bool {
 		runtime.ReadMemStats(&m)
 		most = max(most, m.HeapInuse)
 		return strings.Contains(strings.Join(r.screen(), "\n"), "\nthe-last-line\n")
 	})
 	took := time.Since(began)
-	r.wait("the message to be read", r.read(id))
+	must(t, <-given)
 	files, _ := filepath.Glob(filepath.Join(r.bob.Path(), "run", "*.cast"))
 	if len(files) < 1+megabytes/10 {
 		t.Errorf("recordings %q", files)

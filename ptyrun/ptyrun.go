@@ -10,8 +10,8 @@
 //
 //   - Nothing is typed unless every gate (control.Gate) is open. The gates are checked again before the return key. A program
 //     that takes mail beside its prompt (Options.Beside) gets it there; then a person's draft and keys are no gate.
-//   - A message is data: nothing in it makes the program do anything, unless Options.Inject is Execute. What the program
-//     would act on is typed in a form that it leaves alone (driver.AsData), or else a pointer is typed.
+//   - A message is data: nothing in it makes the program do anything. What the program would act on is
+//     typed in a form that it leaves alone (driver.AsData), or else a pointer is typed.
 //   - A message counts as read only after the program was seen to accept it. Any other outcome is appended as an event
 //     and leaves the message unread.
 //   - A turn that no hook and no protocol reports has an id from its start until the program is idle; its thread is the
@@ -81,11 +81,10 @@ import (
 )
 
 // Inject says how mail gets into the agent. Pointer types the command that reads the message instead of the message,
-// which stays unread until the agent runs that command; so does Body into a plain program, which might run the message.
-// Execute types the bare body into a plain program, line by line, and is Body for an agent.
+// which stays unread until the agent runs that command; so does Body into a plain program, which would run the message.
 type Inject string
 
-const Body, Pointer, Execute, Off = Inject(inbox.Body), Inject(inbox.Pointer), Inject(inbox.Execute), Inject(inbox.Off)
+const Body, Pointer, Off = Inject(inbox.Body), Inject(inbox.Pointer), Inject(inbox.Off)
 
 // Restart says when a program that exited is started again. OnCrash means an exit code other than 0, or a signal.
 type Restart string

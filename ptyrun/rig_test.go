@@ -115,12 +115,28 @@ func (r *rig) fake(o testagent.Options) *rig {
 	return r
 }
 
-// program runs a real program. A shell runs its mail.
+// program runs a real program.
 func (r *rig) program(d string, argv ...string) *rig {
-	r.opt.Inject = Execute
 	r.opt.Command, r.opt.Env = argv, os.Environ()
 	r.opt.Driver, _ = driver.Named(d)
 	return r
+}
+
+// shell runs bash, in which atm says "would" and its arguments.
+func (r *rig) shell() *rig {
+	r.program("plain", "bash", "--norc", "--noprofile")
+	must(r.t, os.WriteFile(filepath.Join(r.opt.Dir, "atm"), []byte("#!/bin/sh\necho would $*\n"), 0o755))
+	r.opt.Env = append(r.opt.Env, "PATH="+r.opt.Dir+":"+os.Getenv("PATH"))
+	return r
+}
+
+// prompt gives bob a text as his person would, and returns when his program has accepted it.
+func (r *rig) prompt(text string) {
+	r.t.Helper()
+	r.mu.Lock()
+	runner := r.runner
+	r.mu.Unlock()
+	must(r.t, runner.inbox.Give(r.t.Context(), text, false))
 }
 
 // run starts the runner, until the test ends or stops it.

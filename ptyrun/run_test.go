@@ -29,7 +29,7 @@ import (
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).program("plain", "bash", "--norc", "--noprofile").run().idle()
-	r.send("seq 600")
+	r.prompt("seq 600")
 	r.wait("the end of the turn", r.has("turn_completed"))
 	all, err := r.bob.Log().Newest(100)
 	must(t, err)

@@ -91,7 +91,7 @@ func ownMail(ctx context.Context) (m *Mail, release func() error, err error) {
 }
 
 func (o *Options) check() error {
-	isInject := slices.Contains([]Inject{"", Body, Pointer, Execute, Off}, o.Inject)
+	isInject := slices.Contains([]Inject{"", Body, Pointer, Off}, o.Inject)
 	isRestart := slices.Contains([]Restart{"", Never, OnCrash, Always}, o.Restart)
 	switch {
 	case len(o.Command) == 0:

@@ -178,7 +178,6 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	for inject, want := range map[string][2]string{
 		"off":     {"atm types nothing into bob (inject is off): it must run atm read", "(idle; not typed in)"},
 		"pointer": {"", "(idle: told to run atm read now)"},
-		"run":     {"", "(idle: typed in and run now)"},
 		"body":    {"", "(idle: typed in now)"},
 	} {
 		s.write(`{"run":"r1","inject":"`+inject+`"}`, "bob", "run", "run.json")

@@ -131,7 +131,6 @@ type Status struct {
 	Started     time.Time `json:"started"`
 	Ready       bool      `json:"ready"`
 	Gate        Gate      `json:"gate,omitempty"`
-	ByLine      bool      `json:"by_line,omitempty"`      // every line of a text is submitted by itself
 	Claims      []Claim   `json:"claims,omitempty"`       // what State rests on, the strongest first
 	Ways        Ways      `json:"ways,omitzero"`          // what it can be told, and how
 	NoTerminal  bool      `json:"no_terminal,omitempty"`  // it has none: who attaches only looks

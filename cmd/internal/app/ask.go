@@ -41,9 +41,9 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 	}})
 	short := r.ID.Short(6)
 	switch {
-	case err == nil && r.Reply == nil && s.runsNoMail(to): // what its screen showed then is its mail, or what it makes of a command
+	case err == nil && r.Reply == nil && s.onlyShowsMail(to): // what its screen showed then is its mail
 		e := failure.Failed("sent %s, but %s does not answer: it only shows its mail", short, to.Agent).
-			WithHint("started with --inject run it runs what you ask; or wait for a reply: `atm wait --reply %s`", short)
+			WithHint("`atm wait --reply %s` waits for a reply", short)
 		e.Exit = failure.ExitTimeout
 		e.Done = map[string]any{"id": r.ID}
 		return r, e
@@ -97,14 +97,14 @@ func (s *Scope) askElsewhere(ctx context.Context, o *post.Outgoing, timeout time
 	return r, nil
 }
 
-// runsNoMail reports whether a member is a shell or the like, which is only told to read its mail.
-func (s *Scope) runsNoMail(a wire.Address) bool {
+// onlyShowsMail reports whether a member is a shell or the like, which is only told to read its mail.
+func (s *Scope) onlyShowsMail(a wire.Address) bool {
 	t, err := s.Root.Team(a.Team)
 	if err != nil || a.Host != "" {
 		return false
 	}
 	m, err := presence.Summary(context.Background(), t, a.Agent)
-	return err == nil && m.RunsNoMail()
+	return err == nil && m.OnlyShowsMail()
 }
 
 // InterruptedWait is the error of an interrupt after a message was sent. kinds are the flags of atm wait that wait on.

@@ -136,8 +136,8 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 			out.addKnown(s, to, m)
 		default:
 			switch member := out.addDelivered(s, to, m.Content, ""); {
-			case member.RunsNoMail():
-				out.warn("%s only shows its mail: a shell runs what it gets if it is started with --inject run", member.Name)
+			case member.OnlyShowsMail():
+				out.warn("%s only shows its mail, and nothing acts on it: a worker is a loop around atm take --wait", member.Name)
 			case member.Runner.Gate == control.GateUnknown && to.Push.By == "":
 				out.warn("%s", outlook.UnknownProgram(member.Name))
 			}

@@ -7,7 +7,6 @@
 package outlook
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -193,7 +192,6 @@ func (x mail) gated() []row {
 	if m.Until != nil {
 		until = letter.Stamp(*m.Until)
 	}
-	isByLine := m.Running && m.State == reducer.WordIdle && isByLine(m)
 	return []row{
 		{isGate && gate.when == Never, Never, "{busy}, but {reason}: not typed in", gate.why},
 		{isLimited && m.Until == nil, Limit, "at its usage limit, which names no time: {typed} after its next turn", limited},
@@ -201,8 +199,6 @@ func (x mail) gated() []row {
 		{isBusy && x.message.Urgent() && x.item == nil, Now, "{busy}: interrupts it", busy},
 		{isGate, gate.when, "{busy}, but {reason}: {typed} later", gate.why},
 		{m.Running && m.State == reducer.WordIdle && m.GateReason() != "", Prompt, "idle, but {reason}: {typed} later", "{name} {has been} {state}{for} and has not received it yet: `atm screen {name}`"},
-		{isByLine && len(x.message.Body) > control.MaxLine(), Read, fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(x.message.Body)),
-			"it does not fit into a line of {name}'s terminal, so it is not typed in: it must run atm read"},
 		{isBusy, Idle, "{busy}: {typed} when idle", busy},
 	}
 }
@@ -233,7 +229,6 @@ func (x mail) free() []row {
 	m := x.to
 	const notYet = "{name} {has been} {state}{for} and has not received it yet: `atm screen {name}`"
 	const byItself = "no runner brings mail to {name}: it must run atm read"
-	byLine := isByLine(m) && strings.Contains(strings.TrimSpace(x.message.Body), "\n")
 	isUnknown, atTurn := m.State == reducer.WordUnknown, "at its next turn; last seen {seen}"
 	switch {
 	case isUnknown:
@@ -242,7 +237,6 @@ func (x mail) free() []row {
 		atTurn = "{busy}; {read}"
 	}
 	return []row{
-		{m.Running && m.State == reducer.WordIdle && byLine, Now, "idle: {typed} now, line by line", notYet},
 		{m.Running && m.State == reducer.WordIdle, Now, "idle: {typed} now", notYet},
 		{m.Running && isUnknown, Unknown, "running", notYet},
 		{m.Running, Idle, "{busy}: {typed} when idle", notYet},
@@ -253,9 +247,6 @@ func (x mail) free() []row {
 		{true, Read, "{busy}; {read}", byItself},
 	}
 }
-
-// isByLine reports whether a line is all that the recipient's program gets at once.
-func isByLine(m *presence.Member) bool { return m.Runner.ByLine && m.Inject == "run" }
 
 // isOpen reports whether there is a way into the recipient's program while it is idle.
 func (x mail) isOpen() bool {
@@ -286,8 +277,6 @@ func (x mail) filled(r row) Outlook {
 		typed = "handed over"
 	case m.Inject == "pointer":
 		typed = "told to run atm read"
-	case m.Inject == "run":
-		typed = "typed in and run"
 	}
 	if d := x.delivery; d != nil && d.Failed.Exists() {
 		failed = letter.Age(now, d.Failed.At) + " (" + letter.Name(d.FailedWhy, 80) + ")"

@@ -45,10 +45,9 @@ func TestOutlook(t *testing.T) {
 	busy := func(m *presence.Member) { m.Since = &since }
 	hooks := func(m *presence.Member) { m.Transport, m.PresenceAt = "hook", &since }
 	open := func(m *presence.Member) { m.WaysIn = []programs.WayNow{{At: agents.AtIdle, By: "plugin"}} }
-	byLine := func(m *presence.Member) { m.Inject, m.Runner.ByLine = "run", true }
+	pointer := func(m *presence.Member) { m.Inject = "pointer" }
 	asking := func(m *presence.Member) { m.Detail = "may it run make?" }
 	urgent, old := &wire.Message{Priority: "urgent"}, &wire.Message{ExpiresAt: since}
-	long, lines := &wire.Message{Body: strings.Repeat("x", 10000)}, &wire.Message{Body: "a\nb"}
 	tried := func(times int) mail {
 		return mail{item: &maildir.Item{TimesHandedOut: times}, delivery: &history.Delivery{Failed: at, FailedWhy: "no prompt"}}
 	}
@@ -71,8 +70,7 @@ func TestOutlook(t *testing.T) {
 		"a draft":           {m: with(run, reducer.WordIdle, gate(control.GateDraft)), when: Prompt, text: "idle, but its prompt has a half-written line: typed in later", why: "half-written line"},
 		"a draft, busy":     {m: with(run, reducer.WordBusy, busy, gate(control.GateDraft)), when: Prompt, text: "busy 3m, but its prompt has a half-written line: typed in later", why: "half-written line"},
 		"not at its prompt": {m: with(run, reducer.WordIdle, gate("no prompt")), when: Prompt, text: "idle, but it is not at its prompt: typed in later", why: "has not received it yet"},
-		"too long":          {mail: mail{message: long}, m: with(run, reducer.WordIdle, byLine), when: Read, why: "does not fit into a line"},
-		"line by line":      {mail: mail{message: lines}, m: with(run, reducer.WordIdle, byLine), when: Now, text: "idle: typed in and run now, line by line", why: "not received it yet"},
+		"a pointer":         {m: with(run, reducer.WordIdle, pointer), when: Now, text: "idle: told to run atm read now", why: "not received it yet"},
 		"idle":              {m: with(run, reducer.WordIdle), when: Now, text: "idle: typed in now", why: "not received it yet"},
 		"its screen lags":   {m: with(run, reducer.WordIdle, gate(control.GateBusy)), when: Now, text: "idle: typed in now", why: "not received it yet"},
 		"busy":              {m: with(run, reducer.WordBusy, busy), when: Idle, text: "busy 3m: typed in when idle", why: "bob has been busy for 3m and gets it when idle"},

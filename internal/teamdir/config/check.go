@@ -117,8 +117,8 @@ func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 		k.add(path+".serves", "serves: %s cannot serve its own inbox; its own mail it gets anyway", name)
 	case len(m.Serves) > 0 && m.Person:
 		k.add(path+".serves", "serves: %s is a person, and nothing is taken for people", name)
-	case len(m.Serves) > 0 && (m.Inject == "off" || m.Inject == "run"):
-		k.add(path+".serves", "serves: with inject = %q %s would not be told what it has taken", m.Inject, name)
+	case len(m.Serves) > 0 && m.Inject == "off":
+		k.add(path+".serves", "serves: with inject = \"off\" %s would not be told what it has taken", name)
 	}
 	if m.Person && (m.Command != nil || m.Worktree || m.Resume) {
 		k.add(path, "%s is a person: people have no command, no worktree and no conversation to resume", name)

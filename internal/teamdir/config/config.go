@@ -83,7 +83,7 @@ type Session struct {
 
 // The values that team.toml and the flags of `atm run` accept.
 var (
-	Injects  = []string{"body", "pointer", "run", "off"}
+	Injects  = []string{"body", "pointer", "off"}
 	Restarts = []string{"never", "on-crash", "always"}
 
 	AfterLimits = []string{"wait", Continue}

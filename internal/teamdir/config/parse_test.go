@@ -154,10 +154,10 @@ func TestMistakes(t *testing.T) {
 		{"a member's session in one line", "members = { bob = { session = { enabeld = false, output_capture = \"tty\" } } }", []string{
 			`1: output_capture is "tty"`, `1: unknown key "enabeld"`,
 		}},
-		{"values", "[members.bob]\ncommand = []\nenv = { ATM_RUN = \"x\", \"a=b\" = \"x\", \"\" = \"x\" }\ndriver = \"claud\"\nrestart = \"Always\"\nsize = \"120\"\n[members.carol]\ncommand = [\"\"]", []string{
+		{"values", "[members.bob]\ncommand = []\nenv = { ATM_RUN = \"x\", \"a=b\" = \"x\", \"\" = \"x\" }\ndriver = \"claud\"\nrestart = \"Always\"\nsize = \"120\"\ninject = \"run\"\n[members.carol]\ncommand = [\"\"]", []string{
 			"2: command is empty", `3: env: "`, `3: env: "`, `3: env: "`,
 			`4: driver is "claud", not one of auto, acp, amp, claude`, `5: restart is "Always", not`, `6: size: "120" is not a terminal size`,
-			"8: command is empty",
+			`7: inject is "run", not one of body, pointer, off`, "9: command is empty",
 		}},
 		{"a mark before it", "\ufeffleed = 1", []string{`1: unknown key "leed"`}},
 		{"who there is not", "lead = \"alise\"\napprovers = [\"me\", \"alice\", \"me@laptop\"]\n[members.alice]\nafter = [\"bob\"]\n[[rules]]\nagent = \"carl\"\ntool = \"*\"\ndecision = \"ask\"", []string{

@@ -70,8 +70,8 @@ func (m *Member) GateReason() string {
 	return "it is not at its prompt"
 }
 
-// RunsNoMail reports whether the member is a shell, or a program that may be one, which is only told to read its mail.
-func (m *Member) RunsNoMail() bool { return m.Inject == "pointer" && m.Runner.Driver == "plain" }
+// OnlyShowsMail reports whether the member is a shell or the like, which is told to read its mail and acts on none.
+func (m *Member) OnlyShowsMail() bool { return m.Inject == "pointer" && m.Runner.Driver == "plain" }
 
 // HasHooks reports whether hooks hand over mail to the agent. Some only report what it does.
 func (m *Member) HasHooks() bool { return m.Transport == "hook" }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
-	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -88,18 +87,13 @@ func List(ctx context.Context, t *teamdir.Team) (all []Item, errs error) {
 	return all, errors.Join(errs, err)
 }
 
-// ListUntyped lists the unread mail that a member's runner has typed, and that its program did not accept. A shell's is not
-// among it: some lines of it may have run.
+// ListUntyped lists the unread mail that a member's runner has typed, and that its program did not accept.
 func ListUntyped(t *teamdir.Team, b *maildir.Box) (all []Item, err error) {
 	if running, err := t.Running(b.Agent()); !running || err != nil {
 		return nil, err
 	}
 	unread, err := b.UnreadIDs()
 	if len(unread) == 0 || err != nil {
-		return nil, err
-	}
-	run, err := runinfo.Read(t.Dir(), b.Agent())
-	if err != nil || run.Inject == "run" {
 		return nil, err
 	}
 	first := slices.Min(unread)

@@ -50,9 +50,6 @@ func (in *Inbox) Happened(e delivery.Event, why string) {
 			in.Happened(delivery.Moot, why)
 		} else {
 			e, why := g.way.Put(&g.Text, func(err error) { in.report(g, err) })
-			if g.IsOnce {
-				in.giveUp(g)
-			}
 			in.Happened(e, why)
 		}
 	case delivery.TakeBack:
@@ -180,28 +177,16 @@ func (in *Inbox) compose(g *giving) (why string) {
 		return ""
 	}
 	now := in.Now()
-	gate := in.Gate(now)
-	_, why = in.typable(g.Items)
-	switch {
-	case gate != control.GateOpen:
+	if gate := in.Gate(now); gate != control.GateOpen {
 		return string(gate)
-	case why == "" && in.Inject() == Execute && slices.Contains(noticeTypes, g.Items[0].Type):
-		in.giveUp(g)
-		return noNotices
-	case why != "":
+	}
+	if _, why = in.typable(g.Items); why != "" {
 		return why
 	}
-	if g.Words = in.mailText(g, now); g.Words == "" && in.Inject() != Execute {
+	if g.Words = in.mailText(g, now); g.Words == "" {
 		g.IsPointer, g.Words = true, pointerText(g.Items, in.Agent.State().IsPlain)
 	}
 	return ""
-}
-
-// giveUp keeps the messages from being given again in this run, unless they arrive now.
-func (in *Inbox) giveUp(g *giving) {
-	for _, id := range g.IDs {
-		in.tries[id] = control.MaxTries
-	}
 }
 
 // wasAccepted ends the giving of a text that the program has accepted. Only now do the messages become read.
@@ -236,10 +221,8 @@ func (in *Inbox) wasAccepted(g *giving) {
 //	it has nothing of them       nobody will know, and they may be given again
 //	it may have them             the next giving is marked as a possible repeat
 //	nothing tells what it did    that, and it was one of MaxTries
-//	lines of them were run       the last of MaxTries: they must not run again
 //
-// They are given again as soon as a way is open: after a pause if they were typed. But a shell that may have run them gets
-// nothing before it is idle once more.
+// They are given again as soon as a way is open: after a pause if they were typed.
 func (in *Inbox) wasNotAccepted(g *giving, effect delivery.Effect) {
 	in.giving = nil
 	outcome, isUnknown := "failed", g.Cause == delivery.Silent || g.Cause == delivery.Ended
@@ -279,9 +262,7 @@ func (in *Inbox) wasNotAccepted(g *giving, effect delivery.Effect) {
 		in.pause = min(max(2*in.pause, retryFirst), run.RetryLast)
 		in.retryAt = in.Now().Add(in.pause)
 	}
-	if !isUnknown || in.Agent != nil && !in.Agent.State().IsPlain {
-		in.requeue(again)
-	}
+	in.requeue(again)
 	in.o.Dropped()
 }
 

@@ -63,8 +63,8 @@ type Inbox struct {
 // Inject is how mail gets into the agent: see ptyrun.Inject.
 type Inject string
 
-// Body, Pointer, Execute and Off are those of ptyrun.
-const Body, Pointer, Execute, Off Inject = "body", "pointer", "run", "off"
+// Body, Pointer and Off are those of ptyrun.
+const Body, Pointer, Off Inject = "body", "pointer", "off"
 
 // Options say how the agent gets its mail, and who is told of what.
 type Options struct {
@@ -140,7 +140,7 @@ func (in *Inbox) handleMailEvent(e *wire.Event) {
 	if id == in.lastFailure.MessageID() {
 		in.lastFailure = wire.Event{}
 	}
-	if e.Kind == wire.EventInjectionFailed && e.Field("reason") != noNotices {
+	if e.Kind == wire.EventInjectionFailed {
 		in.lastFailure = *e
 	}
 	isBeingGiven := in.giving != nil && slices.Contains(in.giving.IDs, id)
@@ -289,7 +289,7 @@ func (in *Inbox) wayOf(queue []wire.ID, now time.Time) run.Way {
 }
 
 // isAlone reports whether a message is typed by itself: if it made the program exit, others would be lost with it.
-func (in *Inbox) isAlone(id wire.ID) bool { return in.Inject() == Execute || in.tries[id] > 0 }
+func (in *Inbox) isAlone(id wire.ID) bool { return in.tries[id] > 0 }
 
 // enqueue queues messages that the queue has named. requeue puts messages that were not typed back in front.
 func (in *Inbox) enqueue(ids []wire.ID) {
@@ -334,8 +334,7 @@ func (in *Inbox) stepReminders(now time.Time) {
 		return
 	}
 	in.remindAt, in.needsReminder = now.Add(in.Timing.Remind), in.needsReminder && !isOpen
-	isIdle := isOpen && in.Inject() != Execute // which would run the reminder
-	in.o.Remind(isIdle)
+	in.o.Remind(isOpen)
 }
 
 // Given returns the text that is being given; nil: none.

@@ -47,11 +47,8 @@ func (in *Inbox) Inject() Inject {
 	if in.Agent != nil {
 		isPlain = in.Agent.State().IsPlain
 	}
-	switch {
-	case in.o.Inject == Body && isPlain:
+	if in.o.Inject == Body && isPlain {
 		return Pointer
-	case in.o.Inject == Execute && !isPlain:
-		return Body
 	}
 	return in.o.Inject
 }
@@ -77,10 +74,7 @@ func (in *Inbox) countTogether(ids []wire.ID, now time.Time, reader *driver.Driv
 // mailText returns the text of the claimed messages; "": no more than a pointer to them may be given.
 func (in *Inbox) mailText(g *giving, now time.Time) string {
 	to := in.Agent.State()
-	switch {
-	case in.Inject() == Execute:
-		return g.Items[0].Body
-	case g.IsPointer, !to.TakesText:
+	if g.IsPointer || !to.TakesText {
 		return ""
 	}
 	return in.letterText(g.Items, g.claim.Repeat, in.renderer(now, g.Items), to.Reader)
@@ -98,9 +92,3 @@ func pointerText(items []*maildir.Item, isPlain bool) string {
 	}
 	return fmt.Sprintf("[atm: %s] run: atm read%s", letter.Many(len(items), "new message"), ids)
 }
-
-// notices are messages that atm itself wrote, partly from what others wrote (a dialog's prompt, a message's fate).
-var noticeTypes = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
-
-// noNotices is the one reason for not typing that nobody needs to do anything about.
-const noNotices = "atm types no notices where mail is run"

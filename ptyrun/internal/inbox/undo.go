@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -55,11 +54,8 @@ const undoTime = 2 * time.Second
 
 // UndoGiven makes unread what a program was given last, by its runner or its hooks, unless it has shown since then that its
 // model got it, or has answered it: it may have ended before. What it shows once it is being stopped shows nothing; zero: its
-// runner was killed. A shell has run the text, which must not be repeated.
+// runner was killed.
 func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnswered func(context.Context, *wire.Message) bool) error {
-	if last, _ := runinfo.Read(box.Store().Dir(), box.Agent()); last.Driver == "plain" {
-		return nil
-	}
 	isAnswered := func(m *wire.Message) bool { return hasAnswered != nil && hasAnswered(ctx, m) }
 	if err := readAnswered(ctx, box, isAnswered); err != nil {
 		return err

@@ -49,7 +49,7 @@ func (in *Inbox) stepWork(now time.Time) {
 	}
 	isAtWork := word == reducer.WordBusy || in.Question != nil
 	hasText := in.giving != nil || len(in.next) > 0 || len(in.prompts) > 0
-	isFree := !isAtWork && !hasText && in.Inject() != Off && in.Inject() != Execute && in.mailGate(now) == control.GateOpen
+	isFree := !isAtWork && !hasText && in.Inject() != Off && in.mailGate(now) == control.GateOpen
 	w.lookAt = now.Add(takeEvery)
 	if isAtWork {
 		w.lookAt = now.Add(keepEvery)

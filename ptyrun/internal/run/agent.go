@@ -53,7 +53,6 @@ type AgentState struct {
 	Detail    string       // of that, or the kind of what it asks
 	Ways      control.Ways // in which it is told something
 	IsPlain   bool         // it runs what it gets, like a shell
-	IsByLine  bool         // every line of a text is submitted by itself
 	TakesText bool         // with its line breaks, as one text; else what it gets is keys, any of which may do something
 	IsReady   bool         // it has once waited for a text, for long enough
 	HasDraft  bool         // in its prompt is a text, perhaps a person's
@@ -92,7 +91,6 @@ type Text struct {
 	IsPointer bool            // it only points at them, and they stay unread
 
 	IsTyped bool           // by a terminal
-	IsOnce  bool           // it must not be given again
 	Turn    string         // that it began, if known
 	Cause   delivery.Event // why it is not given, or taken back
 }

@@ -217,7 +217,7 @@ func (p *Terminal) State() run.AgentState {
 	rd := &p.reading
 	s := run.AgentState{
 		Driver: p.driver.Name, Reader: p.driver, Activity: rd.Activity, Detail: rd.Detail, Ways: p.ways(), IsPlain: p.driver.Plain,
-		IsByLine: p.driver.Plain && !p.emulator.Modes().Paste, TakesText: p.takesText(), IsReady: p.isReady, HasDraft: rd.Draft != "", IsAsking: p.isAsking(), IsDialog: rd.Dialog != nil, IsOurs: p.turn.isOurs,
+		TakesText: p.takesText(), IsReady: p.isReady, HasDraft: rd.Draft != "", IsAsking: p.isAsking(), IsDialog: rd.Dialog != nil, IsOurs: p.turn.isOurs,
 	}
 	if rd.Dialog != nil {
 		s.Detail = rd.Dialog.Dialog

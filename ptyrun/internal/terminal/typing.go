@@ -35,7 +35,7 @@ const (
 )
 
 // Put types the text, without a return key behind it. (A plain program without bracketed paste gets each line but the
-// last submitted: the text must not be given again.)
+// last submitted.)
 func (p *Terminal) Put(g *run.Text, _ func(error)) (e delivery.Event, why string) {
 	r := p.r
 	g.Words = letter.Typable(g.Words)
@@ -44,12 +44,11 @@ func (p *Terminal) Put(g *run.Text, _ func(error)) (e delivery.Event, why string
 		g.Words = strings.Trim(g.Words, "\n")
 		t.draft = g.Words[strings.LastIndexByte(g.Words, '\n')+1:]
 	}
-	why = untypable(g.Words, p.takesText())
-	g.IsOnce = why != "" || t.draft != g.Words
-	if why != "" {
+	g.IsTyped = true
+	if why = untypable(g.Words, p.takesText()); why != "" {
 		return delivery.Moot, why
 	}
-	g.IsTyped, p.given, p.typing, p.keyVersion = true, g, t, p.emulator.Version()
+	p.given, p.typing, p.keyVersion = g, t, p.emulator.Version()
 	end := ""
 	if len(g.Items) > 0 && !p.driver.Plain {
 		end = " " // behind @name, an agent's return key would first pick a file or a skill for it

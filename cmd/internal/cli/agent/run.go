@@ -41,13 +41,13 @@ atm run bob --detach -- codex
 atm run dora --driver acp -- opencode acp`,
 	Description: `This terminal is attached to it; Ctrl-\ d leaves it running, closing the terminal ends it.
 Without CMD it runs that of team.toml, and restarts it when it crashes.
-A shell is told to read its mail; with --inject run it runs it. Nothing is typed into a program that
-atm does not know: atm driver -h, or --driver plain if it is like a shell.
+A shell is told to read its mail. Nothing is typed into a program that atm does not know: atm
+driver -h, or --driver plain if it is like a shell.
 --serve jobs: when idle it takes work from that shared inbox. --fork ID|AGENT: it begins with a copy
 of a conversation. Hooks of Claude Code and opencode come along. It exits as the program does.`,
 	Flags: []cli.Flag{
 		cmdline.ChoiceFuncFlag("driver", "`DRIVER`: auto (default: by CMD), or one of atm driver ls", config.Drivers),
-		cmdline.ChoiceFlag("inject", "`HOW` mail comes: body, pointer (to atm read), run, off", config.Injects...),
+		cmdline.ChoiceFlag("inject", "`HOW` mail comes: body, pointer (to atm read), off", config.Injects...),
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
 		&cli.StringFlag{Name: "cwd", Aliases: []string{"C", "dir", "workdir"}, Usage: "run it in `DIR`"},
 		cmdline.ListFlag("env", "environment variable `k=v`, repeatable", "e"),
@@ -283,8 +283,8 @@ func (k *call) served(planned []wire.Name, asked []string, inject string) (serve
 		}
 		served = append(served, box.Agent())
 	}
-	if len(served) > 0 && (inject == "off" || inject == "run") {
-		return nil, failure.Usage("%s cannot serve %s: with --inject %s it would not be told what it has taken", k.name(), served[0], inject).
+	if len(served) > 0 && inject == "off" {
+		return nil, failure.Usage("%s cannot serve %s: with --inject off it would not be told what it has taken", k.name(), served[0]).
 			WithHint("leave --inject out, or let it run `atm take %s`", served[0])
 	}
 	return served, nil
