@@ -117,8 +117,6 @@ team add jobs --shared
 send jobs "a job"
 take jobs --as alice
 status bob
-mute alice
-unmute alice
 retry
 claim a.go --as bob
 claim

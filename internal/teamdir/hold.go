@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -28,9 +27,8 @@ func (t *Team) HoldReason(m *wire.Message, agent wire.Name) Hold { return t.Hold
 // Holds is HoldReason for many messages, by what the files say now.
 func (t *Team) Holds(agent wire.Name) func(*wire.Message) Hold {
 	p, unknown := t.policyInForce(agent)
-	keeps := t.Keeps(agent, p)
 	return func(m *wire.Message) (h Hold) {
-		if h.Why = keeps(m); h.Why != "" || m.Kind() != wire.TypeHumanInput {
+		if h.Why = t.WhyKept(m, agent, p); h.Why != "" || m.Kind() != wire.TypeHumanInput {
 			return h
 		}
 		list, _, _ := t.Sessions().List() // an unreadable session withholds nothing
@@ -60,33 +58,15 @@ func (t *Team) policyInForce(agent wire.Name) (p policy.Policy, err error) {
 	return p, err
 }
 
-// Keeps returns what says why mail is kept from an agent, "" if it is not: by whose mail the agent takes, and whom it has
-// muted. What atm itself sends always comes, acks, and answers to what the agent has sent; and an abort, which is no mail.
-func (t *Team) Keeps(agent wire.Name, p policy.Policy) func(*wire.Message) string {
-	mutes, _ := t.Mutes(agent) // a damaged file mutes nobody
-	return func(m *wire.Message) string {
-		in, isInput := session.InputOf(m)
-		if p.From == nil && len(mutes) == 0 || m.IsReserved() || isInput && in.Kind == foreign.HumanAbort {
-			return ""
-		}
-		why := ""
-		for _, a := range senders(m) {
-			i := slices.IndexFunc(mutes, func(m Mute) bool { return m.Who == a })
-			switch {
-			case a == t.Box(agent).Address():
-			case i >= 0 && mutes[i].Until.IsZero():
-				why = fmt.Sprintf("%s has muted %s", agent, t.known(a))
-			case i >= 0:
-				why = fmt.Sprintf("%s has muted %s until %s", agent, t.known(a), letter.Stamp(mutes[i].Until))
-			case !p.TakesFrom(t.known(a)):
-				why = fmt.Sprintf("%s takes mail from %s only", agent, listed(slices.Sorted(maps.Keys(p.From))))
-			}
-		}
-		if why != "" && t.answers(m, agent) {
-			return ""
-		}
-		return why
+// WhyKept says why mail is kept from an agent, "" if it is not: by whose mail the agent takes. What atm itself sends always
+// comes, acks, and answers to what the agent has sent; and an abort, which is no mail.
+func (t *Team) WhyKept(m *wire.Message, agent wire.Name, p policy.Policy) string {
+	in, isInput := session.InputOf(m)
+	isForeign := func(a wire.Address) bool { return a != t.Box(agent).Address() && !p.TakesFrom(t.known(a)) }
+	if m.IsReserved() || isInput && in.Kind == foreign.HumanAbort || !slices.ContainsFunc(senders(m), isForeign) || t.answers(m, agent) {
+		return ""
 	}
+	return fmt.Sprintf("%s takes mail from %s only", agent, listed(slices.Sorted(maps.Keys(p.From))))
 }
 
 // senders are those by whom a message is judged: its sender, and the member whose process sent it in that one's name.

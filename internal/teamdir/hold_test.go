@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -85,20 +84,4 @@ func TestKept(t *testing.T) {
 	write("")
 	says(mail("carol"), takes)
 	says(mail("lead"), "")
-
-	// Who is muted is kept as well, until the time comes.
-	change := func(all ...teamdir.Mute) {
-		t.Helper()
-		teamtest.Must(t, team.ChangeMutes(t.Context(), "bob", func([]teamdir.Mute) []teamdir.Mute { return all }))
-	}
-	change(teamdir.Mute{Who: address("lead")})
-	says(mail("lead"), "bob has muted lead")
-	says(mail("alice"), "")
-	says(mail("alice", by("lead@main")), "bob has muted lead")
-	change(teamdir.Mute{Who: address("lead"), Until: time.Now().Add(time.Nanosecond)})
-	says(mail("lead"), "")
-	change()
-	if is, err := team.Dir().Exists("bob/" + teamdir.MuteFile); is || err != nil {
-		t.Error("nobody is muted, and the file is there", err)
-	}
 }

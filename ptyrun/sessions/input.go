@@ -13,10 +13,7 @@ import (
 )
 
 // WhyWithheld says why mail is kept, and why human input must not be typed now. An abort never is: it is carried out.
-func (f *follower) WhyWithheld(m *wire.Message) string { return f.whyWithheld(m, f.Kept()) }
-
-// whyWithheld is WhyWithheld by what kept says. A message of which the answer has changed is reread.
-func (f *follower) whyWithheld(m *wire.Message, kept func(*wire.Message) string) (why string) {
+func (f *follower) WhyWithheld(m *wire.Message) string {
 	in, ok := session.InputOf(m)
 	_, counts := f.Store.InputOf(f.agent, m)
 	switch {
@@ -26,34 +23,25 @@ func (f *follower) whyWithheld(m *wire.Message, kept func(*wire.Message) string)
 		f.run.Retry("sessions", f.carryOutAborts)
 		return "an abort is not typed"
 	}
-	why = kept(m)
-	if !ok { // without what it says, of which there may be much
-		m = &wire.Message{ID: m.ID, Type: m.Type, From: m.From, Origin: m.Origin, InReplyTo: m.InReplyTo}
-	} else if why == "" && !f.isKnown {
-		why = "the runner has not read its sessions yet"
-	} else if why == "" {
-		why, _ = session.WithholdReason(m, f.all, f.Mute)
+	if why := f.WhyKept(m); why != "" || !ok {
+		return why
 	}
-	u := f.unread[m.ID]
-	if u == nil && (ok || why != "") {
-		u = &unread{m: m}
-		f.unread[m.ID] = u
+	f.input[m.ID] = m
+	if !f.isKnown {
+		return "the runner has not read its sessions yet"
 	}
-	if u != nil && u.isWithheld != (why != "") {
-		u.isWithheld = why != ""
-		f.run.Reread(m.ID)
-	}
+	why, _ := session.WithholdReason(m, f.all, f.Mute)
 	return why
 }
 
 // Admit reads the sessions as they are now if there is human input among the messages.
 func (f *follower) Admit(ids []wire.ID) []wire.ID {
 	hasInput := false
-	f.run.Do(func() { hasInput = slices.ContainsFunc(ids, func(id wire.ID) bool { return f.unread[id] != nil }) })
+	f.run.Do(func() { hasInput = slices.ContainsFunc(ids, func(id wire.ID) bool { return f.input[id] != nil }) })
 	if hasInput {
 		f.sync() // Run logs the errors
 		f.run.Do(func() {
-			ids = slices.DeleteFunc(ids, func(id wire.ID) bool { return f.unread[id] != nil && f.WhyWithheld(f.unread[id].m) != "" })
+			ids = slices.DeleteFunc(ids, func(id wire.ID) bool { return f.input[id] != nil && f.WhyWithheld(f.input[id]) != "" })
 		})
 	}
 	return ids

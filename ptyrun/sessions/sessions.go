@@ -29,20 +29,20 @@ type Options struct {
 	Capture Capture
 	Mute    bool // human input is not allowed: it stays unread
 
-	// Kept returns what says why a message is kept from the agent, by what is on disk now; "": it is not. It must not block
-	// for long. nil: none is.
-	Kept func() func(*wire.Message) string
+	// WhyKept says why a message is kept from the agent as long as it runs; "": it is not. It must not block for long.
+	// nil: none is.
+	WhyKept func(*wire.Message) string
 
 	Rules session.Rules
 }
 
 // Follow is for ptyrun.Options.
 func (o Options) Follow(run ptyrun.Followed) ptyrun.Follower {
-	if o.Kept == nil {
-		o.Kept = func() func(*wire.Message) string { return func(*wire.Message) string { return "" } }
+	if o.WhyKept == nil {
+		o.WhyKept = func(*wire.Message) string { return "" }
 	}
 	return &follower{
-		Options: o, run: run, agent: wire.Name(filepath.Base(run.Dir)), startedAt: time.Now(), unread: map[wire.ID]*unread{},
+		Options: o, run: run, agent: wire.Name(filepath.Base(run.Dir)), startedAt: time.Now(), input: map[wire.ID]*wire.Message{},
 	}
 }
 
@@ -54,21 +54,15 @@ type follower struct {
 	agent     wire.Name
 	startedAt time.Time
 
-	isKnown bool                // the sessions have been read
-	all     []*session.Session  // the copy
-	unread  map[wire.ID]*unread // human input, and mail that was kept, as far as it was unread
-	goalSeq uint64              // of the last event that says that a goal is reached
-	hasSaid bool                // words of the turn were emitted
+	isKnown bool                      // the sessions have been read
+	all     []*session.Session        // the copy
+	input   map[wire.ID]*wire.Message // human input that was unread
+	goalSeq uint64                    // of the last event that says that a goal is reached
+	hasSaid bool                      // words of the turn were emitted
 
 	syncing    sync.Mutex // guards the following
 	isAttached bool
 	modified   time.Time // the store's Modified before the sessions were read last
-}
-
-// unread is an unread message that may be withheld, and whether it was when that was asked last.
-type unread struct {
-	m          *wire.Message
-	isWithheld bool
 }
 
 const (
@@ -152,18 +146,20 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 // update replaces the copy, and does what follows from the changes.
 func (f *follower) update(all []*session.Session) {
 	before := aliveOf(f.all)
+	withheld := map[wire.ID]bool{}
+	for id, m := range f.input {
+		withheld[id] = f.WhyWithheld(m) != ""
+	}
 	f.all, f.isKnown = all, true
 	for _, s := range all {
 		if slices.Contains(before, s.SessionID) {
 			f.stopIfOver(s)
 		}
 	}
-	if len(f.unread) == 0 {
-		return
-	}
-	kept := f.Kept()
-	for _, id := range slices.Sorted(maps.Keys(f.unread)) { // in the order they were sent
-		f.whyWithheld(f.unread[id].m, kept)
+	for _, id := range slices.Sorted(maps.Keys(withheld)) { // in the order they were sent
+		if withheld[id] != (f.WhyWithheld(f.input[id]) != "") {
+			f.run.Reread(id)
+		}
 	}
 }
 
@@ -187,7 +183,7 @@ func (f *follower) stopIfOver(s *session.Session) {
 func (f *follower) HandleEvent(e *wire.Event) {
 	switch e.Kind {
 	case wire.EventRead, wire.EventInjected, wire.EventWithdrawn:
-		delete(f.unread, e.MessageID())
+		delete(f.input, e.MessageID())
 	case wire.GoalComplete:
 		f.goalSeq = e.Seq
 	case wire.MessageDelta:

@@ -37,7 +37,7 @@ import (
 // They are compiled when they are used: at start they would cost every command a tenth of its time.
 var (
 	files = onUse(`^(team\.toml|\.(files|sessions|subscriptions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.later/((withdrawn|bad)/)?[^/]+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|\.bridge/received/[-0-9]+\.taken|` +
-		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|muted\.json|` + strings.Join(marks(), "|") + `|(inbox|sent|events)/.+))$`)
+		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|` + strings.Join(marks(), "|") + `|(inbox|sent|events)/.+))$`)
 	dirs     = onUse(`^(\.files|\.sessions|\.subscriptions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
 	messages = onUse(`^inbox/(new|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
 )
@@ -101,7 +101,7 @@ func (w *writer) reportMissing(what string, err error) bool {
 func (w *writer) writeTeam(t *teamdir.Team) {
 	w.writeDir(string(t.Name))
 	skipped := w.total.Skipped
-	w.writeMailboxes(t, slices.Concat([]string{"sent", "events", "shared", teamdir.MuteFile}, marks(), []string{"inbox"})...)
+	w.writeMailboxes(t, slices.Concat([]string{"sent", "events", "shared"}, marks(), []string{"inbox"})...)
 	names := []string{config.File, ".sessions", teamdir.SubscriptionsDir, ".archive", teamdir.LaterDir, teamdir.BadEnvelopes, teamdir.ReceivedDir}
 	outboxes, err := t.Store.Outboxes()
 	w.reportMissing(maildir.BridgeDir, err)

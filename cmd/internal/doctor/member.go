@@ -50,10 +50,6 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 	for i, b := range boxes {
 		d.about = b.Address().String() + ": "
 		d.checkMailbox(b, found[i].health, found[i].healthErr)
-		if _, err := t.Mutes(b.Agent()); err != nil {
-			path := b.Path() + "/" + teamdir.MuteFile
-			d.add("muted.bad", "warning", d.moveAway(path, err), "whom it has muted is unknown, so it is given their mail: %v", err)
-		}
 		if m := members[i]; memberErrs[i] == nil {
 			d.checkRunner(t, b, m)
 			d.checkVersions(t, m, found[i].fold)

@@ -215,7 +215,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		Serves:    func(ctx context.Context, s ptyrun.Server) { follow(ctx, team, name, s) },
 		Follow: sessions.Options{
 			Store: team.Sessions(), Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute,
-			Kept: func() func(*wire.Message) string { return team.Keeps(name, p) },
+			WhyKept: func(m *wire.Message) string { return team.WhyKept(m, name, p) },
 		}.Follow,
 		Authorize: func(right control.Right, pid int, by string) error {
 			return scope.CheckRight(p, name, os.Getpid(), right, pid, by)

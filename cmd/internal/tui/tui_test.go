@@ -612,10 +612,9 @@ func TestMail(t *testing.T) {
 	w.leave()
 }
 
-// Mail of somebody whom I have muted says so.
+// Mail of somebody whose mail I do not take says so.
 func TestKept(t *testing.T) {
-	team := newTeam(t, people, "alice", "me")
-	team.Atm("mute", "alice", "--as", "me")
+	team := newTeam(t, people+"from = [\"bob\"]\n", "alice", "bob", "me")
 	team.message("alice", "me", wire.Message{Body: "Quiet"})
 	w := team.open(100, 20, nil, "--as", "me")
 	w.shows(`Quiet .*kept`)

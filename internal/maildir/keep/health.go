@@ -123,7 +123,7 @@ func fileProblem(b *maildir.Box, dir string, info fs.FileInfo, names []string) s
 	_, isUnfinished := drop.FinishedName(name)
 	switch {
 	case info.IsDir() && !isDropDir, !isDropDir && isUnfinished,
-		dir == "" && slices.Contains([]string{"inbox", "sent", "events", "run", "state.json", "shared", "muted.json"}, name),
+		dir == "" && slices.Contains([]string{"inbox", "sent", "events", "run", "state.json", "shared"}, name),
 		dir == "inbox" && slices.Contains(drop.InboxDirs, name),
 		dir == "inbox/tmp" && wire.IsID(id),
 		(dir == "inbox/cur" || dir == "inbox/withdrawn") && maildir.IsMessageFile(name):

@@ -30,7 +30,6 @@ func Commands() []*cli.Command {
 	return []*cli.Command{
 		sendCommand, replyCommand, readCommand, ackCommand, lsCommand, showCommand, unreadCommand,
 		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand, retryCommand,
-		muteCommand, unmuteCommand,
 	}
 }
 
