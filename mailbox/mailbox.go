@@ -211,9 +211,6 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 	maildir.Deliver(ctx, post)
 	out := post.Outcomes[0]
 	err = out.Err
-	if err == nil && out.IsOtherText {
-		out, err = maildir.Outcome{}, fmt.Errorf("%w, and says something else", ErrIDTaken)
-	}
 	if err != nil {
 		err = fmt.Errorf("deliver to %s: %w", m.Address(), err)
 	}

@@ -65,10 +65,6 @@ func (t *Team) Send(ctx context.Context, m Message) (id wire.ID, to []Recipient,
 	}
 	id = out.Message.ID
 	for _, r := range sent.To {
-		if r.IsOtherText && r.Err == nil {
-			r.Err = ErrOtherText
-			err = errors.Join(err, fmt.Errorf("send to %s: %w", r.Address, r.Err))
-		}
 		to = append(to, Recipient{r.Address, r.Stored, r.AlreadyStored, r.Err})
 	}
 	return id, to, err

@@ -29,6 +29,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/input"
@@ -47,7 +48,7 @@ import (
 // member's it is mailbox.ErrNoMailbox.
 var (
 	ErrNoTeam      = teamdir.ErrNoTeam
-	ErrOtherText   = post.ErrOtherText // or another subject, …, under this key
+	ErrOtherText   = maildir.ErrIDTaken // or another subject, …, under this key
 	ErrNotCounted  = post.ErrNotCounted
 	ErrTooManyHops = post.ErrTooManyHops
 	ErrAnswered    = input.ErrAnswered // by an earlier verdict

@@ -21,7 +21,7 @@ import (
 type Post struct {
 	Message      *wire.Message
 	To           []*Box
-	Given        bool      // the ID may have been used before: then that message counts as delivered, or is an *IDTakenError
+	Given        bool      // the ID may have been used before: then that message counts as delivered if CheckSame says so
 	Sender       *Box      // whose index of sent mail gets the message; nil: none
 	Outcomes     []Outcome // one for each recipient, set by Deliver
 	SentIndexErr error     // why the message is not in Sender's index, set by Deliver; doctor can rebuild the index
@@ -38,7 +38,6 @@ type Outcome struct {
 	Box           *Box
 	Stored        bool // the message is in the mailbox, whatever Err says
 	AlreadyStored bool // it was in the mailbox before
-	IsOtherText   bool // and says something else than the post, which is not stored: see SaysSame
 	Err           error
 
 	post  *Post
@@ -50,34 +49,35 @@ type Outcome struct {
 
 // IDTakenError says that another message has the ID of the one that was to be delivered.
 type IDTakenError struct {
-	ID wire.ID
-	By wire.Address // its sender
-
-	isSameSender bool
+	ID      wire.ID
+	By      wire.Address // its sender
+	IsYours bool         // that is the sender of the other one too
 }
 
 func (e *IDTakenError) Error() string {
-	if e.isSameSender {
-		return fmt.Sprintf("message %s is another one of yours", e.ID.Short(6))
+	if e.IsYours {
+		return fmt.Sprintf("%s was already sent, with another text or other fields; this one was not sent", e.ID.Short(6))
 	}
 	return fmt.Sprintf("message %s is from %s, not from you", e.ID.Short(6), e.By)
 }
 
 func (e *IDTakenError) Is(target error) bool { return target == ErrIDTaken }
 
-// isSame reports whether a message with the post's ID, from an earlier call, is the post's.
-func (p *Post) isSame(old *wire.Message) bool {
-	if p.Derived != nil {
-		return p.Derived(old)
+// checkSame returns an *IDTakenError if a message with the post's ID, from an earlier call, is not the post's.
+func (p *Post) checkSame(old *wire.Message) error {
+	switch {
+	case p.Derived == nil:
+		return CheckSame(old, p.Message)
+	case !p.Derived(old):
+		return &IDTakenError{p.Message.ID, old.From, old.From == p.Message.From}
 	}
-	m := p.Message
-	return old.From == m.From && old.Kind() == m.Kind() && old.InReplyTo == m.InReplyTo
+	return nil
 }
 
-// SaysSame reports whether a message that is sent again under its id is the one that was sent before. What is counted from
-// the moment of sending does not count, nor whom it goes to, how it came, and whether an answer is waited for: a script may
-// send first, and ask later.
-func SaysSame(old, again *wire.Message) bool {
+// CheckSame returns an *IDTakenError if a message that is sent under an id is not the one that was sent under it before.
+// What is counted from the moment of sending does not count, nor whom it goes to, how it came, and whether an answer is
+// waited for: a script may send first, and ask later.
+func CheckSame(old, again *wire.Message) error {
 	said := func(m *wire.Message) []byte {
 		content := *m
 		content.ID, content.To, content.Origin, content.Hop, content.ReplyWanted = "", nil, nil, 0, ""
@@ -85,7 +85,10 @@ func SaysSame(old, again *wire.Message) bool {
 		data, _ := content.MarshalJSON() // both can be written: one was read, the other is checked before
 		return data
 	}
-	return bytes.Equal(said(old), said(again))
+	if !bytes.Equal(said(old), said(again)) {
+		return &IDTakenError{again.ID, old.From, old.From == again.From}
+	}
+	return nil
 }
 
 // NotDurableError reports that a message was stored but may not survive a power cut. Deliver it again with the same ID.
@@ -273,10 +276,10 @@ func (o *Outcome) isDelivered() (bool, error) {
 		}
 		it, err := b.Open(p, id)
 		bad, isBad := errors.AsType[*BadError](err)
-		o.IsOtherText = err == nil && post.Derived == nil && !SaysSame(it.Message, post.Message)
 		switch {
-		case err == nil && !post.isSame(it.Message):
-			return false, &IDTakenError{id, it.From, it.From == post.Message.From}
+		case err == nil:
+			err = post.checkSame(it.Message)
+			return err == nil, err
 		case errors.Is(err, ErrNotFound): // moved meanwhile
 		case !isBad || bad.Unreadable != nil:
 			return true, nil
@@ -305,7 +308,7 @@ func (p *Post) finish(ctx context.Context) {
 	for i := range slices.Backward(p.Outcomes) {
 		o := &p.Outcomes[i]
 		if o.first != nil {
-			o.Stored, o.AlreadyStored, o.IsOtherText, o.Err = o.first.Stored, o.first.AlreadyStored, o.first.IsOtherText, o.first.Err
+			o.Stored, o.AlreadyStored, o.Err = o.first.Stored, o.first.AlreadyStored, o.first.Err
 		}
 		// An outbox has one file for the members of its host: one that lies there need not be for this member.
 		if o.AlreadyStored && o.Box.host != "" {

@@ -332,7 +332,7 @@ var scenes = map[string]scene{
 	"deliver given id": {act: func(r *run) error { p := r.message(r.bob); p.Given = true; return r.post(p) }, after: (*run).postAgain},
 	"deliver what was read": {
 		setup: func(r *run) { r.has(1, false); r.must(r.read()) },
-		act:   func(r *run) error { return post(r.bob, withID(r.ids[0], message("x")), true).Err },
+		act:   func(r *run) error { return post(r.bob, withID(r.ids[0], message("message 0")), true).Err },
 		after: func(r *run) { r.in(r.ids[0], "done") },
 	},
 	"read": {

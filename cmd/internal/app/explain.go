@@ -22,7 +22,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
-	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -156,10 +155,11 @@ func (g *Given) explain(err error) *failure.Error {
 		return failure.Failed("%s", err).WithHint("it was sent, do not send it again: `atm show %s`", e.ID)
 	}
 	if e, ok := errors.AsType[*maildir.IDTakenError](err); ok {
-		return failure.Refused("%w", err).WithHint("`atm show %s` shows it; send yours with an id of its own", e.ID.Short(6))
-	}
-	if e, ok := errors.AsType[*reply.OtherTextError](err); ok {
-		return failure.Refused("%w", err).WithHint("`atm show %s` shows it; send this one under another name", e.ID.Short(6))
+		own := "send yours with an id of its own"
+		if e.IsYours {
+			own = "send this one under another --once name, or another --id"
+		}
+		return failure.Refused("%w", err).WithHint("`atm show %s` shows it; %s", e.ID.Short(6), own)
 	}
 	for _, k := range known {
 		if !k.matches(err) {

@@ -132,9 +132,6 @@ func (o *Outcome) addLater(s *Scope, m *Submission, sent *post.Sent) {
 	o.Later.when = letter.When(time.Now(), sent.Later.At)
 	if before, err := post.LaterMessage(s.Team, *sent.Later); err == nil {
 		o.Later.when = s.WhenSent(before)
-		if before.Body != m.Content.Body {
-			o.warn("%s was to be sent before, with another text; this text was not sent", o.Short)
-		}
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/progress"
-	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -109,25 +108,18 @@ func (f *Failed) addRetry(m *Submission, to post.Recipient, isStored bool) {
 	case m.Again == "" || to.Box == nil:
 	case to.Stored: // instead of its own hint, which forbids to send it again: with its id that is safe
 		f.Hint = retry
-	case isStored:
+	case isStored && !errors.Is(to.Err, maildir.ErrIDTaken):
 		f.Hint += "; " + retry
 	}
 }
 
 // addKnown adds a recipient that has a message with this id from an earlier call.
-func (o *Outcome) addKnown(s *Scope, to post.Recipient, m *Submission) {
+func (o *Outcome) addKnown(s *Scope, to post.Recipient, m *wire.Message) {
 	note := "already sent"
 	if it, err := to.Box.Get(o.ID); err == nil {
 		note = alreadySent(it)
-		switch isOther := it.Body != m.Content.Body; {
-		case isOther && m.IsAwaited:
-			o.addFailed(s, to.Address, &reply.OtherTextError{ID: o.ID})
-			return
-		case isOther:
-			o.warn("%s was already sent to %s with another text; this text was not sent", o.Short, to.Box.Agent())
-		}
 	}
-	o.addDelivered(s, to, m.Content, note)
+	o.addDelivered(s, to, m, note)
 }
 
 // alreadySent says of a message that was sent again what its recipient has done with it.

@@ -27,15 +27,14 @@ import (
 // A Submission is a message to send, with recipients and files as people name them. A verb fills it from its flags. Send
 // makes a teamdir.Outgoing of it, which has mailboxes and opened files.
 type Submission struct {
-	Content   *wire.Message // Send sets its sender, recipients, origin and, where it has none, its id
-	To        []string      // names as people type them: bob, bob@web, @reviewers, all; none: whom an answer to Parent goes to
-	Parent    *wire.Message // the message that it answers; nil: none
-	ToAll     bool          // an answer goes to all recipients of Parent as well
-	Files     []string      // paths of files that go with it
-	After     []string      // ids of messages, as people type them, that are to be done before SendLater sends it
-	Once      string        // an idempotency key; "": none
-	IsAwaited bool          // the caller waits for an answer: another text under its id or key is then a failure
-	Again     string        // the command that sends it again, up to its id; "": there is none
+	Content *wire.Message // Send sets its sender, recipients, origin and, where it has none, its id
+	To      []string      // names as people type them: bob, bob@web, @reviewers, all; none: whom an answer to Parent goes to
+	Parent  *wire.Message // the message that it answers; nil: none
+	ToAll   bool          // an answer goes to all recipients of Parent as well
+	Files   []string      // paths of files that go with it
+	After   []string      // ids of messages, as people type them, that are to be done before SendLater sends it
+	Once    string        // an idempotency key; "": none
+	Again   string        // the command that sends it again, up to its id; "": there is none
 }
 
 // Send sends a message as Me, gives it to the programs of its recipients, marks the message that it answers, and says
@@ -133,7 +132,7 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 			out.addFailed(s, to.Address, to.Err)
 			out.Failed[len(out.Failed)-1].addRetry(m, to, isStored)
 		case to.AlreadyStored:
-			out.addKnown(s, to, m)
+			out.addKnown(s, to, m.Content)
 		default:
 			switch member := out.addDelivered(s, to, m.Content, ""); {
 			case member.OnlyShowsMail():

@@ -280,7 +280,7 @@ func finishIngest(ctx context.Context, b *maildir.Box, file string, certain bool
 	}
 	d := &openDrop{File: f, info: before, path: file, id: id, name: name, certain: certain}
 	err = publishDropped(ctx, b, d)
-	if err == nil && d.hasChanged() {
+	if err == nil && d.hasChanged() || errors.Is(err, maildir.ErrIDTaken) {
 		err = &maildir.BadError{Reason: changedReason + string(id)}
 	}
 	bad, isBad := errors.AsType[*maildir.BadError](err)

@@ -69,7 +69,10 @@ func NotifyRequest(ctx context.Context, t *teamdir.Team, agent *maildir.Box, q a
 		answer = fmt.Sprintf("Only a person at its terminal may answer that: atm attach %s", name)
 	}
 	asked, _ := (&letter.Renderer{}).Body(text, 0, 0) // below what atm says, and told from it
-	_, err = post.Send(ctx, t.Root(), &post.Outgoing{From: agent, To: []wire.Address{t.Box(to).Address()}, Message: &wire.Message{
+	isSent := func(old *wire.Message) bool {          // perhaps in other words: its program has ended since
+		return old.Type == wire.TypePermissionRequest && old.From == agent.Address()
+	}
+	_, err = post.Send(ctx, t.Root(), &post.Outgoing{From: agent, To: []wire.Address{t.Box(to).Address()}, Derived: isSent, Message: &wire.Message{
 		ID: id, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, title),
 		Body: answer + "\n" + string(asked), Payload: payload, Origin: origin,
 	}})

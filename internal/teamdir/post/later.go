@@ -229,6 +229,11 @@ func sentLater(r *teamdir.Root, m *wire.Message, post *maildir.Post) (*Sent, err
 	if before == nil || err != nil {
 		return nil, err
 	}
+	if is, err := LaterMessage(t, *before); err == nil {
+		if err := maildir.CheckSame(is, m); err != nil {
+			return nil, err
+		}
+	}
 	sent := &Sent{Later: before, WasLater: true}
 	for _, box := range post.To {
 		sent.To = append(sent.To, Recipient{Address: box.Address()})
@@ -279,7 +284,10 @@ func sentBefore(m *wire.Message, post *maildir.Post) *Sent {
 		if !post.Given {
 			break
 		}
-		if _, err := box.Get(m.ID); !errors.Is(err, maildir.ErrNotFound) {
+		if it, err := box.Get(m.ID); !errors.Is(err, maildir.ErrNotFound) {
+			if err == nil {
+				err = maildir.CheckSame(it.Message, m)
+			}
 			out := maildir.Outcome{Box: box, Err: err, Stored: err == nil, AlreadyStored: err == nil}
 			sent.To = append(sent.To, Recipient{Address: box.Address(), Outcome: out})
 		}

@@ -60,9 +60,6 @@ type Recipient struct {
 	Push    push.Outcome // what was given to its program
 }
 
-// ErrOtherText says that a message was sent before, under the same id or key, and said something else: see maildir.SaysSame.
-var ErrOtherText = errors.New("was already sent with another text or subject")
-
 // ErrTooManyHops refuses a reply in a chain of MaxHops replies within an hour.
 var ErrTooManyHops = errors.New("in a chain of replies within an hour")
 
@@ -70,7 +67,8 @@ var ErrTooManyHops = errors.New("in a chain of replies within an hour")
 // the sender's own. A recipient that it does not reach does not keep it from the others. The error is for all that it
 // did not reach, and why the parent is not marked; without a Sent, nothing was sent.
 //
-// A process that is killed at any point may send it again under the same key or id: it stays one message.
+// A process that is killed at any point may send it again under the same key or id: it stays one message. Another one
+// under that key or id is a *maildir.IDTakenError, and nobody gets it.
 func Send(ctx context.Context, r *teamdir.Root, o *Outgoing) (*Sent, error) {
 	sent := SendAll(ctx, r, []*Outgoing{o})[0]
 	return sent.Sent, sent.Err
@@ -178,7 +176,13 @@ func Prepare(r *teamdir.Root, o *Outgoing) (post *maildir.Post, unknown []Recipi
 		}
 		post.Given = true
 	}
-	return post, unknown, o.attach(post)
+	if err := o.attach(post); err != nil {
+		return nil, nil, err
+	}
+	if before, err := o.From.Sent(m.ID); err == nil && post.Given && o.Derived == nil { // also for those who have not got it
+		return post, unknown, maildir.CheckSame(before, m)
+	}
+	return post, unknown, nil
 }
 
 // recipient finds the mailbox of a recipient of somebody's message.

@@ -47,7 +47,7 @@ type Observer struct {
 // declines answers nothing: post.ErrDeclined.
 //
 // With an id or key that was used before (Outgoing.Message, Outgoing.Once) it sends nothing, but hands a question
-// over again whose turn was cut short; if that was another question, it is an *OtherTextError. If ctx ends the wait, the
+// over again whose turn was cut short; if that was another question, it is a *maildir.IDTakenError. If ctx ends the wait, the
 // Response has what is known so far.
 func Ask(ctx context.Context, r *teamdir.Root, o *post.Outgoing, observer Observer) (*Response, error) {
 	posted, unknown, err := post.Prepare(r, o)
@@ -67,9 +67,7 @@ func Ask(ctx context.Context, r *teamdir.Root, o *post.Outgoing, observer Observ
 		root: r, isPerson: post.IsPerson(r, box.Address()), others: map[wire.ID]bool{},
 	}
 	if it, err := box.Get(a.ID); err == nil { // it was asked before
-		if q.sentAt = it.SentAt; !maildir.SaysSame(it.Message, o.Message) {
-			return a, &OtherTextError{a.ID}
-		}
+		q.sentAt = it.SentAt
 	}
 	if q.team, err = r.Team(box.Address().Team); err != nil {
 		return a, err
@@ -89,15 +87,6 @@ func Ask(ctx context.Context, r *teamdir.Root, o *post.Outgoing, observer Observ
 		return q.look(ctx, e.Err != nil)
 	})
 }
-
-// OtherTextError refuses to wait for the answer to a message under whose id or key another one was sent: an answer to that
-// would be none to this one.
-type OtherTextError struct{ ID wire.ID }
-
-func (e *OtherTextError) Error() string {
-	return fmt.Sprintf("%s %v; this one was not sent", e.ID.Short(6), post.ErrOtherText)
-}
-func (e *OtherTextError) Is(target error) bool { return target == post.ErrOtherText }
 
 // asking is an Ask in progress.
 type asking struct {

@@ -19,7 +19,7 @@ import (
 // deliver sends a message and, if the flags say so, waits for its ack and answer. With --json all is one document at the
 // end.
 func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptions) error {
-	if o.IsAwaited { // from now on an interrupt is answered with what was sent
+	if len(o.waits) > 0 { // from now on an interrupt is answered with what was sent
 		var stop func()
 		ctx, stop = app.Interruptible(ctx)
 		defer stop()
@@ -36,7 +36,7 @@ func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 	}
 	warn(p, r)
 	failed, text := r.Err("sent to"), r.Text("sent to")
-	if !o.IsAwaited || text == "" {
+	if len(o.waits) == 0 || text == "" {
 		return p.PrintDone(r, text, failed)
 	}
 	if !p.IsJSON {

@@ -169,10 +169,10 @@ func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 			o.waits = append(o.waits, flag[1])
 		}
 	}
-	o.timeout, o.IsAwaited = cmdline.Duration(c, "timeout"), len(o.waits) > 0
+	o.timeout = cmdline.Duration(c, "timeout")
 	o.Files, o.Again = cmdline.List(c, "attach"), c.Command.HelpName+" … --id "
 	o.After = cmdline.List(c, "after")
-	if o.IsAwaited && (!o.at.IsZero() || len(o.After) > 0) {
+	if len(o.waits) > 0 && (!o.at.IsZero() || len(o.After) > 0) {
 		return failure.Usage("nothing to wait for: it is sent later").WithHint("leave --wait-%s out, and wait with the id: `atm wait --%s ID`", waitFlag(o.waits[0]), o.waits[0])
 	}
 	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
