@@ -199,15 +199,20 @@ func (m *Message) Chosen(answer string) string {
 	return ""
 }
 
-// CheckChoices says what is wrong with the Choices: there are too many, or one is blank, too long, of several lines, or there
-// twice.
+// CheckChoices says what is wrong with the Choices: there is only one, there are too many, or one is blank, too long, of
+// several lines, there twice, or the number of another one, which would be an answer that means two of them.
 func (m *Message) CheckChoices() error {
-	if len(m.Choices) > MaxChoices {
+	switch {
+	case len(m.Choices) == 1:
+		return errors.New("only one choice")
+	case len(m.Choices) > MaxChoices:
 		return fmt.Errorf("more than %d choices", MaxChoices)
 	}
 	for i, choice := range m.Choices {
 		isSame := func(other string) bool { return strings.EqualFold(other, choice) }
-		switch {
+		switch n, err := strconv.Atoi(choice); {
+		case err == nil && n != i+1 && n > 0 && n <= len(m.Choices):
+			return fmt.Errorf("the choice %q is the number of another one", choice)
 		case choice == "" || choice != strings.TrimSpace(choice) || len(choice) > MaxChoice || strings.ContainsAny(choice, "\x00\r\n"):
 			return fmt.Errorf("a choice must be one line of at most %d bytes, without spaces around it", MaxChoice)
 		case slices.ContainsFunc(m.Choices[:i], isSame):

@@ -29,12 +29,11 @@ atm ask me "Deploy to prod?" --choice yes --choice "not yet"`,
 elsewhere: a reply only). Exit 4: no answer in time; the question stays sent. Asking again with the
 same --once only waits, unless the agent's turn was cut short: then it gets the question again.
 --json has the exact answer.`,
-	Flags: []cli.Flag{
+	Flags: append(command.ChoiceFlags("offer answer `A`, repeatable; or --choices A,B"),
 		command.MessageFlag(),
-		command.ChoiceFlag("offer answer `A`, repeatable"),
 		&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "send it once under this `NAME`, however often you ask"},
 		cmdline.TimeoutFlag(),
-	},
+	),
 	Action: command.With(app.OpenToWrite, askMember),
 }
 

@@ -30,10 +30,10 @@ make test 2>&1 | tail -50 | atm send bob,carol -`,
 	Description: `all: everybody but you; @reviewers: a group or a role in team.toml.
 Exit 4: sent, but no answer in time; 6: sent to some recipients only.
 A line of --batch with "once":"NAME" is sent once, however often the batch is run.`,
-	Flags: slices.Concat(messageFlags, []cli.Flag{
+	Flags: slices.Concat(messageFlags, command.ChoiceFlags(""), []cli.Flag{
 		cmdline.ListFlag("to", "`TO` as a flag", "t", "recipient", "recipients"),
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
-		cmdline.ListFlag("cc", "", "c"), &cli.BoolFlag{Name: "all", Hidden: true}, command.ChoiceFlag(""),
+		cmdline.ListFlag("cc", "", "c"), &cli.BoolFlag{Name: "all", Hidden: true},
 		&cli.StringFlag{Name: "at", Usage: "later, at `T`: 14:00"},
 		cmdline.DurationFlag("in", 0, "later, in `D`", "delay"),
 		cmdline.ListFlag("after", "once `ID` is done", "needs", "depends-on"),
@@ -157,7 +157,7 @@ type sendOptions struct {
 }
 
 func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
-	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "fyi choice", "file message", "id once", "at in")
+	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "fyi choice", "fyi choices", "file message", "id once", "at in")
 	if err != nil {
 		return err
 	}
