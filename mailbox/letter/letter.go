@@ -51,6 +51,9 @@ type Renderer struct {
 
 	// IsKept reports whether an unread message is kept from its recipient until that reads it; nil: none is.
 	IsKept func(*wire.Message) bool
+
+	// SetAnswer sets NotChosen and AnsweredBefore of a message; nil: nothing is known of what it answers.
+	SetAnswer func(*wire.Message, *Flags)
 }
 
 // Flags is what a header says about a message beyond the message's own fields.
@@ -62,6 +65,9 @@ type Flags struct {
 	Repeat       bool // handed over before, and perhaps seen
 
 	Kept bool // is not given to its recipient, who has to read it
+
+	NotChosen      bool    // answers a question, with none of its choices
+	AnsweredBefore wire.ID // an earlier answer of its sender's to that question
 
 	TimesTaken int          // how often it was leased before
 	TakenBy    wire.Address // who has leased it now; zero: nobody
@@ -128,6 +134,8 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(m.InReplyTo != "" && isAck && m.Outcome() == "", "acks %s", r.Short(m.InReplyTo))
 	add(m.InReplyTo != "" && m.Outcome() != "", "acks %s as %s", r.Short(m.InReplyTo), m.Outcome())
 	add(m.InReplyTo != "" && !isAck, "answers %s", r.Short(m.InReplyTo))
+	add(f.NotChosen, "not one of the choices")
+	add(f.AnsweredBefore != "", "answered before: %s", r.Short(f.AnsweredBefore))
 	add(isKnown[m.Type] && !isAck && m.Kind() != wire.TypeMessage, "%s", m.Type)
 	add(m.Claims() != "", "claims to be %s", m.Claims())
 	add(m.Urgent(), "urgent")

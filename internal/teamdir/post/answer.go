@@ -204,6 +204,36 @@ func (a *Answers) HasFinished(m *wire.Message, recipient, by wire.Address) bool 
 	return err == nil && isBy(acks[len(acks)-1]) || slices.ContainsFunc(a.Replies(m, recipient).Counted, isBy)
 }
 
+// SetAnswer sets in f, of an answer to a question with choices that a member here has asked, whether it is none of them, and
+// which answer its sender gave before.
+func SetAnswer(r *teamdir.Root, m *wire.Message, f *letter.Flags) {
+	q := questionOf(r, m)
+	if q == nil || len(q.Choices) == 0 {
+		return
+	}
+	f.NotChosen = q.Chosen(m.Body) == ""
+	for _, before := range AnswersTo(context.Background(), r, q).Replies(q, wire.Address{}).Counted {
+		if before.From == m.From && before.ID < m.ID {
+			f.AnsweredBefore = before.ID
+		}
+	}
+}
+
+// questionOf returns what a reply answers, by the sent mail of its recipients here; nil: it is not there.
+func questionOf(r *teamdir.Root, m *wire.Message) *wire.Message {
+	if m.InReplyTo == "" || !IsReply(m) {
+		return nil
+	}
+	for _, a := range m.To {
+		if box, err := r.Mailbox(a); err == nil && a.Host == "" {
+			if q, err := box.Sent(m.InReplyTo); err == nil {
+				return q
+			}
+		}
+	}
+	return nil
+}
+
 // ReplyTo returns the recipients of an answer to parent: its sender, or with all everybody in it. An answer to one's
 // own message goes to its recipients, except that one who has taken it from a shared inbox answers its sender.
 func ReplyTo(ctx context.Context, r *teamdir.Root, parent *wire.Message, box *maildir.Box, all bool) []wire.Address {

@@ -96,7 +96,7 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if err != nil {
 			return err
 		}
-		return printAnswer(ctx, s, p, r, len(m.Choices) > 0)
+		return printAnswer(ctx, s, p, r, m)
 	})
 	if isSent && errors.Is(err, context.Canceled) {
 		e := s.InterruptedWait(m.ID, "reply", "turn-done")
@@ -106,14 +106,20 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	return err
 }
 
-// printAnswer prints the answer, and marks a reply as read. isChoice: the question offered some.
-func printAnswer(ctx context.Context, s *app.Scope, p *command.Printer, r *reply.Response, isChoice bool) error {
-	a := answer{foreign.PTYExecuteResult{Response: r.Text, DurationMS: uint64(r.Took.Milliseconds())}, "", r.Turn, r.Status, r.From.String(), nil}
-	if r.Reply != nil && isChoice {
-		a.Choice, a.At = r.Reply.Choice, &r.Reply.SentAt
+// printAnswer prints the answer to a question, and marks a reply as read.
+func printAnswer(ctx context.Context, s *app.Scope, p *command.Printer, r *reply.Response, question *wire.Message) error {
+	a := answer{foreign.PTYExecuteResult{Response: r.Text, DurationMS: uint64(r.Took.Milliseconds())}, question.Chosen(r.Text), r.Turn, r.Status, r.From.String(), nil}
+	if r.Reply != nil && len(question.Choices) > 0 {
+		a.At = &r.Reply.SentAt
 	}
-	if err := p.PrintAs(a, a.text(p.Width())); err != nil || r.Reply == nil {
+	if err := p.PrintAs(a, a.text(p.Width())); err != nil {
 		return err
+	}
+	if len(question.Choices) > 0 && a.Choice == "" && !p.IsJSON {
+		p.Warn("not one of the choices: %s", letter.Choices(question.Choices))
+	}
+	if r.Reply == nil {
+		return nil
 	}
 	if !p.IsJSON {
 		p.Warn("%s answered: %s", s.Who(r.From), r.Reply.ID.Short(6))

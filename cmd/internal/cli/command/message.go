@@ -91,7 +91,8 @@ func parseQuery(words []string, says search.Says) (q search.Query, err error) {
 // Renderer renders messages for this terminal or pipe.
 func (p *Printer) Renderer(s *app.Scope) *letter.Renderer {
 	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Width: p.Width(), Bold: IsColoured(p.Out),
-		Show: s.Given.Flags("", "root", "team")}
+		Show:      s.Given.Flags("", "root", "team"),
+		SetAnswer: func(m *wire.Message, f *letter.Flags) { post.SetAnswer(s.Root, m, f) }}
 }
 
 // RendererFor is Renderer for the messages of a mailbox.
@@ -111,6 +112,9 @@ func Letters(r *letter.Renderer, items, behind []*maildir.Item) (pieces [][]byte
 	flags := maildir.Flags(items, behind)
 	for i, it := range items {
 		f := post.LeaseFlags(it)
+		if r.SetAnswer != nil {
+			r.SetAnswer(it.Message, &f)
+		}
 		f.SupersededBy, f.Newer = flags[i].SupersededBy, flags[i].Newer
 		f.Kept = IsKept(r, it)
 		f.Withdrawn, f.Done = it.State == maildir.Withdrawn, it.State == maildir.Done

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -114,7 +115,9 @@ func matchText(s *app.Scope, p *command.Printer, m *app.Match) string {
 	case m.Item == nil:
 		return m.Message.Short(6)
 	}
-	text := p.Renderer(s).Header(m.Item.Message, letter.Flags{})
+	var flags letter.Flags
+	post.SetAnswer(s.Root, m.Item.Message, &flags)
+	text := p.Renderer(s).Header(m.Item.Message, flags)
 	if m.Item.Subject != "" {
 		text += ", " + letter.Quote(m.Item.Subject, 100)
 	}
