@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/wire"
 )
 
 // newBob makes bob's mailbox, into which files were dropped a while ago, and skips the test where there are no leases: there
@@ -128,5 +129,25 @@ func TestDropInterrupted(t *testing.T) {
 	})
 	if err != nil || len(sizes) != 1 || sizes[0] != int64(len(content)) {
 		t.Error(sizes, err)
+	}
+}
+
+// A file that has changed between its message and the kill of the process that took it in is set aside, and not tried for
+// ever.
+func TestDropChanged(t *testing.T) {
+	t.Parallel()
+	id := wire.NewID()
+	bob := newBob(t, map[string][]byte{"tmp/" + string(id) + ".note.drop": []byte("first")})
+	waiting(t, "the first text", Ingest, bob, 0)
+	path := filepath.Join(bob.Path(), "inbox/tmp", string(id)+".note.drop")
+	written := time.Now().Add(-time.Minute)
+	if err := errors.Join(os.WriteFile(path, []byte("first and second"), 0o600), os.Chtimes(path, written, written)); err != nil {
+		t.Fatal(err)
+	}
+	waiting(t, "the changed one", Ingest, bob, 0)
+	it, err := bob.Get(id)
+	bad, _ := filepath.Glob(filepath.Join(bob.Path(), "inbox/bad/*note"))
+	if err != nil || it.Body != "first" || len(bad) != 1 {
+		t.Errorf("%+v, %v; set aside: %q", it, err, bad)
 	}
 }
