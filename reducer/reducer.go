@@ -100,6 +100,7 @@ type State struct {
 	Sessions []Session `json:"sessions,omitempty"` // the newest, ordered by their last event
 	Asked    []Waiting `json:"asked,omitempty"`    // what it asks on its session channel
 
+	FreshAt  time.Time `json:"fresh_at,omitzero"`  // the newest fresh_start
 	HeardAt  time.Time `json:"heard_at,omitzero"`  // the newest sign of life
 	OffSince time.Time `json:"off_since,omitzero"` // since when it is known to be off
 	Read     time.Time `json:"read,omitzero"`      // the newest message_read or injected

@@ -160,6 +160,19 @@ func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked 
 	})
 }
 
+// EndOwed moves all owed messages to done: nobody is to acknowledge them any more.
+func (b *Box) EndOwed(ctx context.Context) error {
+	return b.Locked(ctx, "reader", func() error {
+		owed, err := b.OwedIDs()
+		for _, id := range owed {
+			if e := b.Move(id, b.Owed(), b.Done(id)); !errors.Is(e, ErrNotFound) {
+				err = errors.Join(err, e)
+			}
+		}
+		return err
+	})
+}
+
 // MarkUnread puts a message that was read back into new, unclaimed, or returns ErrWithdrawn. A message that was
 // acknowledged is owed again after it is read once more; acknowledging it again sends nothing.
 func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error {

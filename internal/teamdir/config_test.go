@@ -70,7 +70,7 @@ func TestDamagedPolicy(t *testing.T) {
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), team.Dir().Join("bob/run/policy.json")) {
 			t.Errorf("%s: %v", content, err)
 		}
-		if p.Rules != nil || p.CheckAnswerer("bob", "carol", false) == nil || !p.Mute {
+		if p.Rules != nil || p.Check(policy.Answer, "bob", policy.Actor{Name: "carol"}) == nil || !p.Mute {
 			t.Errorf("%s: it allows something: %+v", content, p)
 		}
 		if team.CheckPolicy("bob") == nil || team.HasOtherRules("bob") {
@@ -105,10 +105,10 @@ func TestPolicyOfNewerVersion(t *testing.T) {
 		if d := p.Rules.Decide(policy.Request{Tool: "Bash", Input: "x", Command: true}); d != policy.Deny {
 			t.Errorf("%s: the rule that denies says %q", content, d)
 		}
-		if err := p.CheckAnswerer("bob", "me", false); err != nil {
+		if err := p.Check(policy.Answer, "bob", policy.Actor{Name: "me"}); err != nil {
 			t.Errorf("%s: %v", content, err)
 		}
-		if p.CheckAnswerer("bob", "carol", true) == nil {
+		if p.Check(policy.Answer, "bob", policy.Actor{Name: "carol", IsAgent: true}) == nil {
 			t.Errorf("%s: an agent may answer", content)
 		}
 		if err := team.CheckPolicy("bob"); err == nil || !strings.Contains(err.Error(), "policy.json: another version of atm wrote it: this one does not know its "+unknown) {

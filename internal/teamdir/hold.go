@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
@@ -59,14 +60,23 @@ func (t *Team) policyInForce(agent wire.Name) (p policy.Policy, err error) {
 }
 
 // WhyKept says why mail is kept from an agent, "" if it is not: by whose mail the agent takes. What atm itself sends always
-// comes, acks, and answers to what the agent has sent; and an abort, which is no mail.
+// comes, acks, and answers to what the agent has sent; and an abort that counts, which is no mail.
 func (t *Team) WhyKept(m *wire.Message, agent wire.Name, p policy.Policy) string {
-	in, isInput := session.InputOf(m)
+	in, isInput := t.Sessions().InputOf(agent, m)
 	isForeign := func(a wire.Address) bool { return a != t.Box(agent).Address() && !p.TakesFrom(t.known(a)) }
 	if m.IsReserved() || isInput && in.Kind == foreign.HumanAbort || !slices.ContainsFunc(senders(m), isForeign) || t.answers(m, agent) {
 		return ""
 	}
 	return fmt.Sprintf("%s takes mail from %s only", agent, listed(slices.Sorted(maps.Keys(p.From))))
+}
+
+// NotKept returns what selects the mail that is not kept from a member; nil: all of it.
+func (t *Team) NotKept(agent wire.Name) func(*maildir.Item) bool {
+	p, _ := t.policyInForce(agent)
+	if p.From == nil {
+		return nil
+	}
+	return func(it *maildir.Item) bool { return t.WhyKept(it.Message, agent, p) == "" }
 }
 
 // senders are those by whom a message is judged: its sender, and the member whose process sent it in that one's name.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir/snapshot"
@@ -17,8 +18,8 @@ import (
 
 // EndPast makes everything in the root the past, which can be read and acts no more, but for team.toml and the messages
 // that are still to be handed over or sent: those were shown to whoever accepts the root. It ends sessions, claims,
-// subscriptions and what the logs have begun, and archives what was read. With run it also removes what runners and hooks
-// go by, for a root that came from elsewhere: a backup has none of it. Members that run have begun it themselves.
+// subscriptions, what is owed, and what the logs have begun. With run it also removes what runners and hooks go by, for a
+// root that came from elsewhere: a backup has none of it. Members that run have begun it themselves.
 func (r *Root) EndPast(ctx context.Context, run bool) error {
 	teams, err := r.Teams()
 	errs := []error{err}
@@ -54,7 +55,17 @@ func (t *Team) endPast(ctx context.Context, run bool) error {
 	retired, retiredErr := keep.Retired(t.Store, "")
 	errs = append(errs, err, retiredErr)
 	for _, b := range append(boxes, retired...) {
-		errs = append(errs, keep.ArchiveRead(ctx, b))
+		errs = append(errs, b.EndOwed(ctx))
+	}
+	for _, b := range retired { // if it is restored, its log is a new one
+		if run {
+			errs = append(errs, t.removeRun(b.In()))
+		}
+		err := t.Dir().Move(b.In("events"), ".archive/"+path.Base(b.In())+".events."+string(wire.NewID()))
+		if !durable.IsAbsent(err) {
+			errs = append(errs, err)
+		}
+		errs = append(errs, snapshot.Remove(b))
 	}
 	names, err := t.Dir().Names(".")
 	errs = append(errs, err)
@@ -68,11 +79,6 @@ func (t *Team) endPast(ctx context.Context, run bool) error {
 		errs = append(errs, t.endLog(ctx, wire.Name(name)))
 	}
 	return errors.Join(errs...)
-}
-
-// EndRetired is EndPast for a member that was retired, and is back.
-func (t *Team) EndRetired(ctx context.Context, name wire.Name) error {
-	return errors.Join(t.removeRun(string(name)), t.endLog(ctx, name))
 }
 
 // removeRun removes what a member's run directory has but recordings and the runner's log, which nothing goes by.

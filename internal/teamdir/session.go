@@ -17,25 +17,22 @@ var ErrForbidden = errors.New("team.toml says")
 // Sessions returns the team's interactive sessions.
 func (t *Team) Sessions() *session.Store { return t.sessions }
 
-// CheckInput returns why human input to an agent does not count; nil: it does. What approves or rejects a draft must have
-// been sent with atm, by a member of the team that may answer the agent's questions. An abort counts as its sender's stop
-// would, also as a dropped file: with no name it is from "drop".
+// CheckInput returns why human input to an agent does not count; nil: it does. What aborts a session, or answers a draft,
+// must have been sent with atm, by a member of the team that may do so. What a dropped file says of itself is not believed.
 func (t *Team) CheckInput(agent wire.Name, m *wire.Message) error {
 	in, _ := session.InputOf(m)
-	isInAgent, by := m.FromAgent()
-	isForeign := m.From.Team != t.Name || m.From.Host != ""
-	p, _, err := t.PolicyFor(agent)
-	switch {
-	case in.IsVerdict() && (isForeign || by != (wire.Address{}) || !m.IsByCommand()):
-		return fmt.Errorf("the draft of %s is %w: the answer was not given with atm approve or atm reject by a member", agent, policy.ErrNotYours)
-	case in.IsVerdict():
-		return cmp.Or(err, p.CheckAnswerer(agent, m.From.Agent, isInAgent))
-	case in.Kind != foreign.HumanAbort:
+	act := policy.Answer
+	if in.Kind == foreign.HumanAbort {
+		act = policy.Abort
+	} else if !in.IsVerdict() {
 		return nil
-	case isForeign || by.Team != "" && by.Team != t.Name:
-		return fmt.Errorf("%s may not stop %s: it is of another team", m.From, agent)
 	}
-	return cmp.Or(err, p.CheckActor("stop", agent, cmp.Or(by.Agent, m.From.Agent), isInAgent))
+	isAgent, by := m.FromAgent()
+	if m.From.Team != t.Name || m.From.Host != "" || by != (wire.Address{}) || !m.IsByCommand() {
+		return fmt.Errorf("what %s says here does not count: it was not sent with a command of atm by a member of the team", m.From)
+	}
+	p, _, err := t.PolicyFor(agent)
+	return cmp.Or(err, p.Check(act, agent, policy.Actor{Name: m.From.Agent, IsAgent: isAgent}))
 }
 
 // CheckSessionsAllowed returns an ErrForbidden if team.toml sets enabled = false for sessions with a member.

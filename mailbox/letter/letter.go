@@ -219,8 +219,12 @@ const indent = "  "
 // Text is what the sender wrote: the subject and a type that is none of ours, labelled, and the body.
 func (r *Renderer) Text(m *wire.Message) string {
 	text := ""
-	if !isKnown[m.Type] {
+	asked, _ := wire.ReadObject(m.Payload)
+	switch {
+	case !isKnown[m.Type]:
 		text = "type: " + Clip(Escape(m.Type), 64) + "\n"
+	case m.Type == wire.TypeHumanInput && asked.Text("input_type") == "abort":
+		text = "asks to abort the session, which only a command does: atm session abort\n"
 	}
 	if m.Subject != "" && r.Whole {
 		text += "subject: " + Escape(m.Subject) + "\n"

@@ -16,14 +16,11 @@ import (
 func (f *follower) WhyWithheld(m *wire.Message) string {
 	in, ok := session.InputOf(m)
 	_, counts := f.Store.InputOf(f.agent, m)
-	switch {
-	case in.Kind == foreign.HumanAbort && !counts: // it is typed as what it is: Body
-		return ""
-	case in.Kind == foreign.HumanAbort:
+	if in.Kind == foreign.HumanAbort && counts {
 		f.run.Retry("sessions", f.carryOutAborts)
 		return "an abort is not typed"
 	}
-	if why := f.WhyKept(m); why != "" || !ok {
+	if why := f.WhyKept(m); why != "" || !ok || in.Kind == foreign.HumanAbort { // one that does not count is mail: Body
 		return why
 	}
 	f.input[m.ID] = m
@@ -54,7 +51,7 @@ func (f *follower) Body(m *wire.Message) string {
 	_, counts := f.Store.InputOf(f.agent, m)
 	switch {
 	case ok && in.Kind == foreign.HumanAbort && !counts:
-		return "(an abort that does not count: its sender may not stop this agent)\n" + letter.Typable(m.Body)
+		return "(asks to abort the session, which only a command does: atm session abort " + string(f.agent) + ")\n" + letter.Typable(m.Body)
 	case !ok || !in.IsVerdict():
 		return m.Body
 	case !counts:

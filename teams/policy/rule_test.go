@@ -4,8 +4,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/agentteammail/atm/wire"
 )
 
 // rulesOf parses rules like "allow Bash(git *)".
@@ -289,49 +287,6 @@ func FuzzAllow(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestMayAnswer(t *testing.T) {
-	t.Parallel()
-	none := Policy{}
-	plain := Policy{Lead: "alice", People: []wire.Name{"me"}}
-	named := Policy{Lead: "alice", People: []wire.Name{"me", "you"}, Approvers: []wire.Name{"me"}}
-	lead := Policy{Lead: "alice", People: []wire.Name{"me"}, Approvers: []wire.Name{"alice"}}
-	for _, c := range []struct {
-		p               Policy
-		asker, answerer wire.Name
-		inAgent, want   bool
-	}{
-		{none, "bob", "me", false, true},
-		{none, "bob", "", false, false},
-		{none, "bob", "bob", false, false},
-		{none, "bob", "alice", true, false},
-		{plain, "bob", "me", false, true},
-		{plain, "bob", "me", true, false},
-		{plain, "bob", "alice", true, true},
-		{plain, "bob", "alice", false, true},
-		{plain, "alice", "alice", true, false},
-		{plain, "alice", "me", false, true},
-		{plain, "bob", "carol", true, false},
-		{plain, "bob", "carol", false, false},
-		{plain, "bob", "bob", true, false},
-		{named, "bob", "me", false, true},
-		{named, "bob", "you", false, false},
-		{named, "bob", "alice", true, false},
-		{lead, "bob", "alice", true, true},
-		{lead, "bob", "me", false, false},
-		{Policy{Approvers: []wire.Name{}}, "bob", "me", false, false},
-		{none, "bob", "me@laptop", false, false},
-		{plain, "bob", "alice@laptop", false, false},
-		{named, "bob", "me@laptop", false, false},
-		{Policy{Approvers: []wire.Name{"me@laptop"}}, "bob", "me@laptop", false, true},
-		{Policy{Approvers: []wire.Name{"me@laptop"}}, "bob", "me@laptop", true, false},
-		{Policy{Approvers: []wire.Name{"me@laptop"}}, "bob", "me@cloud", false, false},
-	} {
-		if err := c.p.CheckAnswerer(c.asker, c.answerer, c.inAgent); (err == nil) != c.want {
-			t.Errorf("%+v: %s for %s, inside %v: %v", c.p, c.answerer, c.asker, c.inAgent, err)
-		}
-	}
 }
 
 // A command under the name of a tool that takes none can be denied by either name, but not allowed.

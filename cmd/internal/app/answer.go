@@ -24,15 +24,21 @@ import (
 	"github.com/agentteammail/atm/wire/foreign"
 )
 
-// Acting returns the scope of the member that this process acts for (Actor), with permission to write.
+// Acting returns the scope of the member that this process acts for (Actor), with permission to write. The owner of the
+// account has none: Me is nil.
 func (s *Scope) Acting() (*Scope, error) {
-	acting := *s
-	who, _ := s.Actor()
-	if who == "" {
-		return nil, cmp.Or(acting.findMe(), s.MayAnswer(ask.Question{}))
+	acting, by := *s, s.Actor()
+	switch {
+	case by == policy.Actor{}:
+		return &acting, nil
+	case by.Name == "":
+		if err := acting.findMe(); err != nil {
+			return nil, err
+		}
+		return nil, failure.Refused("this process belongs to a run that has ended: it may not answer for anybody").WithHint("ask a person")
 	}
 	var err error
-	if acting.Me, err = s.Team.Member(who); err != nil {
+	if acting.Me, err = s.Team.Member(by.Name); err != nil {
 		return nil, err
 	}
 	return &acting, acting.MayWrite()
@@ -51,6 +57,9 @@ func did(a ask.Answer) string {
 func (s *Scope) Decide(ctx context.Context, q ask.Question, a ask.Answer) (o control.Outcome, err error) {
 	if err := s.MayAnswer(q); err != nil {
 		return o, err
+	}
+	if isMail := q.Host != "" || q.Kind == ask.KindDraft || a.Reason != ""; isMail && s.Me == nil {
+		return o, failure.Usage("this answer is mail: who are you?").WithHint("`%s --as NAME`", s.Given.Verb)
 	}
 	if isDraft := q.Kind == ask.KindDraft; isDraft && a.Option != "" || !isDraft && a.Artifact != "" {
 		return o, failure.Usage("an option answers a question, --artifact a draft").WithHint("`atm pending` shows which it is")
@@ -121,7 +130,7 @@ func (s *Scope) AnswerMail(ctx context.Context, q ask.Question, text string) (o 
 
 // SayInSession sends a text of mine to the agent of an interactive session.
 func (s *Scope) SayInSession(ctx context.Context, to *session.Session, text string) (input.SessionResult, error) {
-	if err := s.MayAct("send a session's message to", wire.Name(to.AgentID)); err != nil {
+	if err := s.MayAct(policy.Speak, wire.Name(to.AgentID)); err != nil {
 		return input.SessionResult{}, err
 	}
 	in := foreign.HumanInput{Kind: foreign.HumanMessage, Text: text}
@@ -147,8 +156,7 @@ func (s *Scope) answerDraft(ctx context.Context, q ask.Question, a ask.Answer) (
 // (cmd/internal/question), or on the wire that it was asked on.
 func (s *Scope) Answer(ctx context.Context, q ask.Question, a ask.Answer) (o control.Outcome, err error) {
 	if a.By == "" {
-		by, _ := s.Actor()
-		a.By = string(by)
+		a.By = string(s.Actor().Name)
 	}
 	if q.ByWire {
 		return s.answerOnWire(ctx, q, a)
@@ -184,7 +192,7 @@ func (s *Scope) answerServed(ctx context.Context, q ask.Question, a ask.Answer) 
 
 // AnswerFor answers a question of a member of this team for a.By on another host, if the rules allow that.
 func (s *Scope) AnswerFor(ctx context.Context, isInAgent bool, q ask.Question, a ask.Answer) error {
-	if err := cmp.Or(s.mayAnswerAs(wire.Name(a.By), isInAgent, q), pick(q, &a)); err != nil {
+	if err := cmp.Or(s.mayAnswer(q, policy.Actor{Name: wire.Name(a.By), IsAgent: isInAgent}), pick(q, &a)); err != nil {
 		return err
 	}
 	_, err := s.Answer(ctx, q, a)

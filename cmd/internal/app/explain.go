@@ -49,7 +49,7 @@ var known = []struct {
 	{is(rootdir.ErrUntrusted), failure.Refused, "ask its owner; or make your own in another directory: `atm init --here alice bob me`"},
 	{isUnsure, failure.Refused, "git status says more; then try again"},
 	{isA[*rootdir.UnacceptedError], failure.Refused, "`atm init` shows what is there, and how to accept it"},
-	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "`atm init alice bob` at the top of your project; if it has a root: cd there, or --root DIR"},
+	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "`atm init alice bob me` at the top of your project; if it has a root: cd there, or --root DIR"},
 	{is(post.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: `atm send`"},
 	{is(post.ErrWaitsForItself), failure.Usage, "`atm ls --later` shows what waits for what"},
 	{is(post.ErrDeclined), failure.Refused, "`atm team` shows who else could"},
@@ -107,8 +107,51 @@ func (g *Given) IsOutputError(err error) bool {
 // Explain gives any error an exit code and a hint. A *failure.Error keeps its own, and gets the message of what wraps it.
 func (g *Given) Explain(err error) *failure.Error {
 	e := g.explain(err)
+	if !strings.HasPrefix(string(e.Hint), "ask") && g.mayNot(e.Hint) {
+		e.Hint = "ask your person: " + e.Hint
+	}
 	e.Hint = e.Hint.Map(g.Command)
 	return e
+}
+
+// verbActs are the acts of verbs that are called otherwise.
+var verbActs = map[string]policy.Act{
+	"up": policy.Start, "down": policy.Stop, "type": policy.Type, "approve": policy.Answer, "reject": policy.Answer,
+	"bridge": policy.Bridge, "link": policy.Link,
+}
+
+// mayNot reports whether a hint has a command that this process, of an agent, may not give.
+func (g *Given) mayNot(hint failure.Hint) bool {
+	if !programs.HasMark(os.Getenv) {
+		return false
+	}
+	quiet := *g
+	quiet.IsQuiet = true
+	s, err := OpenTeam(&quiet)
+	if err != nil {
+		return false
+	}
+	defer s.Root.Close()
+	isRefused := false
+	hint.Map(func(command string) string {
+		words := strings.Fields(command)
+		for i := 1; i < min(len(words), 3); i++ { // atm run bob, atm team add bob
+			act, isAct := verbActs[words[i]]
+			if _, isRight := policy.Rights[policy.Act(words[i])]; isRight {
+				act, isAct = policy.Act(words[i]), true
+			}
+			if isAct {
+				on := wire.Name("")
+				if i+1 < len(words) {
+					on = wire.Name(words[i+1])
+				}
+				isRefused = isRefused || s.May(act, on) != nil
+				break
+			}
+		}
+		return command
+	})
+	return isRefused
 }
 
 func (g *Given) explain(err error) *failure.Error {
@@ -136,7 +179,7 @@ func (g *Given) explain(err error) *failure.Error {
 		return failure.Ambiguous("%s", err).WithHint("one of these: %s", Join(e.IDs)).WithCandidates(Strings(e.IDs)...)
 	}
 	if e, ok := errors.AsType[*rootdir.GoneError](err); ok {
-		return failure.NotFound("%w", err).WithHint("a backup brings it back: `atm restore FILE --root %s`; a new one: `atm init alice bob`; if it shall stay gone: rm %s",
+		return failure.NotFound("%w", err).WithHint("a backup brings it back: `atm restore FILE --root %s`; a new one: `atm init alice bob me`; if it shall stay gone: rm %s",
 			policy.Quote(e.Path), policy.Quote(e.Note))
 	}
 	if is(rootdir.ErrNoRoot, rootdir.ErrNotRoot)(err) {
@@ -194,7 +237,7 @@ func (g *Given) noRoot(err error) *failure.Error {
 	case how == "ATM_ROOT":
 		e.WithHint("set ATM_ROOT to a root, or unset it: then the one of the working directory counts")
 	case len(entries) == 0:
-		e.WithHint("`atm init alice bob` makes one there; or name another: --root DIR")
+		e.WithHint("`atm init alice bob me` makes one there; or name another: --root DIR")
 	default:
 		e.WithHint("a root is the directory %s of a project: --root DIR/%[1]s", rootdir.Name)
 	}

@@ -284,11 +284,3 @@ func (s *Scope) Unlink(name string) (waiting []wire.ID, err error) {
 	waiting, e := claim.Outgoing(s.Team.Store.Outbox(wire.Address{Host: wire.Name(name)}))
 	return waiting, cmp.Or(err, e)
 }
-
-// MayLink refuses to let an agent decide to which roots mail goes, and anybody in a root that nobody here accepted.
-func (s *Scope) MayLink() error {
-	if _, isInAgent := s.Actor(); isInAgent {
-		return failure.Refused("an agent may not link the team to another root").WithHint("ask a person")
-	}
-	return s.CheckAccepted()
-}

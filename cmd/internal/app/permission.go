@@ -56,19 +56,26 @@ func variablesOf(environment []string) func(string) string {
 	return func(name string) string { return env[name] }
 }
 
-// Actor returns the member of this team on whose behalf this process acts ("": none), and whether an agent's program
-// started it. If that agent is known, it is the agent, whatever --as says.
-func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
-	by, isInAgent := s.agentOf()
-	if by.Team == s.Team.Name {
-		return by.Agent, true
+// Actor returns who does what this process does: the member whose program started it, whatever --as says, else the member
+// that it names. One of another team has its whole address for a name.
+func (s *Scope) Actor() policy.Actor {
+	by, isAgent := s.agentOf()
+	if by != (wire.Address{}) {
+		return policy.Actor{Name: s.nameOf(by), IsAgent: true}
 	}
 	name, _ := s.Given.Identity()
-	a, err := wire.ParseAddress(name, s.Team.Name)
-	if by.Team != "" || os.Getenv("ATM_RUN") != "" || err != nil || a.Team != s.Team.Name {
-		return "", isInAgent
+	if a, err := wire.ParseAddress(name, s.Team.Name); err == nil {
+		return policy.Actor{Name: s.nameOf(a), IsAgent: isAgent}
 	}
-	return a.Agent, isInAgent
+	return policy.Actor{Name: wire.Name(name), IsAgent: isAgent}
+}
+
+// nameOf is how the rules of this team call a member: alice, or alice@web of another team.
+func (s *Scope) nameOf(a wire.Address) wire.Name {
+	if a.Team == s.Team.Name && a.Host == "" {
+		return a.Agent
+	}
+	return wire.Name(a.String())
 }
 
 // MayWrite refuses to mark mail, acknowledge and send as a running agent, except for the agent's own processes: those
@@ -93,10 +100,9 @@ func (s *Scope) MayWrite() error {
 		WithHint("`atm read --peek --as %s` looks without marking; to write, use a name of your own", name)
 }
 
-// MayAct refuses to do something to another member that Policy.CheckActor refuses, and anything in a root that nobody here
-// accepted. verb goes into the message.
-func (s *Scope) MayAct(verb string, to wire.Name) error {
-	return cmp.Or(s.CheckAccepted(), s.MayStop(verb, to))
+// MayAct is May, and refuses everything in a root that nobody here accepted.
+func (s *Scope) MayAct(act policy.Act, on wire.Name) error {
+	return cmp.Or(s.CheckAccepted(), s.May(act, on))
 }
 
 // CheckAccepted is Root.CheckAccepted.
@@ -120,41 +126,37 @@ func (s *Scope) warnOf(unaccepted error) {
 	s.Given.Warn("%v; its mail may be a stranger's: `atm init` shows what is there%s", unaccepted, yours)
 }
 
-// MayManage refuses an agent what only people and the lead do to a team: start, add and retire its members, and end it
-// whole. A script at a terminal may, in a name of its own too.
-func (s *Scope) MayManage(verb string, to wire.Name) error {
-	if _, isInAgent := s.Actor(); !isInAgent {
-		return nil
-	}
-	return s.MayStop(verb, to)
+// May returns why this process may not do something to a member, with whom it can ask for it.
+func (s *Scope) May(act policy.Act, on wire.Name) error {
+	return s.may(act, on, s.Actor())
 }
 
-// MayStop is MayAct for what must work in any root, such as stopping an agent.
-func (s *Scope) MayStop(verb string, to wire.Name) error {
-	who, isInAgent := s.Actor()
-	if who == to || who == "" && !isInAgent {
-		return nil
-	}
+func (s *Scope) may(act policy.Act, on wire.Name, by policy.Actor) error {
 	// The run's own copy, else the caller's: agents can write to team.toml, and its mistakes must not keep a lead from
-	// stopping anybody. A copy that cannot be read, or only in part, lets no agent stop it.
-	rules, isSaved, err := s.Team.PolicyFor(to)
-	if !isSaved && who != "" {
-		rules, _, err = s.Team.PolicyFor(who)
+	// stopping anybody. What cannot be read lets no agent act, and nobody answer.
+	rules, isSaved, err := s.Team.PolicyFor(on)
+	switch {
+	case act == policy.Answer:
+	case err != nil && !by.IsAgent:
+		rules, _ = s.Team.PolicyNow(on)
+		err = nil
+	case !isSaved && by.Name != "" && by.IsAgent:
+		rules, _, err = s.Team.PolicyFor(by.Name)
 	}
-	if rules.IsPartial {
-		err = s.Team.CheckPolicy(to)
-	}
-	if err != nil && !isInAgent {
-		return nil
-	}
-	if err != nil {
+	if err != nil && by.Name != on {
 		return err
 	}
-	if err = rules.CheckActor(verb, to, who, isInAgent); err == nil {
+	if err = rules.Check(act, on, by); err == nil {
 		return nil
 	}
-	if asked := s.whomToAsk(who, rules, to); asked != "" {
-		return failure.Refused("%w", err).WithHint("ask: `atm send %s \"Please %s %s: …\"`", asked, verb, to)
+	if act == policy.Answer {
+		return err // Explain has its hint
+	}
+	if on == "" { // it is about the whole team
+		return failure.Refused("%w", err).WithHint("ask a person")
+	}
+	if asked := s.whomToAsk(by.Name, rules, on); asked != "" {
+		return failure.Refused("%w", err).WithHint("ask: `atm send %s \"Please %s %s: …\"`", asked, act, on)
 	}
 	return failure.Refused("%w", err).WithHint("ask your person")
 }
@@ -173,43 +175,24 @@ func (s *Scope) whomToAsk(who wire.Name, rules policy.Policy, to wire.Name) wire
 	return candidates[i]
 }
 
-// MayBridge refuses to let an agent decide which machines belong to the team, and anybody in a root that nobody here
-// accepted.
-func (s *Scope) MayBridge() error {
-	if _, isInAgent := s.Actor(); isInAgent {
-		return failure.Refused("an agent may not bridge the team to other machines").WithHint("ask a person")
-	}
-	return s.CheckAccepted()
-}
-
 // MayAnswer refuses an answer to a member's question from somebody who may not give it, and one that only the terminal
 // can give. The rules are those that the member's runner was started with: agents can write to team.toml.
-func (s *Scope) MayAnswer(q ask.Question) error {
-	who, isInAgent := s.Actor()
-	if who == "" {
-		return failure.Refused("this process belongs to a run that has ended or to another team: it may not answer for anybody").
-			WithHint("ask a person")
-	}
-	return s.mayAnswerAs(who, isInAgent, q)
-}
+func (s *Scope) MayAnswer(q ask.Question) error { return s.mayAnswer(q, s.Actor()) }
 
-// mayAnswerAs is MayAnswer for a given name, also of another host. A question from another host is judged there.
-func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q ask.Question) error {
+// mayAnswer is MayAnswer for an actor, also of another host. A question from another host is judged there.
+func (s *Scope) mayAnswer(q ask.Question, by policy.Actor) error {
 	if err := s.CheckAccepted(); err != nil {
 		return err
 	}
-	if q.Kind == ask.KindMail {
-		if who != q.To {
-			return failure.Refused("%s asks %s, who alone may answer", q.Agent, q.To).WithHint("`atm send %s \"Please answer %s.\"`", q.To, q.Short())
-		}
+	switch {
+	case q.Kind == ask.KindMail && by.Name != q.To:
+		return failure.Refused("%s asks %s, who alone may answer", q.Agent, q.To).WithHint("`atm send %s \"Please answer %s.\"`", q.To, q.Short())
+	case q.Kind == ask.KindMail:
 		return nil
-	}
-	if q.Host != "" && isInAgent {
+	case q.Host != "" && by.IsAgent:
 		return failure.Refused("%s is on another host: only a person may answer it from here", q.Agent).WithHint("ask a person")
-	}
-	if q.Host == "" {
-		p, _, err := s.Team.PolicyFor(q.Agent)
-		if err := cmp.Or(err, p.CheckAnswerer(q.Agent, who, isInAgent)); err != nil {
+	case q.Host == "":
+		if err := s.may(policy.Answer, q.Agent, by); err != nil {
 			return err
 		}
 	}

@@ -216,7 +216,7 @@ func (s *Scope) MayClaim(path string) error {
 	}
 	_, isTop := git.At(real)
 	isWhole := isTop || filepath.Base(root) == rootdir.Name && isWithin(real, filepath.Dir(root))
-	if _, isInAgent := s.Actor(); isInAgent && isWhole {
+	if s.Actor().IsAgent && isWhole {
 		return failure.Refused("an agent may not claim the whole project").WithHint("`atm claim PATH`, of what you edit")
 	}
 	return nil

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,9 +50,9 @@ func (s *Scope) FindSetAside(ctx context.Context, word string) (found setaside.I
 // Retry has something that was set aside tried again. An agent may do that for others only as the team's lead, and never
 // for what comes from other machines.
 func (s *Scope) Retry(ctx context.Context, one setaside.Item) (*Retried, error) {
-	may := s.MayBridge
+	may := func() error { return s.MayAct(policy.Bridge, "") }
 	if one.Kind != setaside.Envelope {
-		may = func() error { return cmp.Or(s.CheckAccepted(), s.MayManage("retry", one.Agent)) }
+		may = func() error { return s.MayAct(policy.Retry, one.Agent) }
 	}
 	if err := may(); err != nil {
 		return nil, err

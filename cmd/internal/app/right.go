@@ -1,8 +1,6 @@
 package app
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -12,30 +10,26 @@ import (
 )
 
 // CheckRight is control.Handler's for an agent, whose processes descend from the process owner (0: unknown). Everybody may
-// look. Who may answer is Policy.CheckAnswerer's, and so is which agents may press keys, since they might answer by that;
-// the rest is Policy.CheckActor's. Whose process pid is weighs more than what it says: by.
+// look; the rest is policy.Rights'. An agent that presses keys might answer by that. Whose process pid is weighs more than
+// what it says: by.
 func (s *Scope) CheckRight(p policy.Policy, agent wire.Name, owner int, right control.Right, pid int, by string) error {
 	if right == control.Look {
 		return nil
 	}
-	of, isAgents := s.AgentOf(pid)
+	of, isAgent := s.AgentOf(pid)
 	if slices.Contains(process.Ancestors(pid), owner) { // also where nobody can tell who holds the lock
-		of, isAgents = s.Team.Box(agent).Address(), true
+		of, isAgent = s.Team.Box(agent).Address(), true
 	}
-	if of.Team == s.Team.Name {
-		by = string(of.Agent)
+	actor := policy.Actor{Name: wire.Name(by), IsAgent: isAgent}
+	if of != (wire.Address{}) {
+		actor.Name = s.nameOf(of)
 	}
-	verb := "type into"
-	if right == control.Act {
-		verb = "act on"
-	}
+	act := policy.Stop
 	switch {
-	case of.Team != "" && of.Team != s.Team.Name:
-		return fmt.Errorf("%s is of another team", of)
-	case right == control.Answer, right == control.Keys && isAgents:
-		return p.CheckAnswerer(agent, wire.Name(by), isAgents)
-	case right == control.Type && isAgents && wire.Name(by) == agent:
-		return errors.New("an agent does not type into its own terminal: nobody may answer their own question")
+	case right == control.Answer, right == control.Keys && isAgent:
+		act = policy.Answer
+	case right == control.Keys, right == control.Type:
+		act = policy.Type
 	}
-	return p.CheckActor(verb, agent, wire.Name(by), isAgents)
+	return p.Check(act, agent, actor)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -40,8 +39,7 @@ func (s *Scope) AskRunner(ctx context.Context, name wire.Name, ask func(*control
 
 // by is the name under which this process asks a runner; "": none, as a person's may be.
 func (s *Scope) by() string {
-	who, _ := s.Actor()
-	return string(who)
+	return string(s.Actor().Name)
 }
 
 // RunnerError gives an error of a member's runner its exit code and its hint.
@@ -66,9 +64,6 @@ func notRun(t *teamdir.Team, name wire.Name) error {
 	if err := CheckRunnable(t, name); err != nil {
 		return err
 	}
-	if c, _ := t.Config(); presence.IsPerson(t, c, name) { // the member me, which nobody has run yet
-		return personError(name)
-	}
 	if p := programs.Of(t, name); len(p) > 0 {
 		return failure.Failed("atm did not start %s, so it reaches no more than its mail: %s", name, p[0]).
 			WithHint("`atm send %s \"…\"`; the rest is done in its own terminal", name)
@@ -76,9 +71,9 @@ func notRun(t *teamdir.Team, name wire.Name) error {
 	return failure.Failed("%s is not running", name).WithHint("`%s`", RunCommand(t, name))
 }
 
-// CheckRunnable returns the error about a member that atm never runs: a person of team.toml's, or a shared inbox.
+// CheckRunnable returns the error about a member that atm never runs: a person, or a shared inbox.
 func CheckRunnable(t *teamdir.Team, name wire.Name) error {
-	if c, _ := t.Config(); c.Members[name].Person {
+	if c, _ := t.Config(); c.IsPerson(name) {
 		return personError(name)
 	}
 	if isShared, _ := claim.Shared(t.Box(name)); isShared {
@@ -171,7 +166,7 @@ func RunCommand(t *teamdir.Team, name wire.Name) string {
 
 // Interrupt interrupts a member's turn.
 func (s *Scope) Interrupt(ctx context.Context, name wire.Name) (o control.Outcome, err error) {
-	if err := s.MayAct("interrupt", name); err != nil {
+	if err := s.MayAct(policy.Interrupt, name); err != nil {
 		return o, err
 	}
 	if running, _ := s.Team.Running(name); !running {

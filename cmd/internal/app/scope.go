@@ -199,7 +199,7 @@ func (s *Scope) teamName() (wire.Name, error) {
 	case err != nil:
 		return "", err
 	case len(all) == 0:
-		return "", failure.NotFound("no team in %s", s.Root.Path).WithHint("`atm init alice bob`")
+		return "", failure.NotFound("no team in %s", s.Root.Path).WithHint("`atm init alice bob me`")
 	case len(all) > 1:
 		return "", failure.Usage("which team? teams: %s", Join(all)).
 			WithHint("put --team NAME on the command, or set ATM_TEAM").WithCandidates(Strings(all)...)

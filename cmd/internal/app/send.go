@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -172,7 +173,7 @@ func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, orig
 		case !isOurs:
 			err = failure.Refused("%s is not in your team: only its members may abort a session there, or answer a draft", to)
 		case input.Kind == foreign.HumanAbort:
-			err = s.MayAct("abort", to.Agent)
+			err = s.MayAct(policy.Abort, to.Agent)
 		default:
 			err = s.MayAnswer(ask.Question{Agent: to.Agent, Kind: ask.KindDraft})
 			if err == nil {

@@ -55,7 +55,7 @@ func exchange(ctx context.Context, s *app.Scope, l hostkey.Link) error {
 		return err
 	}
 	defer there.Root.Close()
-	_, isInAgent := s.Actor()
+	isInAgent := s.Actor().IsAgent
 	ends := []*joined{newEnd(s, l, back, isInAgent), newEnd(there, back, l, isInAgent)}
 	ends[0].other, ends[1].other = ends[1], ends[0]
 	byPath := ends

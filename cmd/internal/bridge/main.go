@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -33,7 +34,7 @@ func Main(version string, words []string) int {
 			return err
 		}
 		team, err := s.Team.Config()
-		if err = cmp.Or(s.MayBridge(), err); err != nil {
+		if err = cmp.Or(s.MayAct(policy.Bridge, ""), err); err != nil {
 			return err
 		}
 		var hasReported atomic.Bool

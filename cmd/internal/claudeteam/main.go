@@ -24,7 +24,7 @@ func Main(version string, words []string) int {
 
 func run(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	dir, err := claudeTeam(c.Args().First())
-	if err = cmp.Or(s.CheckAccepted(), s.MayManage("sync mail for", "all"), err); err != nil {
+	if err = cmp.Or(s.MayAct(policy.Sync, "all"), err); err != nil {
 		return err
 	}
 	team, err := teams.OpenWith(s.Team.Dir().Path(), teams.Options{MayAct: s.Root.MayAct, LockTimeout: s.Root.LockTimeout})

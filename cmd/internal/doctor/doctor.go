@@ -82,7 +82,7 @@ func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, version stri
 	if e, ok := errors.AsType[*teamdir.LocksError](err); ok {
 		d.add("team.locks", "error", "mkdir -m 700 "+policy.Quote(e.Path), "%v", err)
 	} else if err == nil && len(names) == 0 {
-		d.add("team.none", "warning", "atm init alice bob", "the root has no team")
+		d.add("team.none", "warning", "atm init alice bob me", "the root has no team")
 	} else {
 		d.addUnreadable("root.unreadable", r.Path, "%v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -27,7 +28,7 @@ func (w *wait) CheckRight(right control.Right, pid int, by string) error {
 		if of.Team != w.team.Name {
 			return refused(of.String() + " is of another team")
 		}
-		if err := w.policy.CheckAnswerer(w.box.Agent(), of.Agent, true); err != nil {
+		if err := w.policy.Check(policy.Answer, w.box.Agent(), policy.Actor{Name: of.Agent, IsAgent: true}); err != nil {
 			return refused(err.Error())
 		}
 		by = string(of.Agent)

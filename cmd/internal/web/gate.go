@@ -223,11 +223,11 @@ func printTokens(s *app.Scope, p *command.Printer) error {
 	if err != nil {
 		return err
 	}
-	who, isAgent := s.Actor()
+	by := s.Actor()
 	addresses := []string{}
 	for _, server := range servers {
-		if isAgent && (who == "" || who != server.As) {
-			return failure.Refused("an agent may not open a page as %s", cmp.Or(server.As, "somebody else")).WithHint("`atm team`, `atm ls`")
+		if isMine := by.Name != "" && by.Name == server.As; by.IsAgent && !isMine || by.Name != "" && server.As != "" && !isMine {
+			return failure.Refused("only %[1]s may open a page as %[1]s", cmp.Or(server.As, "somebody else")).WithHint("`atm team`, `atm ls`")
 		}
 		addresses = append(addresses, entrance{server}.address())
 	}

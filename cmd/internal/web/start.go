@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -36,7 +37,7 @@ func (p *page) MayStart() bool { return p.MayAct() && strings.HasPrefix(p.StartC
 // start starts a member as `atm up` does, which looks at the same rights.
 func (s *server) start(ctx context.Context, name wire.Name) (string, error) {
 	_, unknown := s.Scope.Member(string(name))
-	if err := cmp.Or(s.Scope.MayAct("start", name), unknown); err != nil {
+	if err := cmp.Or(s.Scope.MayAct(policy.Start, name), unknown); err != nil {
 		return "", err
 	}
 	if s.Scope.Me == nil {

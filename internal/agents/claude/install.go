@@ -134,7 +134,7 @@ the program: [install it](` + home + `#install) and the plugin,
 
     /plugin install atm --marketplace agentteammail/atm
 
-then, at the top of a project, ` + "`atm init alice bob`" + `, and give
+then, at the top of a project, ` + "`atm init alice bob me`" + `, and give
 each Claude Code a name: ` + "`ATM_AGENT=bob claude`" + `. Without the program the plugin does nothing.
 `
 }

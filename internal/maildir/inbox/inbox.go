@@ -58,11 +58,11 @@ func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
 // dueFor is how long a day of done messages is searched for overdue answers after its last change.
 const dueFor = 14 * 24 * time.Hour
 
-// Due lists the unread, owed and recently read messages that have a due date, but for expired ones. Some may have been
-// answered. What is archived is past.
+// Due lists the unread, owed and recently read messages that have a due date, also those that gc has archived, but for
+// expired ones. Some may have been answered.
 func Due(ctx context.Context, b *maildir.Box) (due []*maildir.Item, err error) {
 	now := time.Now()
-	rg := maildir.Range{Unread: true, Owed: true, Done: true, Since: now.Add(-dueFor), Keep: func(_ wire.ID, raw []byte) bool {
+	rg := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), Keep: func(_ wire.ID, raw []byte) bool {
 		return bytes.Contains(raw, []byte(`"due_at"`)) || bytes.Contains(raw, []byte(`\u`))
 	}}
 	_, err = Walk(ctx, b, rg, func(it *maildir.Item) bool {

@@ -87,28 +87,6 @@ func eachOldDay(ctx context.Context, b *maildir.Box, opt GCOptions, f func(maild
 	return total, err
 }
 
-// ArchiveRead archives all that was read, also what is still to be acknowledged: nobody is reminded of it any more.
-func ArchiveRead(ctx context.Context, b *maildir.Box) error {
-	return b.Locked(ctx, "reader", func() error {
-		owed, err := b.OwedIDs()
-		for _, id := range owed {
-			if e := b.Move(id, b.Owed(), b.Done(id)); !errors.Is(e, maildir.ErrNotFound) {
-				err = errors.Join(err, e)
-			}
-		}
-		days, e := b.Days(b.AllDone(), time.Time{})
-		err = errors.Join(err, e)
-		for _, day := range days {
-			ids, e := b.IDsIn(day)
-			if e == nil {
-				e = archiveDay(b, day, ids)
-			}
-			err = errors.Join(err, e)
-		}
-		return err
-	})
-}
-
 func sizeOf(b *maildir.Box, day maildir.Folder, ids []wire.ID, progress func()) (bytes int64) {
 	for _, id := range ids {
 		if progress != nil {

@@ -169,6 +169,16 @@ func (s *Session) ResumeWords(id wire.UUID) (words []string) {
 	return words
 }
 
+// Me is what people call themselves here.
+const Me wire.Name = "me"
+
+// IsPerson reports whether a member is a person: team.toml says so, or it is Me and has no section there. Every part of atm
+// asks this, and nothing that a member does changes it.
+func (c *Config) IsPerson(name wire.Name) bool {
+	m, isDescribed := c.Members[name]
+	return m.Person || name == Me && !isDescribed
+}
+
 // Policy is the policy for the permission requests of a member, without rules that are not for it.
 func (c *Config) Policy(asker wire.Name) policy.Policy {
 	p := policy.Policy{Lead: c.Lead, Approvers: c.Approvers, Mute: !c.SessionOf(asker).AllowHumanInput}
@@ -177,8 +187,8 @@ func (c *Config) Policy(asker wire.Name) policy.Policy {
 			p.Rules = append(p.Rules, r)
 		}
 	}
-	for _, n := range slices.Sorted(maps.Keys(c.Members)) {
-		if c.Members[n].Person {
+	for _, n := range append(slices.Sorted(maps.Keys(c.Members)), Me) {
+		if c.IsPerson(n) && !slices.Contains(p.People, n) {
 			p.People = append(p.People, n)
 		}
 	}

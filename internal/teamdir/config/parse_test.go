@@ -117,7 +117,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back policy.Policy
-	if err := json.Unmarshal(data, &back); err != nil || !back.Equal(q) || back.Rules.Decide(policy.Request{Tool: "Bash", Input: "git log"}) != policy.Allow || back.CheckAnswerer("bob", "me", false) != nil {
+	if err := json.Unmarshal(data, &back); err != nil || !back.Equal(q) || back.Rules.Decide(policy.Request{Tool: "Bash", Input: "git log"}) != policy.Allow || back.Check(policy.Answer, "bob", policy.Actor{Name: "me"}) != nil {
 		t.Errorf("%s: %+v, %v", data, back, err)
 	}
 	back.Rules[0].Decision = policy.Deny

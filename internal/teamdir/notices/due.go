@@ -35,15 +35,32 @@ func overdue(ctx context.Context, t *teamdir.Team, boxes ...*maildir.Box) (all [
 	for i, b := range boxes {
 		var due []*maildir.Item
 		due, errs[i] = inbox.Due(ctx, b)
+		due, pastErr := withoutPast(t, b, slices.DeleteFunc(due, func(it *maildir.Item) bool { return !it.DueAt.Before(now) }))
+		errs[i] = errors.Join(errs[i], pastErr)
 		for _, it := range due {
-			if it.DueAt.Before(now) {
-				all, asked = append(all, overdueItem{it, b.Agent()}), append(asked, it.Message)
-			}
+			all, asked = append(all, overdueItem{it, b.Agent()}), append(asked, it.Message)
 		}
 	}
 	answers := post.AnswersTo(ctx, t.Root(), asked...)
 	all = slices.DeleteFunc(all, func(it overdueItem) bool { return answers.IsAnswered(it.Message, t.Box(it.by).Address()) })
 	return all, teamdir.JoinUnreadable(boxes, errs)
+}
+
+// withoutPast leaves out what was read before a fresh start of the log: nobody is reminded of what came with a root.
+func withoutPast(t *teamdir.Team, b *maildir.Box, due []*maildir.Item) ([]*maildir.Item, error) {
+	if !slices.ContainsFunc(due, (*maildir.Item).IsRead) {
+		return due, nil
+	}
+	s, err := t.State(b.Agent())
+	if err != nil || s.FreshAt.IsZero() {
+		return due, err
+	}
+	since := map[wire.ID]bool{}
+	err = b.Log().Backward(func(e *wire.Event) bool {
+		since[e.MessageID()] = true
+		return e.Kind == wire.FreshStart
+	})
+	return slices.DeleteFunc(due, func(it *maildir.Item) bool { return it.IsRead() && !since[it.ID] }), err
 }
 
 // Remind sends the notices about a member's overdue answers to the lead and to subscribers and, between two turns, reminders of those that

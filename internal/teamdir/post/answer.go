@@ -93,7 +93,7 @@ func IsPerson(r *teamdir.Root, a wire.Address) bool {
 		return err == nil && m.Kind == "person"
 	}
 	c, _ := t.Config() // doctor reports its mistakes
-	return presence.IsPerson(t, c, a.Agent)
+	return c.IsPerson(a.Agent)
 }
 
 // Answers finds the answers to some messages. It walks the mailbox of each of their senders once, when the first reply is

@@ -202,13 +202,6 @@ func SummaryOf(ctx context.Context, t *teamdir.Team, name wire.Name, s *reducer.
 	return summaryOf(ctx, t, knownOf(t), name, s)
 }
 
-// IsPerson reports whether a member of this machine may be a person's, as far as team.toml says. The member called me is one
-// unless team.toml says otherwise or atm has run it: that is what people call themselves here.
-func IsPerson(t *teamdir.Team, c *config.Config, name wire.Name) bool {
-	m, isDescribed := c.Members[name]
-	return m.Person || !isDescribed && name == "me" && t.RunInfo(name).Run == ""
-}
-
 func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s *reducer.State) (Member, error) {
 	running, err := t.Running(name)
 	if err != nil {
@@ -229,7 +222,7 @@ func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s 
 		m.Runner, m.RunnerErr = answer.status, answer.err
 		m.Running = !errors.Is(m.RunnerErr, control.ErrNoRunner) // else it has just ended
 	}
-	isPerson := entry.Person || IsPerson(t, k.config, name) && s.Session().Activity == reducer.Unknown // else a program goes by that name
+	isPerson := k.config.IsPerson(name)
 	evidence := reducer.Evidence{
 		Now: time.Now(), IsPerson: isPerson, RunID: run.Run, IsRunnerLocked: m.Running,
 		IsStopping: m.Runner.Gate == control.GateStopping, IsNotAnswering: errors.Is(m.RunnerErr, control.ErrNotAnswering),

@@ -97,7 +97,7 @@ func MailQuestions(t *teamdir.Team) (out []ask.Question, err error) {
 	c, err := t.Config() // a file with mistakes names no person
 	boxes, listErr := t.Boxes()
 	for _, box := range boxes {
-		if !IsPerson(t, c, box.Agent()) {
+		if !c.IsPerson(box.Agent()) {
 			continue
 		}
 		rg := maildir.Range{Unread: true, Owed: true, Newest: true, Limit: askedMail}

@@ -3,7 +3,9 @@ package programs
 import (
 	"cmp"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/agents/all"
@@ -48,7 +50,42 @@ func StartedBy(t *teamdir.Team, pid int, env func(string) string) (by wire.Addre
 	if by, _, ok := MemberOfThread(t.Root(), thread); ok {
 		return by, true
 	}
-	return wire.Address{}, HasMark(env)
+	return wire.Address{}, HasMark(env) || isCutOff(t.Root())
+}
+
+// isCutOff reports whether this process is in a namespace of processes from which it does not see a runner of the root: then
+// that runner's agent may have started it, and nobody can tell. In the first namespace of a machine all is seen.
+func isCutOff(root *teamdir.Root) bool {
+	space, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil || space == "pid:[4026531836]" { // PROC_PID_INIT_INO of Linux's include/linux/proc_ns.h
+		return false
+	}
+	teams, _ := root.Teams()
+	for _, name := range teams {
+		t, _ := root.Team(name) // Teams has opened it
+		members, _ := t.Agents()
+		for _, member := range members {
+			if running, _ := t.Running(member); running && !seesRunner(t, member) {
+				if running, _ = t.Running(member); running { // it has not just ended
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// seesRunner reports whether a process that this one sees holds a member's runner lock.
+func seesRunner(t *teamdir.Team, name wire.Name) bool {
+	holds := func(pid int) bool { return slices.Contains(t.Locks().HeldBy(pid), string(name)+".runner") }
+	if holds(t.RunInfo(name).Runner) {
+		return true
+	}
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	return slices.ContainsFunc(all, func(dir string) bool {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		return holds(pid)
+	})
 }
 
 // MemberOfShell returns the member that an environment's ShellOf names, which may be without a team.

@@ -69,7 +69,7 @@ func (w Taker) Take(ctx context.Context) (isTaken bool, err error) {
 			continue
 		}
 		var lease maildir.Lease
-		it, err := claim.Lease(ctx, box, me, w.Lease, inbox.ReadOptions{}, func(_ *maildir.Item, l maildir.Lease) (bool, error) {
+		it, err := claim.Lease(ctx, box, me, w.Lease, inbox.ReadOptions{Match: w.Team.NotKept(name)}, func(_ *maildir.Item, l maildir.Lease) (bool, error) {
 			lease = l
 			return true, nil
 		})

@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -78,11 +79,13 @@ func withAgent(do func(context.Context, *cli.Context, *call) error) cli.ActionFu
 	}
 }
 
-// onRunner is withAgent for requests to the agent's runner. Unless the verb is "", the caller needs permission for it.
-func onRunner(verb string, do func(context.Context, *cli.Context, *call, *control.Client) error) cli.ActionFunc {
+// onRunner is withAgent for requests to the agent's runner. Unless the act is "", the caller needs the right to it.
+func onRunner(act policy.Act, do func(context.Context, *cli.Context, *call, *control.Client) error) cli.ActionFunc {
 	return withAgent(func(ctx context.Context, c *cli.Context, k *call) error {
-		if err := k.s.MayAct(verb, k.name()); verb != "" && err != nil {
-			return err
+		if act != "" {
+			if err := k.s.MayAct(act, k.name()); err != nil {
+				return err
+			}
 		}
 		return k.s.AskRunner(ctx, k.name(), func(client *control.Client) error { return do(ctx, c, k, client) })
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 var attachCommand = &cli.Command{
@@ -42,10 +43,10 @@ func attach(c *cli.Context) error {
 		return failure.Usage("attach --read-only prints the bytes of a terminal, which are no JSON").
 			WithHint("`atm screen %[1]s --json`; for what happens: `atm events %[1]s --follow --json`", k.name())
 	}
-	if who, isAgent := k.s.Actor(); isAgent && who == k.name() {
-		return failure.Refused("this is already the terminal of %s", who).WithHint("`atm screen %s`", who)
+	if (k.s.Actor() == policy.Actor{Name: k.name(), IsAgent: true}) {
+		return failure.Refused("this is already the terminal of %s", k.name()).WithHint("`atm screen %s`", k.name())
 	}
-	if err := k.s.MayAct("type into", k.name()); !isReadOnly && err != nil {
+	if err := k.s.MayAct(policy.Type, k.name()); !isReadOnly && err != nil {
 		return err
 	}
 	return k.s.AskRunner(c.Context, k.name(), func(client *control.Client) error {

@@ -18,6 +18,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
 )
 
 var claimCommand = &cli.Command{
@@ -99,7 +101,7 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 	}
 	claimed, err := edits.ClaimPaths(c.Context, s.Team, s.Me.Agent(), paths, o.lasts)
 	if taken, isTaken := errors.AsType[*edits.ClaimedError](err); isTaken {
-		err = failure.Refused("%w", err).WithHint("wait, or ask: `atm send %s \"…\"`%s", taken.By, o.ending(s))
+		err = failure.Refused("%w", err).WithHint("wait, or ask: `atm send %s \"…\"`%s", taken.By, o.ending(s, taken.By))
 	}
 	var text strings.Builder
 	for _, c := range claimed {
@@ -111,27 +113,28 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 	return p.PrintDone(map[string]any{"claimed": append([]edits.NewClaim{}, claimed...)}, text.String(), err)
 }
 
-// ending says how a person ends another's claim; "" for an agent, which may not.
-func (o claimOptions) ending(s *app.Scope) failure.Hint {
-	if _, isInAgent := s.Actor(); isInAgent {
+// ending says how to end another's claim; "": this process may not.
+func (o claimOptions) ending(s *app.Scope, other wire.Name) failure.Hint {
+	if s.May(policy.Release, other) != nil {
 		return ""
 	}
 	return "; to end it: `atm claim --release PATH`"
 }
 
-// release ends claims: an agent its own, a person anybody's.
+// release ends claims: one's own, and those of others if policy.Rights has it.
 func (o claimOptions) release(c *cli.Context, s *app.Scope, p *command.Printer, paths []string) error {
 	released, text, me := []string{}, "", s.Me.Agent()
-	by := me
-	if _, isInAgent := s.Actor(); !isInAgent {
-		by = ""
-	}
 	for i, path := range paths {
+		other, isOthers := edits.ClaimedBy(s.Team, path, me)
+		by := me
+		if isOthers && s.May(policy.Release, other.By) == nil {
+			by = other.By
+		}
 		had, err := edits.ReleaseClaim(c.Context, s.Team, by, path)
 		if err == nil && had == "" {
 			err = failure.NotFound("nobody has a claim of %s", letter.Quote(o.words[i], 300)).WithHint("`atm claim` lists all")
-			if other, isClaimed := edits.ClaimedBy(s.Team, path, me); isClaimed {
-				err = failure.Refused("%w", &edits.ClaimedError{Claim: other}).WithHint("ask: `atm send %s \"…\"`%s", other.By, o.ending(s))
+			if isOthers { // or of a directory above
+				err = failure.Refused("%w", &edits.ClaimedError{Claim: other}).WithHint("ask: `atm send %s \"…\"`%s", other.By, o.ending(s, other.By))
 			}
 		}
 		if err != nil {

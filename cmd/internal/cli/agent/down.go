@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 var downCommand = &cli.Command{
@@ -40,8 +41,8 @@ func down(c *cli.Context, s *app.Scope, p *command.Printer) error {
 			return err
 		}
 		for _, box := range boxes {
-			if err := s.MayManage("stop", box.Agent()); err != nil { // before this process ends with its own agent
-				return failure.Refused("%w", err).WithHint("`atm down NAME` stops one")
+			if err := s.May(policy.Stop, box.Agent()); err != nil { // before this process ends with its own agent
+				return err
 			}
 			agents = append(agents, &call{s, p, box})
 		}
@@ -63,9 +64,9 @@ func wasStopped(r result) bool { return r.State != "not running" }
 func stopAll(ctx context.Context, results *resultList, agents []*call, printAll bool) error {
 	errs := make([]error, len(agents))
 	stop := func(i int) {
-		r, err := result{}, agents[i].s.MayManage("stop", agents[i].name())
+		r, err := result{}, agents[i].s.May(policy.Stop, agents[i].name())
 		if err == nil {
-			r, err = agents[i].stop(ctx, "")
+			r, err = agents[i].stop(ctx, agents[i].s.Actor().Name)
 		}
 		if err != nil {
 			errs[i] = fmt.Errorf("not stopped: %s: %w", agents[i].name(), err)
@@ -76,7 +77,7 @@ func stopAll(ctx context.Context, results *resultList, agents []*call, printAll 
 	var others sync.WaitGroup
 	me := -1
 	for i, k := range agents {
-		if who, isAgent := k.s.Actor(); isAgent && who == k.name() {
+		if (k.s.Actor() == policy.Actor{Name: k.name(), IsAgent: true}) {
 			me = i
 		} else {
 			others.Go(func() { stop(i) })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 var restartCommand = &cli.Command{
@@ -15,7 +16,7 @@ var restartCommand = &cli.Command{
 	UsageText:   "atm restart bob",
 	Description: "Keeps the command, the runner, the recording and attached terminals; ends what the program started.",
 	Flags:       []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"}},
-	Action: onRunner("restart", func(ctx context.Context, c *cli.Context, k *call, client *control.Client) error {
+	Action: onRunner(policy.Restart, func(ctx context.Context, c *cli.Context, k *call, client *control.Client) error {
 		before, err := client.Status(ctx)
 		if err != nil {
 			return err

@@ -104,7 +104,7 @@ func run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(k.s.CheckAccepted(), k.s.MayManage("run", k.name()), app.CheckRunnable(k.s.Team, k.name())); err != nil {
+	if err := cmp.Or(k.s.MayAct(policy.Run, k.name()), app.CheckRunnable(k.s.Team, k.name())); err != nil {
 		return err
 	}
 	if running, _ := k.s.Team.Running(k.name()); running {
@@ -234,7 +234,7 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	if spec.Policy, err = policyFor(k.s, name); err != nil {
 		return spec, err
 	}
-	if _, isAgent := k.s.Actor(); !isAgent { // an agent may have written it there
+	if !k.s.Actor().IsAgent { // an agent may have written it there
 		spec.On = plan.OnFor(name)
 	}
 	dir := o.cwd
@@ -310,8 +310,7 @@ func (k *call) bringHooks(spec *runspec.Spec) {
 
 // policyFor returns the rules of team.toml; if an agent starts the agent, those of the last start by a person.
 func policyFor(s *app.Scope, name wire.Name) (policy.Policy, error) {
-	_, isAgent := s.Actor()
-	if !isAgent {
+	if !s.Actor().IsAgent {
 		return s.Team.PolicyNow(name)
 	}
 	p, isSaved, err := s.Team.PolicyFor(name)

@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -28,11 +29,10 @@ var stopCommand = &cli.Command{
 }
 
 func (k *call) stopOne(ctx context.Context) error {
-	if err := k.s.MayStop("stop", k.name()); err != nil {
+	if err := k.s.May(policy.Stop, k.name()); err != nil {
 		return err
 	}
-	who, _ := k.s.Actor()
-	return k.print(k.stop(ctx, who))
+	return k.print(k.stop(ctx, k.s.Actor().Name))
 }
 
 // stop ends the agent, everything that it started and its runner, even one that is still starting, and returns when the

@@ -51,8 +51,8 @@ func typeText(c *cli.Context) (err error) {
 		return err
 	}
 	r.Text = []byte(text)
-	return onRunner("type into", func(ctx context.Context, _ *cli.Context, k *call, client *control.Client) error {
-		who, _ := k.s.Actor()
+	return onRunner(policy.Type, func(ctx context.Context, _ *cli.Context, k *call, client *control.Client) error {
+		who := k.s.Actor().Name
 		r.By = string(who)
 		o, err := client.Type(ctx, r)
 		done := resultOf(k.name(), o)

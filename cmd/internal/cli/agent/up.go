@@ -147,7 +147,7 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 			WithHint("`atm init --toml` writes one to start from; `atm run NAME -- claude` works without one")
 	}
 	for _, n := range u.plan.StartOrder(named) {
-		if err := u.s.MayManage("start", n); err != nil {
+		if err := u.s.May(policy.Start, n); err != nil {
 			return err
 		}
 		if slices.Contains(startable, n) { // else a person starts it

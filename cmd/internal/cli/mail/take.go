@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -110,7 +111,7 @@ func notShared(s *app.Scope, name wire.Name) error {
 	switch {
 	case len(e.Candidates) > 0:
 		return e.WithHint("`atm take %s`; `atm read` reads your own", e.Candidates[0])
-	case s.MayManage("add", name) != nil:
+	case s.May(policy.Add, name) != nil:
 		return e.WithHint("`atm read` reads your own; a person can make one that is shared: `atm team add jobs --shared`")
 	}
 	return e.WithHint("`atm team add jobs --shared` makes one that is; `atm read` reads your own")
@@ -118,7 +119,7 @@ func notShared(s *app.Scope, name wire.Name) error {
 
 // takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
 func takeOne(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Box, lease time.Duration) (bool, error) {
-	it, err := claim.Lease(ctx, box, s.Me.Address(), lease, inbox.ReadOptions{}, func(it *maildir.Item, l maildir.Lease) (bool, error) {
+	it, err := claim.Lease(ctx, box, s.Me.Address(), lease, inbox.ReadOptions{Match: s.Team.NotKept(box.Agent())}, func(it *maildir.Item, l maildir.Lease) (bool, error) {
 		r := p.Renderer(s)
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut}),
 			"yours until %s: %s when it is done, %s gives it back, %s extends it\n", letter.Stamp(l.Until),

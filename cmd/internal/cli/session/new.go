@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	sessions "github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -45,7 +46,7 @@ func begin(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	o.Agent = box.Agent()
-	if err := cmp.Or(s.CheckAccepted(), s.MayManage("start a session with", o.Agent), s.Team.CheckSessionsAllowed(o.Agent)); err != nil {
+	if err := cmp.Or(s.MayAct(policy.Begin, o.Agent), s.Team.CheckSessionsAllowed(o.Agent)); err != nil {
 		return err
 	}
 	if _, err := listNow(c.Context, s); err != nil { // ends sessions that have timed out

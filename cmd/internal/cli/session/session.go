@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	sessions "github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -46,7 +47,7 @@ func verb(name, usage string, open opener, do func(context.Context, *call) error
 	return &cli.Command{
 		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
 		Action: withSession(open, func(c *cli.Context, k *call) error {
-			err := k.s.MayAct(name, k.agent())
+			err := k.s.MayAct(policy.Act(name), k.agent())
 			if err == nil && (name == "pause" || name == "resume") { // the session of a retired agent can only end
 				_, err = k.s.Team.Member(k.agent())
 			}
@@ -85,7 +86,7 @@ func withSession(open opener, do func(*cli.Context, *call) error) cli.ActionFunc
 func moveTo(to sessions.State) func(context.Context, *call) error {
 	return func(ctx context.Context, k *call) error {
 		reason := ""
-		if who, _ := k.s.Actor(); who != "" {
+		if who := k.s.Actor().Name; who != "" {
 			reason = "by " + string(who)
 		}
 		sess, err := k.s.Team.Sessions().Change(ctx, k.session.SessionID, func(sess *sessions.Session) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -45,7 +46,7 @@ atm bridge trust build KEY --replace`,
 func openBridge(g *app.Given) (*app.Scope, error) {
 	s, err := app.OpenTeam(g)
 	if err == nil {
-		err = s.MayBridge()
+		err = s.MayAct(policy.Bridge, "")
 	}
 	return s, err
 }

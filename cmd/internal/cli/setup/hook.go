@@ -29,7 +29,6 @@ import (
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
-	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/teamdir/work"
@@ -112,7 +111,7 @@ func runHook(c *cli.Context) (err error) {
 // isPerson reports whether the name of the scope is a person's: the name of their shell, in which they have started a program.
 func isPerson(s *app.Scope) bool {
 	c, _ := s.Team.Config() // doctor reports its mistakes
-	return presence.IsPerson(s.Team, c, s.Me.Agent())
+	return c.IsPerson(s.Me.Agent())
 }
 
 // tellPerson says, when a session begins, that the program has no name of its own, and so gets no mail.

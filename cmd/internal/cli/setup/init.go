@@ -152,7 +152,7 @@ func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, 
 	before, err := s.Team.Agents()
 	for _, n := range o.names {
 		if err == nil && len(before) > 0 && !slices.Contains(before, n) {
-			err = s.MayManage("add", n)
+			err = s.May(policy.Add, n)
 		}
 	}
 	if err != nil {

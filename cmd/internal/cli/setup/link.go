@@ -32,7 +32,7 @@ var unlinkCommand = &cli.Command{
 	Description: `Mail that waits for it stays, and goes to whichever project gets this name again; atm withdraw ID
 takes it back.`,
 	Action: command.With(app.OpenTeam, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		if err := s.MayLink(); err != nil {
+		if err := s.MayAct(policy.Link, ""); err != nil {
 			return err
 		}
 		name := c.Args().First()
@@ -82,7 +82,7 @@ func link(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	case as == "":
 		return failure.Usage("what is %s called here?", letter.Quote(dir, 200)).WithHint("`atm link %s --as NAME`; then its bob is bob@NAME", policy.Quote(dir))
 	}
-	if err := s.MayLink(); err != nil {
+	if err := s.MayAct(policy.Link, ""); err != nil {
 		return err
 	}
 	made, err := s.Link(dir, as)

@@ -24,6 +24,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -229,7 +230,7 @@ func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	for _, n := range names {
-		if err := s.MayManage("add", n); err != nil {
+		if err := s.May(policy.Add, n); err != nil {
 			return err
 		}
 	}
@@ -272,7 +273,7 @@ func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	name := box.Agent()
-	if err := s.MayManage("retire", name); err != nil {
+	if err := s.May(policy.Retire, name); err != nil {
 		return err
 	}
 	n, err := inbox.Count(c.Context, box)
@@ -299,7 +300,7 @@ func retireUnseen(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	gone := slices.DeleteFunc(all, func(m presence.Member) bool { return m.Name == me || !isGone(s.Team, m, after) })
 	names, retired, lines := []wire.Name{}, []wire.Name{}, p.Team(gone)
 	for _, m := range gone {
-		if err := s.MayManage("retire", m.Name); err != nil {
+		if err := s.May(policy.Retire, m.Name); err != nil {
 			return err
 		}
 		names = append(names, m.Name)
@@ -335,13 +336,10 @@ func teamRestore(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err != nil {
 		return failure.Usage("%v", err)
 	}
-	if err := s.MayManage("restore", name); err != nil {
+	if err := s.May(policy.Restore, name); err != nil {
 		return err
 	}
 	earlier, err := keep.Restore(c.Context, s.Team.Store, dir)
-	if err == nil {
-		err = s.Team.EndRetired(c.Context, name)
-	}
 	text := string(name) + " is back"
 	if earlier > 0 {
 		text += fmt.Sprintf(", with %s of an earlier %s", letter.Many(earlier, "message"), name)
