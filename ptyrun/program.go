@@ -84,7 +84,7 @@ func (r *runner) startSpeaker(command []string, conversation string) (*speaker.S
 	return speaker.Start(r.Run, speaker.Options{
 		ACP: acp.Options{
 			Command: command, Dir: r.Dir, Env: r.Env, Run: r.ID, Load: conversation,
-			Version: r.Version, Session: r.ACP.Session, Root: r.ACP.Root, Rules: r.ACP.Rules, Team: r.Box.Store().Dir().Path(),
+			Version: r.Version, Session: r.ACP.Session, Rules: r.ACP.Rules, Team: r.Box.Store().Dir().Path(),
 			Edited: func(path string) {
 				if r.Edited != nil {
 					r.notify("noting what was edited", func() error { return r.Edited(context.Background(), path) })

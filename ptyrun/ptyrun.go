@@ -178,8 +178,7 @@ type Server struct {
 // ACP is about an agent that speaks the Agent Client Protocol.
 type ACP struct {
 	Session map[string]any // parameters of a new session: metadata, workspace, model_preferences
-	Root    string         // the directory that holds the teams: no file in it is written for the agent
-	Rules   policy.Rules   // for what the agent does through its client without having asked
+	Rules   policy.Rules   // for what the agent asks
 }
 
 // ACPName is the name that such an agent has instead of a driver's.

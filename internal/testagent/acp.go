@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path"
 	"regexp"
 	"strconv"
@@ -20,10 +21,9 @@ import (
 
 // acpAgent is an agent that speaks the Agent Client Protocol and has no model. Lines of the prompt say what it does:
 //
-//	CONFIRM [command]   ask whether to run it              READ path, WRITE path   through the client
-//	RUN command         through the client, in a shell     SLOW                    wait until cancelled
-//	DIE                 exit with 7                        FAIL [text]             return an error
-//	SPEND [amount]      the session has cost so much, in USD
+//	CONFIRM [command]   ask whether to run it              RUN command             in a shell of its own
+//	DIE                 exit with 7                        SLOW                    wait until cancelled
+//	SPEND [amount]      the session costs so much, in USD  FAIL [text]             return an error
 //
 // It answers with the prompt's text in [[ ]], its other parts, and the result of each line. ACP_MEMORY names a file
 // that keeps a session; without it, none can be loaded. ACP_AUTH lists the methods of which it requires one to sign in.
@@ -114,7 +114,7 @@ func (a *acpAgent) Cancel(context.Context, acp.CancelNotification) error {
 	return nil
 }
 
-var acpLine = regexp.MustCompile(`(?m)^ *(CONFIRM|READ|WRITE|RUN|SLOW|DIE|MUTE|FAIL|ABOUT|SPEND)\b *\[?([^\]\n]*)`)
+var acpLine = regexp.MustCompile(`(?m)^ *(CONFIRM|RUN|SLOW|DIE|MUTE|FAIL|ABOUT|SPEND)\b *\[?([^\]\n]*)`)
 
 func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.PromptResponse, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -167,23 +167,9 @@ func (a *acpAgent) do(ctx context.Context, id acp.SessionId, call acp.ToolCallId
 		return "done", err
 	case "CONFIRM":
 		return a.confirm(ctx, id, call, about)
-	case "READ":
-		r, err := a.conn.ReadTextFile(ctx, acp.ReadTextFileRequest{SessionId: id, Path: about})
-		return r.Content, err
-	case "WRITE":
-		_, err := a.conn.WriteTextFile(ctx, acp.WriteTextFileRequest{SessionId: id, Path: about, Content: "written\n"})
-		return "done", err
 	case "RUN":
-		t, err := a.conn.CreateTerminal(ctx, acp.CreateTerminalRequest{SessionId: id, Command: about})
-		if err == nil {
-			_, err = a.conn.WaitForTerminalExit(ctx, acp.WaitForTerminalExitRequest{SessionId: id, TerminalId: t.TerminalId})
-		}
-		if err != nil {
-			return "", err
-		}
-		r, err := a.conn.TerminalOutput(ctx, acp.TerminalOutputRequest{SessionId: id, TerminalId: t.TerminalId})
-		a.conn.ReleaseTerminal(ctx, acp.ReleaseTerminalRequest{SessionId: id, TerminalId: t.TerminalId})
-		return r.Output, err
+		output, err := exec.CommandContext(ctx, "sh", "-c", about).Output()
+		return string(output), err
 	case "DIE":
 		os.Exit(7)
 	case "MUTE":

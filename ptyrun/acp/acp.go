@@ -10,15 +10,12 @@
 //   - A question is told whole, or, if it is larger than a megabyte, not asked: then it gets no answer.
 //   - Updates that session/load replays are not logged. What the agent writes to stderr is told, and a flood of that only
 //     counted. It is told as it came: whoever shows it to people escapes it.
-//   - Files are read and written, and commands started, in the member's directory only, symbolic links followed. (A
-//     running command may go anywhere, as the agent itself may.) Nothing is written into git's own directory or the
-//     root, and a command that names one asks.
-//   - The protocol leaves it to the agent to ask before it does something. What it has its client do without asking meets
-//     the rules, and what was rejected in the same turn is refused: see permit.
-//   - An agent that closes its output, or writes a line of over 64 MiB, is ended. Its commands end with it.
+//   - It is offered no files and no terminals: an agent uses its own tools, as it could in any case, and the protocol
+//     leaves it to the agent to ask before. What it asks meets the rules.
+//   - An agent that closes its output, or writes a line of over 64 MiB, is ended.
 //
-// One mutex guards all state. Six goroutines run for an agent, and one for each of its requests and commands. They end with
-// it, if its events are received.
+// One mutex guards all state. Six goroutines run for an agent, and one for each question of its. They end with it, if its
+// events are received.
 //
 // Begin with Start. Mail, the log and a person's answers are the owner's (package ptyrun).
 package acp
@@ -30,7 +27,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -47,13 +43,12 @@ import (
 type Options struct {
 	Command []string
 	Dir     string         // the member's directory
-	Env     []string       // also of the commands that the agent has its client run; ATM_RUN marks them: see process.Command
+	Env     []string       // ATM_RUN marks what it starts: see process.Command
 	Run     string         // the ID of the run, for session_start
 	Version string         // of atm
 	Session map[string]any // parameters of a new session: metadata, workspace, model_preferences
 	Load    string         // a session to continue, if the agent can; "": a new one
-	Root    string         // the directory that holds the teams: no file in it is written for the agent
-	Rules   policy.Rules   // for what the agent does through its client without having asked
+	Rules   policy.Rules   // for what the agent asks
 	Team    string         // the absolute path of the team's directory, which has the attachments of prompts
 
 	Edited func(path string) // is told of each file that the agent has edited, and returns at once; nil: nobody is told
@@ -62,13 +57,11 @@ type Options struct {
 // Agent is a running agent. Its methods may be called at any time, from any goroutine.
 type Agent struct {
 	Options
-	child    *process.Child
-	running  context.Context // ends with the agent
-	end      context.CancelFunc
-	files    *os.Root
-	realDir  string         // Dir with symbolic links resolved
-	commands sync.WaitGroup // of the agent's, in terminals
-	events   chan Event
+	child   *process.Child
+	running context.Context // ends with the agent
+	end     context.CancelFunc
+	realDir string // Dir with symbolic links resolved
+	events  chan Event
 
 	mu           sync.Mutex
 	changed      *sync.Cond // what is below has changed
@@ -81,7 +74,6 @@ type Agent struct {
 	tools        map[acp.ToolCallId]*toolCall
 	question     *question   // the open one, or nil
 	waiting      []*question // those after it
-	terminals    map[string]*terminal
 	queue        []Event
 	unreceived   int           // bytes of the events that are not received yet
 	fault        string        // why atm ended the agent; "": it did not
@@ -103,18 +95,14 @@ const endGrace = time.Second // for an agent that is of no use any more, to end
 func Start(o Options) (*Agent, error) {
 	a := &Agent{
 		Options: o, events: make(chan Event), activity: reducer.Starting,
-		tools: map[acp.ToolCallId]*toolCall{}, terminals: map[string]*terminal{}, peer: newPeer(),
+		tools: map[acp.ToolCallId]*toolCall{}, peer: newPeer(),
 	}
 	a.changed = sync.NewCond(&a.mu)
 	var err error
 	if a.realDir, err = filepath.EvalSymlinks(o.Dir); err != nil {
 		return nil, err
 	}
-	if a.files, err = os.OpenRoot(o.Dir); err != nil {
-		return nil, err
-	}
 	if a.child, err = process.Start(process.Command{Argv: o.Command, Dir: o.Dir, Env: o.Env, Pipes: true}); err != nil {
-		a.files.Close()
 		return nil, err
 	}
 	a.running, a.end = context.WithCancel(context.Background())
@@ -218,9 +206,8 @@ func (a *Agent) awaitEnd(readers *sync.WaitGroup) {
 	<-a.child.Done()
 	a.do(func() { a.hasExited = true })
 	readers.Wait()
-	a.do(a.end)
-	a.commands.Wait()
 	a.do(func() {
+		a.end()
 		why := fmt.Sprintf("the agent exited with %d", a.child.Exit().Code)
 		if a.fault != "" {
 			why += ": " + a.fault + ", and atm ended it"
@@ -235,7 +222,6 @@ func (a *Agent) awaitEnd(readers *sync.WaitGroup) {
 		a.hangUp()
 		a.activity, a.isOver = reducer.Exited, true
 	})
-	a.files.Close()
 }
 
 // leave ends an agent that opens no session.
@@ -247,12 +233,9 @@ func (a *Agent) leave(why string) {
 	}
 }
 
-// Stop ends the agent, its commands and whatever they have started: see process.Child.
+// Stop ends the agent and whatever it has started: see process.Child.
 func (a *Agent) Stop(ctx context.Context, grace time.Duration) (others []process.Info, err error) {
-	others, err = a.child.Stop(ctx, grace)
-	a.do(a.end)
-	a.commands.Wait()
-	return others, err
+	return a.child.Stop(ctx, grace)
 }
 
 // PID is the agent's process, session and process group.

@@ -21,7 +21,6 @@ import (
 	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -360,51 +359,38 @@ func TestInterruptAtOnce(t *testing.T) {
 	}
 }
 
-// What the agent has its client do stays in the directory and meets the rules.
-func TestClient(t *testing.T) {
-	rules := policy.Rules{{Tool: "Bash(rm *)", Decision: policy.Deny}}
-	r := start(t, Options{Rules: rules, Env: []string{"FROM=there"}}).ready()
-	for prompt, want := range map[string]string{
-		"READ /etc/passwd":                        "it is outside ",
-		"WRITE " + r.Dir + "/a/b.txt":             "WRITE: done",
-		"WRITE " + r.Dir + "/.git/hooks/x":        "nothing is written for an agent into git's own directory",
-		"RUN rm -rf x":                            "a rule of team.toml denies it",
-		"RUN echo $FROM; pwd; (exit 3)":           "RUN: there\n" + r.realDir + "\n",
-		"RUN setsid sleep 1000 >&- 2>&- & echo x": "RUN: x\n",
-	} {
-		if s := r.asks(prompt).Field("response"); !strings.Contains(s, want) {
-			t.Errorf("%s: %q", prompt, s)
-		}
+// An agent uses its own tools: it is offered no files and no terminals, and the requests for them are no methods here.
+func TestOffersNoTools(t *testing.T) {
+	ask := strings.Replace(begin, "read x;", "read -r hello;", 1) + `read -r prompt; say "$hello"; n=10
+		for method in fs/read_text_file fs/write_text_file terminal/create terminal/output; do
+			n=$((n+1)); echo '{"jsonrpc":"2.0","id":'$n',"method":"'$method'","params":{"sessionId":"s1","path":"'$PWD'/f","content":"x","command":"touch f"}}'
+			read -r answer; say "$answer"
+		done; finish 3; read x`
+	r := start(t, Options{Command: []string{"sh", "-c", ask}}).ready()
+	said := r.asks("Go.").Field("response")
+	if !strings.Contains(said, "clientCapabilities") || strings.Contains(said, "true") || strings.Count(said, "code:-32601,") != 4 {
+		t.Errorf("it was told %s", said)
 	}
-	r.prompts("RUN [ls .git]")
-	q := r.asked(1)
-	if q.Prompt != "execute: ls .git" || q.Tool != "execute" {
-		t.Errorf("asked: %+v", q)
+	if _, err := os.Stat(r.Dir + "/f"); err == nil {
+		t.Error("a file was made for it")
 	}
-	r.Answer(q.ID, "2")
-	if s := r.turnEnd().Field("response"); !strings.Contains(s, "it was not allowed") {
-		t.Errorf("rejected: %q", s)
+}
+
+// What the agent has started ends with it, and so does its turn.
+func TestStop(t *testing.T) {
+	r := script(t, `read x; sleep 1000 & say started; read x`).ready()
+	r.prompts("Go.")
+	r.says("started")
+	if _, err := r.Stop(t.Context(), time.Second); err != nil {
+		t.Error(err)
 	}
-	r.prompts("RUN sleep 1000")
-	r.awaits("the command", func() bool {
-		r.Agent.mu.Lock()
-		defer r.Agent.mu.Unlock()
-		return len(r.terminals) > 0
-	})
-	others, err := r.Stop(t.Context(), time.Second)
-	if err != nil || !slices.ContainsFunc(others, func(p process.Info) bool { return p.Name == "sleep" }) {
-		t.Errorf("ended: %v, %v", others, err)
-	}
-	if left, err := process.Leftovers(mark(r)); err != nil || len(left) > 0 {
+	mark := strings.TrimPrefix(r.Env[len(r.Env)-1], "ATM_RUN=")
+	if left, err := process.Leftovers(mark); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	if end := r.turnEnd(); end.Field("status") != "failed" || end.Field("error") != "the agent exited with 143" {
 		t.Errorf("the end: %s", end.Extra)
 	}
-}
-
-func mark(r *rig) string {
-	return strings.TrimPrefix(r.Env[len(r.Env)-1], "ATM_RUN=")
 }
 
 // A session is continued if the agent can, and what it replays is not logged.

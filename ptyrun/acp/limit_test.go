@@ -199,26 +199,6 @@ func TestLateRequests(t *testing.T) {
 	r.awaits("no question", func() bool { return strings.HasSuffix(strings.Join(r.kinds(), "|"), wire.TurnIdle) })
 }
 
-// An agent that releases no terminal may run more commands, but not too many at once.
-func TestManyCommands(t *testing.T) {
-	r := script(t, `read x; i=0
-		run() { i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"method":"terminal/create","params":{"sessionId":"s1","command":"'"$1"'"}}'; read -r x; }
-		id() { printf %s "$x" | sed 's/.*terminalId":"//; s/".*//'; }
-		wait_for() { i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"method":"terminal/wait_for_exit","params":{"sessionId":"s1","terminalId":"'$(id)'"}}'; read -r x; }
-		for n in $(seq 120); do run true; wait_for; done; say "$x"
-		for n in $(seq 101); do run 'sleep 1000'; done; say "$x"; finish 3; read x`).ready()
-	end := r.asks("Go.")
-	if s := end.Field("response"); !strings.Contains(s, "exitCode:0") || !strings.Contains(s, "too many commands run") {
-		t.Errorf("the response is %q", s)
-	}
-	if _, err := r.Stop(t.Context(), time.Second); err != nil {
-		t.Error(err)
-	}
-	if left, err := process.Leftovers(mark(r)); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
-}
-
 // A question that is larger than a megabyte is not asked, and an input of that size meets no rule.
 func TestLargeQuestion(t *testing.T) {
 	r := script(t, `read x

@@ -158,7 +158,7 @@ func (a *Agent) receive(line []byte) {
 	})
 }
 
-// serve carries out a request of the agent, beside all others.
+// serve asks what the agent asks, and answers it beside all other requests. It has no other methods.
 func (a *Agent) serve(id json.RawMessage, method string, params json.RawMessage) {
 	response := func(what string, v any) []byte {
 		raw, err := json.Marshal(v)
@@ -167,19 +167,24 @@ func (a *Agent) serve(id json.RawMessage, method string, params json.RawMessage)
 		}
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%q:%s}`, id, what, raw)
 	}
+	if method != acp.ClientMethodSessionRequestPermission {
+		a.send(response("error", acp.NewMethodNotFound(method)))
+		return
+	}
+	var p permissionRequest
+	if err := json.Unmarshal(params, &p); err != nil {
+		a.send(response("error", acp.NewInvalidParams(map[string]any{"error": err.Error()})))
+		return
+	}
 	if _, isOpen := a.peer.requests[string(id)]; isOpen || len(a.peer.requests) >= maxRequests {
 		a.send(response("error", acp.NewInvalidRequest("too many requests, or two with one ID")))
 		return
 	}
 	ctx, cancel := context.WithCancel(a.running)
 	a.peer.requests[string(id)] = cancel
-	carryOut := a.prepare(ctx, method, params)
+	outcome := a.askPermission(ctx, p)
 	go func() {
-		result, err := carryOut()
-		line := response("result", result)
-		if err != nil {
-			line = response("error", requestError(ctx, err))
-		}
+		line := response("result", acp.RequestPermissionResponse{Outcome: outcome()})
 		a.do(func() {
 			cancel()
 			delete(a.peer.requests, string(id))

@@ -24,7 +24,6 @@ type question struct {
 	request policy.Request           // that rules see
 	turn    *turn                    // in which it came
 	options []acp.PermissionOptionId // the agent's IDs of the options
-	deeds   []deed                   // that it is about
 	answer  chan int                 // buffered; gets the index of the chosen option, or -1
 }
 
@@ -56,8 +55,9 @@ type permissionRequest struct {
 	Options  []acp.PermissionOption
 }
 
-// askPermission asks what the agent asks, and returns what waits for the outcome.
-func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() (any, error) {
+// askPermission asks what the agent asks, and returns what waits for the outcome. The SDK's own type would make floats of
+// the numbers in a tool's input.
+func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() acp.RequestPermissionOutcome {
 	q := newQuestion("permission", "")
 	q.turn, q.Call = a.turn, wire.Clip(string(p.ToolCall.ToolCallId), maxRaw)
 	c := a.mergeCall(p.ToolCall)
@@ -65,20 +65,17 @@ func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() (
 	for _, o := range p.Options {
 		q.addOption(o)
 	}
-	q.deeds = []deed{{c.kind, q.Input}}
 	for _, l := range p.ToolCall.Locations {
-		q.deeds = append(q.deeds, deed{c.kind, l.Path})
 		if c.kind == acp.ToolKindEdit { // whoever says yes has seen to what: the title is the model's
 			q.Prompt += "\n" + l.Path
 		}
 	}
 	a.ask(q)
-	return func() (any, error) {
-		outcome := acp.NewRequestPermissionOutcomeCancelled()
+	return func() acp.RequestPermissionOutcome {
 		if i := a.await(ctx, q); i >= 0 {
-			outcome = acp.NewRequestPermissionOutcomeSelected(q.options[i])
+			return acp.NewRequestPermissionOutcomeSelected(q.options[i])
 		}
-		return acp.RequestPermissionResponse{Outcome: outcome}, nil
+		return acp.NewRequestPermissionOutcomeCancelled()
 	}
 }
 
@@ -194,13 +191,6 @@ func (a *Agent) closeQuestion(q *question, chosen int) {
 	a.tell(Event{Closed: q.ID})
 	if chosen >= 0 {
 		a.activity = q.Then // the owner has logged that change with the answer
-		o := q.Options[chosen]
-		// What a rule has allowed under one name another rule may deny or ask about under the next: permit asks them all.
-		if isAllowed := strings.HasPrefix(o.Kind, "allow"); q.turn != nil && !(isAllowed && q.Rule == policy.Allow) {
-			for _, d := range q.deeds {
-				q.turn.answers[d] = isAllowed
-			}
-		}
 	}
 	a.setActivity(q.Then, "")
 	a.openNext()

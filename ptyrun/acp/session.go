@@ -16,10 +16,7 @@ import (
 func (a *Agent) connect() {
 	hello, err := request[acp.InitializeResponse](a, acp.AgentMethodInitialize, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
-		ClientInfo:      &acp.Implementation{Name: "atm", Version: a.Version},
-		ClientCapabilities: acp.ClientCapabilities{
-			Fs: acp.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true,
-		},
+		ClientInfo:      &acp.Implementation{Name: "atm", Version: a.Version}, // without capabilities: no files, no terminals
 	})
 	if err == nil && hello.ProtocolVersion != acp.ProtocolVersionNumber {
 		err = fmt.Errorf("it speaks version %d of the protocol, atm speaks version %d", hello.ProtocolVersion, acp.ProtocolVersionNumber)

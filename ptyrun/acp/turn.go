@@ -27,7 +27,6 @@ type turn struct {
 	delta       []byte // words that are not logged yet
 	isNewText   bool   // something else came after the last words
 	isCancelled bool
-	answers     map[deed]bool // to questions of the agent: true is yes
 }
 
 const (
@@ -66,7 +65,7 @@ func (a *Agent) Prompt(text string, attached ...wire.Attachment) (err error) {
 
 // begin begins a turn.
 func (a *Agent) begin(text string, attached []acp.ContentBlock) {
-	t := &turn{id: string(wire.NewID()), answers: map[deed]bool{}}
+	t := &turn{id: string(wire.NewID())}
 	a.turn = t
 	clear(a.tools)
 	a.log(wire.Event{Kind: wire.TurnStarted}.With("prompt", wire.Clip(text, maxResponse)))

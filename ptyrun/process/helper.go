@@ -31,7 +31,7 @@ func StartHelper(c Command, out io.Writer) (*Helper, error) {
 		cmd.Stdin = bytes.NewReader(c.Stdin)
 	}
 	h := &Helper{cmd: cmd, done: make(chan struct{}), of: &Child{}} // nobody's yet
-	if err := h.of.startBeside(cmd); err != nil {
+	if err := h.of.startCommand(cmd); err != nil {
 		return nil, fmt.Errorf("run %s: %w", c.Argv[0], NoProgramError{err})
 	}
 	go func() {

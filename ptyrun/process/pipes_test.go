@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -44,41 +42,6 @@ func TestPipeKeptOpen(t *testing.T) {
 	go io.Copy(io.Discard, c.Stderr)
 	if said, err := io.ReadAll(c.Stdout); err != nil || string(said) != "said\n" {
 		t.Errorf("it said %q: %v", said, err)
-	}
-}
-
-// What is started beside a program ends with it, and can end before it. Its exit status is not taken by the reaper.
-func TestBeside(t *testing.T) {
-	findsAll(t)
-	nap := nap()
-	s := begin(t, Command{Argv: []string{"sh", "-c", "sleep " + nap + "; :"}, Pipes: true})
-	for range 20 {
-		beside := exec.Command("sh", "-c", "exit 9")
-		must(t, s.StartBeside(beside))
-		if exit := s.Wait(beside); exit != (Exit{Code: 9}) {
-			t.Fatalf("it ended with %+v", exit)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	killed := exec.CommandContext(ctx, "sh", "-c", "sleep "+nap+"; :")
-	must(t, s.StartBeside(killed))
-	cancel()
-	if exit := s.Wait(killed); exit != (Exit{137, "SIGKILL"}) || s.hasEnded() {
-		t.Errorf("killed: %+v", exit)
-	}
-	beside := exec.Command("sh", "-c", strings.ReplaceAll(`(setsid env -i sleep NAP </dev/null >/dev/null 2>&1 &); exec sleep NAP`, "NAP", nap))
-	beside.Env = []string{"PATH=" + os.Getenv("PATH")}
-	must(t, s.StartBeside(beside))
-	ended := make(chan struct{})
-	go func() {
-		s.Wait(beside)
-		close(ended)
-	}()
-	eventually(t, func() bool { return nappers(t, nap) >= 4 }, func() string { return "all to run" })
-	_, err := s.Stop(context.Background(), 5*time.Second)
-	<-ended
-	if n := nappers(t, nap); n != 0 || zombies(t) != 0 || err != nil {
-		t.Errorf("%d processes and %d zombies are left: %v", n, zombies(t), err)
 	}
 }
 

@@ -43,8 +43,7 @@ type Child struct {
 	helpers  []int // sessions of its helpers; with runningLock
 }
 
-// running has the started programs that are not stopped yet, by PID, and with the same Child those of StartBeside and its
-// helpers. It is locked during a start, so that the new child is not taken for an orphan.
+// running has the started programs that are not stopped yet, by PID, and with the same Child its helpers. It is locked during a start, so that the new child is not taken for an orphan.
 var (
 	runningLock sync.Mutex
 	running     = make(map[int]*Child)
@@ -74,7 +73,7 @@ func start(c Command) (*Child, error) {
 		return nil, err
 	}
 	defer closeTheirs()
-	if err := child.startBeside(cmd); err != nil {
+	if err := child.startCommand(cmd); err != nil {
 		child.closeFiles()
 		return nil, NoProgramError{err}
 	}
@@ -104,17 +103,8 @@ func (c *Child) connect(as Command) (closeTheirs func(), err error) {
 	return func() { tty.Close() }, nil
 }
 
-// StartBeside starts another program that Stop ends with this one, in a session of its own. If cmd has a context, its end
-// kills the program's group. The caller waits for its end with Wait.
-func (c *Child) StartBeside(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if cmd.Cancel != nil {
-		cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
-	}
-	return c.startBeside(cmd)
-}
-
-func (c *Child) startBeside(cmd *exec.Cmd) error {
+// startCommand starts the program, or a helper of it.
+func (c *Child) startCommand(cmd *exec.Cmd) error {
 	lockfile.Waits("start " + cmd.Path)
 	runningLock.Lock()
 	defer runningLock.Unlock()
@@ -125,13 +115,6 @@ func (c *Child) startBeside(cmd *exec.Cmd) error {
 	}
 	running[cmd.Process.Pid] = c
 	return nil
-}
-
-// Wait waits for the end of a program that StartBeside has started.
-func (c *Child) Wait(cmd *exec.Cmd) Exit {
-	cmd.Wait()
-	c.forget(cmd.Process.Pid)
-	return exitOf(cmd)
 }
 
 func (c *Child) forget(pid int) {

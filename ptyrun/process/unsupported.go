@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"time"
 )
 
@@ -25,8 +24,6 @@ func LookUp(string, string, []string) (string, error) { return "", errUnsupporte
 func (c *Child) Read([]byte) (int, error)                            { return 0, io.EOF }
 func (c *Child) Write([]byte, time.Duration) (int, error)            { return 0, errUnsupported }
 func (c *Child) Resize(cols, rows int) error                         { return errUnsupported }
-func (c *Child) StartBeside(*exec.Cmd) error                         { return errUnsupported }
-func (c *Child) Wait(*exec.Cmd) Exit                                 { return Exit{} }
 func (c *Child) PID() int                                            { return 0 }
 func (c *Child) Wake()                                               {}
 func (c *Child) Foreground() (pgid int, name string)                 { return 0, "" }

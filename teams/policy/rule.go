@@ -88,18 +88,6 @@ func (rules Rules) Decide(q Request) Decision {
 	return Ask
 }
 
-// First returns the decision of the first rule that matches for certain, "" if none does. It is for what happens anyway
-// unless a rule speaks against it.
-func (rules Rules) First(q Request) Decision {
-	in := parseInput(q)
-	for _, r := range rules {
-		if r.matches(q, in) {
-			return r.Decision
-		}
-	}
-	return ""
-}
-
 // matches reports whether a rule is for a request, whatever comes before it.
 func (r Rule) matches(q Request, in input) bool {
 	name, pattern, hasPattern := splitTool(r.Tool)

@@ -236,7 +236,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		o.Driver = d
 	}
 	if o.Driver != nil && o.Driver.Protocol == "acp" {
-		o.ACP = &ptyrun.ACP{Session: spec.ACP, Root: team.Root().Path, Rules: p.Rules}
+		o.ACP = &ptyrun.ACP{Session: spec.ACP, Rules: p.Rules}
 	}
 	return o
 }
