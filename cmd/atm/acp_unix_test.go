@@ -38,7 +38,7 @@ func TestACPExampleAgent(t *testing.T) {
 		s.Eventually("asked", func() bool {
 			return strings.Contains(s.Atm("pending"), "1 Allow this change | 2 Skip this change")
 		})
-		if out := s.Atm("pending"); !strings.Contains(out, "edit: Modifying critical configuration file") {
+		if out := s.Atm("pending"); !strings.Contains(out, "/project/config.json # Modifying critical configuration file") {
 			t.Error(out)
 		}
 		s.Atm(word, "bob")

@@ -21,9 +21,10 @@ import (
 
 // acpAgent is an agent that speaks the Agent Client Protocol and has no model. Lines of the prompt say what it does:
 //
-//	CONFIRM [command]   ask whether to run it              RUN command             in a shell of its own
-//	DIE                 exit with 7                        SLOW                    wait until cancelled
-//	SPEND [amount]      the session costs so much, in USD  FAIL [text]             return an error
+//	CONFIRM [command]   ask whether to run it              EDIT [file file]   ask whether to "Tidy the comments" in them
+//	RUN command         in a shell of its own              SLOW               wait until cancelled
+//	DIE                 exit with 7                        FAIL [text]        return an error
+//	SPEND [amount]      the session costs so much, in USD
 //
 // It answers with the prompt's text in [[ ]], its other parts, and the result of each line. ACP_MEMORY names a file
 // that keeps a session; without it, none can be loaded. ACP_AUTH lists the methods of which it requires one to sign in.
@@ -114,7 +115,7 @@ func (a *acpAgent) Cancel(context.Context, acp.CancelNotification) error {
 	return nil
 }
 
-var acpLine = regexp.MustCompile(`(?m)^ *(CONFIRM|RUN|SLOW|DIE|MUTE|FAIL|ABOUT|SPEND)\b *\[?([^\]\n]*)`)
+var acpLine = regexp.MustCompile(`(?m)^ *(CONFIRM|EDIT|RUN|SLOW|DIE|MUTE|FAIL|ABOUT|SPEND)\b *\[?([^\]\n]*)`)
 
 func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.PromptResponse, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -166,7 +167,13 @@ func (a *acpAgent) do(ctx context.Context, id acp.SessionId, call acp.ToolCallId
 		a.update(ctx, id, acp.SessionUpdate{UsageUpdate: &acp.SessionUsageUpdate{Used: 53000, Size: 200000, Cost: &acp.Cost{Amount: amount, Currency: "USD"}}})
 		return "done", err
 	case "CONFIRM":
-		return a.confirm(ctx, id, call, about)
+		return a.confirm(ctx, id, call, "Bash: "+about, acp.WithStartKind(acp.ToolKindExecute), acp.WithStartRawInput(map[string]any{"command": about}))
+	case "EDIT":
+		var files []acp.ToolCallLocation
+		for _, path := range strings.Fields(about) {
+			files = append(files, acp.ToolCallLocation{Path: path})
+		}
+		return a.confirm(ctx, id, call, "Tidy the comments", acp.WithStartKind(acp.ToolKindEdit), acp.WithStartLocations(files))
 	case "RUN":
 		output, err := exec.CommandContext(ctx, "sh", "-c", about).Output()
 		return string(output), err
@@ -179,8 +186,8 @@ func (a *acpAgent) do(ctx context.Context, id acp.SessionId, call acp.ToolCallId
 	return "", ctx.Err()
 }
 
-func (a *acpAgent) confirm(ctx context.Context, id acp.SessionId, call acp.ToolCallId, command string) (string, error) {
-	a.update(ctx, id, acp.StartToolCall(call, "Bash: "+command, acp.WithStartKind(acp.ToolKindExecute), acp.WithStartRawInput(map[string]any{"command": command})))
+func (a *acpAgent) confirm(ctx context.Context, id acp.SessionId, call acp.ToolCallId, title string, about ...acp.ToolCallStartOpt) (string, error) {
+	a.update(ctx, id, acp.StartToolCall(call, title, about...))
 	r, err := a.conn.RequestPermission(ctx, acp.RequestPermissionRequest{
 		SessionId: id, ToolCall: acp.ToolCallUpdate{ToolCallId: call},
 		Options: []acp.PermissionOption{

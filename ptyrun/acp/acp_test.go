@@ -294,7 +294,7 @@ func TestQuestion(t *testing.T) {
 	long := strings.Repeat("x", 40<<10)
 	r.prompts("CONFIRM [git push " + long + "]")
 	q := r.asked(1)
-	if q.Dialog != "permission" || q.Tool != "execute" || q.Input != "git push "+long || q.Prompt != "Bash: git push "+long || q.Call != "call-0" || q.Then != reducer.Thinking {
+	if q.Dialog != "permission" || q.Tool != "execute" || q.Prompt != "git push "+long || q.Input != "" || q.Call != "call-0" || q.Then != reducer.Thinking {
 		t.Errorf("asked: %.300s", fmt.Sprintf("%+v", q))
 	}
 	if o := q.Options; len(o) != 4 || o[0].ID != "1" || o[0].Label != "Always" || o[0].Kind != "allow_always" || o[3].Kind != "reject_once" || o[3].ID != "4" {
@@ -316,7 +316,7 @@ func TestQuestion(t *testing.T) {
 		t.Errorf("the response ends with %.50q", s)
 	}
 	want := "tool_call_start|responding → tool_running|asked |tool_running → confirming|closed|tool_call_end|"
-	if got := strings.ReplaceAll(strings.Join(r.kinds(), "|"), "Bash: git push "+long, ""); !strings.Contains(got, want) {
+	if got := strings.ReplaceAll(strings.Join(r.kinds(), "|"), "git push "+long, ""); !strings.Contains(got, want) {
 		t.Errorf("told:\n%s\nnot\n%s", got, want)
 	}
 }

@@ -22,6 +22,7 @@ import (
 type question struct {
 	Question
 	request policy.Request           // that rules see
+	files   []string                 // that it is about, which they see as well
 	turn    *turn                    // in which it came
 	options []acp.PermissionOptionId // the agent's IDs of the options
 	answer  chan int                 // buffered; gets the index of the chosen option, or -1
@@ -60,15 +61,9 @@ type permissionRequest struct {
 func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() acp.RequestPermissionOutcome {
 	q := newQuestion("permission", "")
 	q.turn, q.Call = a.turn, wire.Clip(string(p.ToolCall.ToolCallId), maxRaw)
-	c := a.mergeCall(p.ToolCall)
-	q.describe(c)
+	q.describe(a.mergeCall(p.ToolCall))
 	for _, o := range p.Options {
 		q.addOption(o)
-	}
-	for _, l := range p.ToolCall.Locations {
-		if c.kind == acp.ToolKindEdit { // whoever says yes has seen to what: the title is the model's
-			q.Prompt += "\n" + l.Path
-		}
 	}
 	a.ask(q)
 	return func() acp.RequestPermissionOutcome {
@@ -79,17 +74,43 @@ func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() a
 	}
 }
 
-// describe copies what is known about a call. A call that runs a command may have the name of a tool that does not: the
-// model writes the title, and "read x; rm y" starts with such a name. A call whose input is too large to be known has no
-// tool, so that no rule answers.
+// describe says what a call is about: the command that runs and the files that change, and below that the title, which is
+// the model's own.
+//
+// A call that runs a command may have the name of a tool that does not: the model writes the title, and "read x; rm y"
+// starts with such a name. A call of which not all is known has no tool, so that no rule answers, and nobody says yes.
 func (q *question) describe(c *toolCall) {
 	command := commandOf(c.input)
-	q.Tool, q.Prompt, q.Input = c.tool, c.title, cmp.Or(command, c.title)
 	isCommand := command != "" || c.kind == "" || c.kind == acp.ToolKindExecute
-	q.request = policy.Request{Tool: c.tool, Alias: c.alias, Command: isCommand, Input: q.Input}
-	if c.isLarge {
+	title := c.title
+	if isCommand {
+		title = strings.TrimPrefix(title, "Run: ")
+		command = cmp.Or(command, title)
+	}
+	q.Tool, q.Prompt, q.files = c.tool, command, c.files()
+	q.request = policy.Request{Tool: c.tool, Alias: c.alias, Command: isCommand, Input: cmp.Or(command, title)}
+	for _, path := range q.files {
+		q.Prompt += "\n" + policy.Quote(path)
+	}
+	if q.Prompt = strings.TrimPrefix(q.Prompt, "\n"); q.Prompt == "" {
+		q.Prompt = title
+	} else if command != title {
+		q.Prompt = withRemark(q.Prompt, title)
+	}
+	if c.isLarge || c.hasMorePaths && len(q.files) > 0 {
 		q.Tool, q.request, q.Cut = "", policy.Request{}, true
 	}
+}
+
+// withRemark adds a title as a remark, unless it says the same, perhaps behind one word: "Bash: git push".
+func withRemark(text, title string) string {
+	oneLine := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	title = oneLine(title)
+	before, isSame := strings.CutSuffix(strings.Trim(title, "`"), oneLine(text))
+	if title == "" || isSame && !strings.Contains(strings.TrimSpace(before), " ") {
+		return text
+	}
+	return text + "\n# " + title
 }
 
 // commandOf returns the command in a tool's input, which is a text or a list of words, or "".
@@ -197,12 +218,24 @@ func (a *Agent) closeQuestion(q *question, chosen int) {
 }
 
 // ruleFor returns what the owner's rules say about a question. An unknown tool matches no rule, not even one for all tools.
+// Of several files the strictest decision counts, and their title may only deny.
 func (a *Agent) ruleFor(q *question) policy.Decision {
-	q.request.Dirs = []string{a.Dir, a.realDir}
-	if q.Dialog != "permission" || q.request.Tool == "" {
+	request := q.request
+	request.Dirs = []string{a.Dir, a.realDir}
+	if q.Dialog != "permission" || request.Tool == "" {
 		return policy.Ask
 	}
-	return a.Rules.Decide(q.request)
+	rule := a.Rules.Decide(request)
+	if len(q.files) > 0 && !request.Command && rule == policy.Ask {
+		rule = policy.Allow
+	}
+	request.Command = false
+	for _, request.Input = range q.files {
+		if d := a.Rules.Decide(request); d == policy.Deny || rule == policy.Allow {
+			rule = d
+		}
+	}
+	return rule
 }
 
 // withdraw withdraws all questions.

@@ -75,6 +75,7 @@ type toolCall struct {
 	input              json.RawMessage
 	isLarge            bool     // the input is, so that it is not kept
 	paths              []string // of the files that it is about
+	hasMorePaths       bool
 	isStarted, isEnded bool
 }
 
@@ -110,17 +111,23 @@ func (a *Agent) updateCall(u callUpdate) {
 	}
 	a.log(e)
 	a.setActivity(reducer.Thinking, "")
-	if !hasFailed && slices.Contains([]acp.ToolKind{acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove}, c.kind) {
-		a.tellEdited(c.paths...)
+	if hasFailed || c.kind == "" || a.Edited == nil {
+		return
 	}
-}
-
-func (a *Agent) tellEdited(paths ...string) {
-	for _, path := range paths {
-		if a.Edited != nil && filepath.IsAbs(path) {
+	for _, path := range c.files() {
+		if filepath.IsAbs(path) {
 			a.Edited(path)
 		}
 	}
+}
+
+// files are those that the call changes, or may change if it does not say what it does.
+func (c *toolCall) files() []string {
+	switch c.kind {
+	case acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove, "":
+		return c.paths
+	}
+	return nil
 }
 
 // maxCallPaths is how many files of a call are known.
@@ -156,8 +163,10 @@ func (a *Agent) mergeCall(u callUpdate) *toolCall {
 		}
 	}
 	for _, path := range paths {
-		if !slices.Contains(c.paths, path) && len(c.paths) < maxCallPaths {
+		if isKnown := slices.Contains(c.paths, path); !isKnown && len(c.paths) < maxCallPaths {
 			c.paths = append(c.paths, path)
+		} else if !isKnown {
+			c.hasMorePaths = true
 		}
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(c.title), " ")
