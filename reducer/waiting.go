@@ -37,14 +37,14 @@ type Waiting struct {
 	Kind         string          `json:"kind"` // permission, prompt, tool
 	Prompt       string          `json:"prompt,omitempty"`
 	Tool         string          `json:"tool,omitempty"`
-	Input        string          `json:"input,omitempty"`  // what the tool is about to do, if Prompt is another text; shortened
+	Input        string          `json:"input,omitempty"`  // what the tool is about to do, if it was told beside Prompt
 	Dialog       string          `json:"dialog,omitempty"` // the kind of dialog on a screen: permission, trust, question, unknown
 	Options      json.RawMessage `json:"options,omitempty"`
 	Since        time.Time       `json:"since"`
 	IsOnWire     bool            `json:"by_wire,omitempty"`             // it was asked on a wire, and is answered there
 	IsOnChannel  bool            `json:"on_channel,omitempty"`          // it was asked on the session channel: a person's message answers it
 	InSession    string          `json:"interactive_session,omitempty"` // and only one to this session; "": to any
-	IsIncomplete bool            `json:"cut,omitempty"`                 // Prompt or Tool was cut, or they are from two reports
+	IsIncomplete bool            `json:"cut,omitempty"`                 // a text was cut, or they are from two reports
 	Source       string          `json:"source,omitempty"`              // of the event that asked it; of several the surest
 }
 
@@ -167,10 +167,9 @@ func (w *Waiting) activity() (Activity, string) {
 
 // cut shortens the texts to what a State keeps.
 func (w *Waiting) cut() {
-	prompt, tool := wire.Clip(w.Prompt, maxPrompt), wire.Clip(w.Tool, maxID)
-	w.IsIncomplete = w.IsIncomplete || prompt != w.Prompt || tool != w.Tool
-	w.Prompt, w.Tool = prompt, tool
-	w.Input, w.Dialog = wire.Clip(w.Input, maxText), wire.Clip(w.Dialog, maxID) // no rule looks at them
+	prompt, input, tool := wire.Clip(w.Prompt, maxPrompt), wire.Clip(w.Input, maxText), wire.Clip(w.Tool, maxID)
+	w.IsIncomplete = w.IsIncomplete || prompt != w.Prompt || input != w.Input || tool != w.Tool
+	w.Prompt, w.Input, w.Tool, w.Dialog = prompt, input, tool, wire.Clip(w.Dialog, maxID)
 	if len(w.Options) > maxOptions {
 		w.Options = nil
 	}
