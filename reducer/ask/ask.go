@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -27,7 +28,7 @@ type Question struct {
 	To      wire.Name `json:"to,omitempty"` // who is asked, if only they may answer: of KindMail
 	Prompt  string    `json:"prompt"`
 	Tool    string    `json:"tool"`
-	Input   string    `json:"input,omitempty"`  // what the tool is about to do, if the prompt does not say it
+	Input   string    `json:"input,omitempty"`  // what the tool is about to do, if it was told beside the prompt
 	Dialog  string    `json:"dialog,omitempty"` // the kind of dialog on the screen: permission, trust, question, unknown
 	Options []Option  `json:"options"`
 	Since   time.Time `json:"since"`
@@ -119,30 +120,68 @@ func (q *Question) Short() string {
 	return q.ID
 }
 
+// Text is what it asks, whole: what the tool is about to do, and below that the prompt, unless that says no more. Every front
+// shows this, some in one line: a yes counts for what was shown.
+func (q *Question) Text() string {
+	if q.repeats() {
+		return strings.TrimSpace(q.Input)
+	}
+	return strings.TrimSpace(q.Input + "\n" + q.Prompt)
+}
+
+// Line is the tool and Text in one line, not escaped: "Bash: git push".
+func (q *Question) Line() string { return inLine(q.Tool, q.textInLine()) }
+
+func (q *Question) textInLine() string {
+	if q.repeats() {
+		return inLine(q.Input)
+	}
+	return inLine(q.Input, q.Prompt)
+}
+
+// repeats reports whether the prompt says no more than what the tool is about to do.
+func (q *Question) repeats() bool { return strings.Contains(inLine(q.Input), inLine(q.Prompt)) }
+
+// inLine makes one line of those parts that say something.
+func inLine(parts ...string) string {
+	var all []string
+	for _, part := range parts {
+		if words := strings.Fields(part); len(words) > 0 {
+			all = append(all, strings.Join(words, " "))
+		}
+	}
+	return strings.Join(all, ": ")
+}
+
+// Of is the question that a state has, as far as the state knows it.
+func Of(w reducer.Waiting) Question {
+	return Question{
+		ID: w.ID, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
+		Options: ParseOptions(w.Options, w.IsOnWire), Since: w.Since.UTC(), Cut: w.IsIncomplete, Call: w.ToolCallID, OnChannel: w.IsOnChannel,
+	}
+}
+
 // Summary describes the question in one line: "wants to run: git push", "wants to use Edit: a.go", "asks: Which
 // branch?". What the agent wrote is the end of it, and not escaped.
 func (q *Question) Summary() string {
-	does, what := q.words()
-	return strings.TrimSuffix(does+": "+what, ": ")
+	return inLine(q.Does(), q.textInLine())
 }
 
 // Brief is Summary for the middle of a line: escaped, with at most n characters of what the agent wrote, and in quotes if
 // it has what separates the words of a line: `wants to run: "git push; make"`.
 func (q *Question) Brief(n int) string {
-	does, what := q.words()
-	return strings.TrimSuffix(does+": "+letter.Name(what, n), ": ")
+	return inLine(q.Does(), letter.Name(q.textInLine(), n))
 }
 
-// words are what the agent does, and its own words.
-func (q *Question) words() (does, what string) {
-	what = strings.Join(strings.Fields(cmp.Or(q.Input, q.Prompt)), " ")
+// Does is what the agent does: "asks", "wants to run", "wants to use Edit".
+func (q *Question) Does() string {
 	switch {
-	case q.Kind != "permission", q.Tool == "", q.Cut && q.Input == "": // what its dialog shows, which is more than a command
-		return "asks", what
-	case what != "" && slices.Contains([]string{"bash", "shell", "execute"}, strings.ToLower(q.Tool)):
-		return "wants to run", strings.TrimPrefix(what, "Run: ") // with which an ACP agent may begin the title of a call
+	case q.Kind != reducer.Permission, q.Tool == "", q.Cut && q.Input == "": // what its dialog shows, which is more than a command
+		return "asks"
+	case q.Text() != "" && slices.Contains([]string{"bash", "shell", "execute"}, strings.ToLower(q.Tool)):
+		return "wants to run"
 	}
-	return "wants to use " + letter.Name(q.Tool, 80), what
+	return "wants to use " + letter.Name(q.Tool, 80)
 }
 
 // A PickError says why an answer means none of the options, and what may be tried.

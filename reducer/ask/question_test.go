@@ -74,6 +74,26 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// What is shown is all that is known, and nothing twice.
+func TestText(t *testing.T) {
+	for _, c := range []struct {
+		q          Question
+		text, line string
+	}{
+		{Question{Tool: "Bash", Prompt: "make\n  x"}, "make\n  x", "Bash: make x"},
+		{Question{Tool: "Bash", Input: "make x\n", Prompt: "make\n  x"}, "make x", "Bash: make x"},
+		{Question{Tool: "edit", Input: "/w/notes.txt", Prompt: "Tidy the comments"}, "/w/notes.txt\nTidy the comments", "edit: /w/notes.txt: Tidy the comments"},
+		{Question{Tool: "Bash", Input: "make x", Prompt: "make x; rm y"}, "make x\nmake x; rm y", "Bash: make x: make x; rm y"},
+		{Question{Prompt: "Which?"}, "Which?", "Which?"},
+		{Question{Tool: "Bash"}, "", "Bash"},
+		{Question{}, "", ""},
+	} {
+		if text, line := c.q.Text(), c.q.Line(); text != c.text || line != c.line {
+			t.Errorf("%q and %q, want %q and %q", text, line, c.text, c.line)
+		}
+	}
+}
+
 // In the middle of a line, what an agent asks cannot look like what atm says behind it.
 func TestBrief(t *testing.T) {
 	for _, c := range []struct {

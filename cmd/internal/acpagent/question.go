@@ -65,7 +65,7 @@ func (p *prompt) checkAnswerable(q *ask.Question) error {
 func (p *prompt) request(ctx context.Context, q ask.Question) {
 	r := acp.RequestPermissionRequest{SessionId: p.session, ToolCall: acp.ToolCallUpdate{
 		ToolCallId: acp.ToolCallId(p.message.ID), Title: acp.Ptr(summary(q)),
-		Content: []acp.ToolCallContent{acp.ToolContent(acp.TextBlock(letter.EscapeBody(q.Prompt)))},
+		Content: []acp.ToolCallContent{acp.ToolContent(acp.TextBlock(letter.EscapeBody(q.Text())))},
 	}}
 	if len(q.Options) == 0 {
 		q.Options = []ask.Option{{Label: "Allow", Kind: "allow_once"}, {Label: "Reject", Kind: "reject_once"}}

@@ -33,7 +33,7 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 		return nil, false
 	}
 	q, width := nth(m.snapshot.Waiting, m.waiting.selected), max(m.width-waitingIndent, 10)
-	lines, options := wrap(questionText(q, false), width), optionLines(q, width)
+	lines, options := wrap(questionText(q), width), optionLines(q, width)
 	most := max(1, m.height/3)
 	if m.writing != nil {
 		most, options = 1, nil
@@ -59,17 +59,14 @@ func questionLine(q room.Question, about string) string {
 	return line
 }
 
-// questionText renders a question: its line, below that what has more lines than one, and the prompt, unless that only
-// repeats the input and isWhole is not asked for. What an agent wrote is indented further than its options.
-func questionText(q room.Question, isWhole bool) string {
-	about, text, prompt, below := q.Summary(), strings.TrimSpace(cmp.Or(q.Input, q.Prompt)), strings.TrimSpace(q.Prompt), ""
-	if strings.Contains(text, "\n") {
-		about, below = strings.TrimSuffix(about, " "+withoutSpace(text, " ")), "\n"+text
+// questionText renders a question: its line, and below that what has more lines than one. What an agent wrote is indented
+// further than its options.
+func questionText(q room.Question) string {
+	about, below := q.Summary(), ""
+	if text := q.Text(); strings.Contains(text, "\n") {
+		about, below = q.Does()+":", "\n"+text
 	}
-	if prompt != text && prompt != "" && (isWhole || !strings.Contains(withoutSpace(prompt, ""), withoutSpace(text, ""))) {
-		below += "\n" + prompt
-	}
-	text = questionLine(q, about) + strings.ReplaceAll(letter.EscapeBody(below), "\n", "\n    ")
+	text := questionLine(q, about) + strings.ReplaceAll(letter.EscapeBody(below), "\n", "\n    ")
 	if q.Cut {
 		text += "\n  (only its terminal shows the rest)"
 	}
@@ -97,7 +94,7 @@ func optionLines(q room.Question, width int) (lines []string) {
 
 // wholeQuestion is all of a question.
 func wholeQuestion(q room.Question, width int) string {
-	return strings.Join(append([]string{questionText(q, true)}, optionLines(q, width)...), "\n")
+	return strings.Join(append([]string{questionText(q)}, optionLines(q, width)...), "\n")
 }
 
 // withoutSpace replaces white space, which a terminal breaks lines at.

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,35 +21,6 @@ func (p *page) questions(of string) (all []question) {
 		}
 	}
 	return all
-}
-
-// Does is what the agent does: "wants to run", "asks".
-func (q question) Does() string {
-	does, _, _ := strings.Cut(q.Summary(), ": ")
-	return does
-}
-
-// About is what it is about, exactly: the command, or what the agent asks.
-func (q question) About() string { return cmp.Or(q.Input, q.Prompt) }
-
-// Rest is what the prompt says beyond About. A prompt that does not have the words of About is whole.
-func (q question) Rest() string {
-	about, words := strings.Fields(q.Input), strings.Fields(q.Prompt)
-	if len(about) == 0 {
-		return ""
-	}
-	hasAll := false
-	for i := 0; i+len(about) <= len(words); {
-		if slices.Equal(words[i:i+len(about)], about) {
-			words, hasAll = slices.Delete(words, i, i+len(about)), true
-		} else {
-			i++
-		}
-	}
-	if !hasAll {
-		return q.Prompt
-	}
-	return strings.Join(words, " ")
 }
 
 // Refusal is the option that a rejection chooses; its ID is "" if it is none of the options; nil: it cannot be rejected.

@@ -22,13 +22,11 @@ func TestQuestion(t *testing.T) {
 		want string
 	}{
 		{"a permission", ask.Question{Kind: "permission", Tool: "Bash", Input: "make  x", Prompt: "Bash command\n make x\nDo it?", Options: []ask.Option{yes, always, no, never}},
-			`wants to run "make  x" "Bash command Do it?" [Yes] No [Always Never]`},
-		{"a prompt that says something else", ask.Question{Kind: "permission", Tool: "Bash", Input: "make x", Prompt: "Run\nrm x?", Options: []ask.Option{yes, no}},
-			`wants to run "make x" "Run\nrm x?" [Yes] No []`},
-		{"without options", ask.Question{Kind: "permission", Tool: "Edit", Input: "a.go"}, `wants to use Edit "a.go" "" [] Reject []`},
-		{"without a refusal", ask.Question{Kind: "choice", Prompt: "Which?", Options: plain}, `asks "Which?" "" [Red Blue] <nil> []`},
+			`wants to run "make  x\nBash command\n make x\nDo it?" [Yes] No [Always Never]`},
+		{"without options", ask.Question{Kind: "permission", Tool: "Edit", Input: "a.go"}, `wants to use Edit "a.go" [] Reject []`},
+		{"without a refusal", ask.Question{Kind: "choice", Prompt: "Which?", Options: plain}, `asks "Which?" [Red Blue] <nil> []`},
 		{"ended without an answer", ask.Question{Kind: "choice", Dialog: "question", Prompt: "Which?", Options: plain, Cancel: ask.Option{ID: "esc", Label: "esc"}},
-			`asks "Which?" "" [Red Blue] Reject []`},
+			`asks "Which?" [Red Blue] Reject []`},
 	} {
 		q := question{room.Question{Question: c.Question}}
 		labels := func(options []ask.Option) (all []string) {
@@ -41,7 +39,7 @@ func TestQuestion(t *testing.T) {
 		if o := q.Refusal(); o != nil {
 			refusal = o.Label
 		}
-		if got := fmt.Sprintf("%s %q %q %v %s %v", q.Does(), q.About(), q.Rest(), labels(q.Choices(false)), refusal, labels(q.Choices(true))); got != c.want {
+		if got := fmt.Sprintf("%s %q %v %s %v", q.Does(), q.Text(), labels(q.Choices(false)), refusal, labels(q.Choices(true))); got != c.want {
 			t.Errorf("%s: %s\nwant %s", c.name, got, c.want)
 		}
 	}

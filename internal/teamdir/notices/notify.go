@@ -47,14 +47,7 @@ func NotifyRequest(ctx context.Context, t *teamdir.Team, agent *maildir.Box, q a
 	if err != nil {
 		return err
 	}
-	title, text := letter.FirstLine(q.Prompt, 200), q.Prompt
-	if what := q.Tool + ": " + cmp.Or(q.Input, q.Prompt); q.Tool != "" {
-		title = letter.FirstLine(what, 200)
-		if title != what { // else the subject says it
-			text = what + "\n" + text
-		}
-	}
-	option := ""
+	text, option := q.Text(), ""
 	if q.Dialog == "question" { // only an option answers it
 		option = " OPTION"
 		for _, o := range q.Options {
@@ -73,7 +66,7 @@ func NotifyRequest(ctx context.Context, t *teamdir.Team, agent *maildir.Box, q a
 		return old.Type == wire.TypePermissionRequest && old.From == agent.Address()
 	}
 	_, err = post.Send(ctx, t.Root(), &post.Outgoing{From: agent, To: []wire.Address{t.Box(to).Address()}, Derived: isSent, Message: &wire.Message{
-		ID: id, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, title),
+		ID: id, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, letter.Clip(q.Line(), 200)),
 		Body: answer + "\n" + string(asked), Payload: payload, Origin: origin,
 	}})
 	return err

@@ -175,8 +175,7 @@ func (o Occurrence) isFor(on config.On) bool {
 // detailOf says in a few words what a state is about: what is asked, the tool, the error.
 func detailOf(s *reducer.State) string {
 	if requests := s.Requests(); len(requests) > 0 {
-		w := requests[0]
-		q := ask.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
+		q := ask.Of(requests[0])
 		return q.Brief(200)
 	}
 	return presence.InWords(s.Word(), s.Session().Detail)

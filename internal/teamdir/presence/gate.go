@@ -1,7 +1,6 @@
 package presence
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -78,9 +77,10 @@ func (m *Member) HasHooks() bool { return m.Transport == "hook" }
 
 // StateDetail describes the state's detail to people, for the middle of a line.
 func (m *Member) StateDetail() string {
-	if w := m.WaitingOn; w != nil && w.Dialog != "trust" && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
-		q := ask.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
-		return q.Brief(80)
+	if w := m.WaitingOn; w != nil && w.Dialog != "trust" {
+		if q := ask.Of(*w); q.Line() != "" {
+			return q.Brief(80)
+		}
 	}
 	said := strings.TrimSuffix(strings.TrimSuffix(m.Detail, m.note), "; ")
 	return strings.Trim(letter.Name(InWords(m.State, said), 80)+"; "+m.note, "; ")

@@ -50,12 +50,10 @@ func Questions(t *teamdir.Team, name wire.Name) ([]ask.Question, error) {
 
 func questions(t *teamdir.Team, m *Member, requests []reducer.Waiting) (out []ask.Question) {
 	for _, w := range requests {
-		out = append(out, ask.Question{
-			ID: w.ID, Agent: m.Name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
-			Options: ask.ParseOptions(w.Options, w.IsOnWire), Since: w.Since.UTC(), Cut: w.IsIncomplete,
-			Running: m.Running, Call: w.ToolCallID, ByWire: w.IsOnWire && !m.Running, OnChannel: w.IsOnChannel,
-			Served: !m.Running && programs.IsServed(t, m.Name, w.ID),
-		})
+		q := ask.Of(w)
+		q.Agent, q.Running, q.ByWire = m.Name, m.Running, w.IsOnWire && !m.Running
+		q.Served = !m.Running && programs.IsServed(t, m.Name, w.ID)
+		out = append(out, q)
 	}
 	if slices.ContainsFunc(out, func(q ask.Question) bool { return q.OnChannel }) && t.CheckHumanInput(m.Name) == nil {
 		session := onlySession(t, m.Name)

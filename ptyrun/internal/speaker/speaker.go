@@ -135,14 +135,11 @@ func (s *Speaker) showEvent(e *wire.Event) {
 	}
 }
 
-const maxAsked = 4 << 10 // bytes of a question that are shown; atm pending has it whole
+const maxAsked = 4 << 10 // bytes of a question that are shown; the log has it whole
 
 // askedText shows people a question, and how to answer it.
 func (s *Speaker) askedText(d *ask.Question) string {
-	lines, name := []string{d.Dialog, wire.Clip(d.Prompt, maxAsked)}, s.r.Box.Agent()
-	if d.Input != d.Prompt && d.Input != "" {
-		lines = append(lines, wire.Clip(d.Input, maxAsked))
-	}
+	lines, name := []string{d.Dialog, wire.Clip(d.Text(), maxAsked)}, s.r.Box.Agent()
 	how := fmt.Sprintf("atm approve %s, or atm reject %[1]s", name)
 	if _, err := d.Pick(ask.Answer{}); err != nil {
 		how = fmt.Sprintf("atm approve %s N", name)

@@ -17,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 )
 
@@ -137,8 +136,11 @@ func (l pendingList) String() string {
 	return cmp.Or(strings.Join(lines, "\n"), "nothing is waiting for you")
 }
 
-// answers lists a question's options and the commands that answer it.
+// answers says whether a question is shown whole, and lists its options and the commands that answer it.
 func answers(q ask.Question) (lines []failure.Hint) {
+	if q.Cut {
+		lines = append(lines, failure.Say("only its terminal shows the rest"))
+	}
 	var options []string
 	for _, o := range q.Options {
 		option := letter.Name(o.ID, 40) + " " + letter.Name(o.Label, 40)
@@ -160,10 +162,7 @@ func answers(q ask.Question) (lines []failure.Hint) {
 	return lines
 }
 
-func subject(q ask.Question) string {
-	text := app.JoinFilled(": ", q.Input, q.Prompt)
-	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {
-		text = q.Input // the prompt on the screen only repeats it
-	}
-	return letter.OneLine(app.JoinFilled(": ", q.Tool, strings.TrimPrefix(text, "Run: ")), 300)
-}
+// maxSubject is longer than what a state keeps of a question: who answers has to see all of it.
+const maxSubject = 10_000
+
+func subject(q ask.Question) string { return letter.OneLine(q.Line(), maxSubject) }

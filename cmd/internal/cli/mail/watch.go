@@ -25,6 +25,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
@@ -330,10 +331,8 @@ func describeEvent(e *wire.Event, r *letter.Renderer) (phrase, about string) {
 		if answer := e.Text("answer"); answer != "" {
 			about += "; answered: " + app.JoinFilled(" by ", answer, e.Text("by"))
 		}
-	case e.Kind == wire.ConfirmRequired:
-		about = app.JoinFilled(": ", e.Text("tool"), strings.Join(strings.Fields(e.Text("input", "prompt")), " "))
 	case phrase == "asks:":
-		about = e.Text("prompt")
+		about = (&ask.Question{Tool: e.Text("tool"), Input: e.Text("input"), Prompt: e.Text("prompt")}).Line()
 	case e.Kind == wire.CommandFailed:
 		about = app.JoinFilled(": ", e.Text("event"), e.Text("command"), e.Text("reason"))
 	case wire.IsID(string(id)):

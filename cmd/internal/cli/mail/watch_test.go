@@ -18,7 +18,7 @@ func TestDescribeEvent(t *testing.T) {
 		`{"kind":"state_change","new":"tool_running","detail":"make"}`:                                     "is now|tool running, make",
 		`{"kind":"state_change","new":"idle","answer":"Yes","by":"me"}`:                                    "is now|idle; answered: Yes by me",
 		`{"kind":"confirm_required","tool":"Bash","prompt":"git  push"}`:                                   "asks:|Bash: git push",
-		`{"kind":"confirm_required","tool":"Bash","input":"git pull","prompt":"Run it?"}`:                  "asks:|Bash: git pull",
+		`{"kind":"confirm_required","tool":"Bash","input":"git pull","prompt":"Run it?"}`:                  "asks:|Bash: git pull: Run it?",
 		`{"kind":"waiting_for_input","prompt":"Which?"}`:                                                   "asks:|Which?",
 		`{"kind":"turn_completed","turn_id":"t1","status":"completed"}`:                                    "turn ended:|",
 		`{"kind":"turn_completed","turn_id":"t1","status":"failed"}`:                                       "turn ended:|failed",

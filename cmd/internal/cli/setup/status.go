@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 var statusCommand = &cli.Command{
@@ -87,8 +88,8 @@ func statusText(m presence.Member, isColoured bool) string {
 		text += fmt.Sprintf("  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
 	}
 	if w := m.WaitingOn; w != nil {
-		asked := letter.OneLine(strings.Trim(w.Tool+": "+cmp.Or(w.Input, w.Prompt), ": "), 200)
-		line("asks", "%s", app.JoinFilled(": ", fmt.Sprintf("%s %s ago", w.Kind, letter.Span(now.Sub(w.Since))), asked))
+		q := ask.Of(*w)
+		line("asks", "%s", app.JoinFilled(": ", fmt.Sprintf("%s %s ago", w.Kind, letter.Span(now.Sub(w.Since))), letter.OneLine(q.Line(), 200)))
 	}
 	if m.Kind == "person" {
 		return text
