@@ -49,7 +49,7 @@ func TestAnswers(t *testing.T) {
 		{5, "ATM_AGENT=alice ATM_RUN=made-up", "approve bob --as alice", "", "it may not answer for anybody"},
 		{5, "CLAUDECODE=1", "approve bob --as me", "", "of the agents only the lead may answer: alice"},
 		{5, "", "approve bob --as bob", "", "only its own processes may act as bob"},
-		{2, "", "approve bob", "", "who are you?"},
+		{0, "", "approve bob", ` option="" deny=false by=`, "bob: answered (Yes)\n"}, // the owner
 		{0, "", "approve bob --as me", ` option="" deny=false by=me`, "bob: answered (Yes)\n"},
 		{0, "CLAUDECODE=1", "approve " + short + " 2 --as alice", ` option="2" deny=false by=alice`, "bob: answered (Yes)\n"},
 		{0, "", "approve " + string(id) + " --as me --json", ` option="" deny=false by=me`, `{"name":"bob","state":"answered","detail":"Yes"}` + "\n"},

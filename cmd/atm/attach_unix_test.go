@@ -326,6 +326,7 @@ func TestSessionInATerminal(t *testing.T) {
 func TestSessionInATerminalEnds(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
+	s.write("[members.alice]\nperson = true\n", "team.toml")
 	s.atm(0, "session", "new", "--agent", "bob")
 	for _, test := range []struct {
 		end  func(w *window)

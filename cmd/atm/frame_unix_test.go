@@ -80,6 +80,7 @@ func TestFramesOnATerminal(t *testing.T) {
 		kind, field, _ := strings.Cut(kind, " ")
 		s.atm(0, "event", kind, field+"="+padded, "turn_id=t1", "new=error", "status=failed", "error="+padded)
 	}
+	s.write("[members.alice]\nperson = true\n", "team.toml")
 	s.atm(0, "session", "new", "--agent", "bob", "--as", "alice")
 	s.atm(0, "session", "message", "bob", padded, "--as", "alice")
 

@@ -137,7 +137,11 @@ func TestMayAct(t *testing.T) {
 	}
 	as := func(exit int, env ...string) {
 		t.Helper()
-		for _, verb := range [][]string{{"interrupt", "bob"}, {"type", "bob", "hi"}, {"restart", "bob"}, {"stop", "bob"}} {
+		verbs := [][]string{{"interrupt", "bob"}, {"restart", "bob"}, {"stop", "bob"}}
+		if env[0] != "ATM_AGENT=bob" { // nobody types into their own terminal
+			verbs = append(verbs, []string{"type", "bob", "hi"})
+		}
+		for _, verb := range verbs {
 			s.heard()
 			out := s.atm(exit, append(append(append([]string(nil), env...), verb...), "--team", "main")...)
 			if did := s.heard() != ""; did != (exit == 0) {
@@ -145,7 +149,9 @@ func TestMayAct(t *testing.T) {
 			}
 		}
 	}
-	as(0, "ATM_AGENT=alice")                             // a person's default
+	as(0, "ATM_AGENT=")                                  // the owner
+	as(0, "ATM_AGENT=me")                                // a person
+	as(5, "ATM_AGENT=alice")                             // a script of another member's
 	as(5, "ATM_AGENT=alice", "ATM_RUN=r")                // there is no lead
 	as(0, "ATM_AGENT=bob", "ATM_RUN=r", "ATM_TEAM=main") // to themselves
 	as(5, "ATM_AGENT=bob", "ATM_RUN=other")              // an old or invented run

@@ -5,10 +5,10 @@
 #   fanout.sh JOB "question"      prints the answer
 #   exit 0: done, 6: done without those who gave no answer within LIMIT, 4: alice's last one is missing
 set -eu
-export ATM_AGENT=script
 job=$1 question=$2 limit=${LIMIT:-1h} answers="" code=0
-trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
+trap 'ATM_AGENT= atm down >&2' EXIT; trap 'exit 130' INT TERM
 atm up >&2
+export ATM_AGENT=script # from here on
 
 for agent in alice bob carol; do # all begin
 	atm send "$agent" --once "$job" "$question" >&2

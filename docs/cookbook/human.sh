@@ -8,10 +8,10 @@
 #   human.sh VERSION
 #   exit 0: released, 4: bob has not answered within LIMIT, 5: the person said no
 set -eu
-export ATM_AGENT=script
 version=$1 limit=${LIMIT:-1h}
-trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
+trap 'ATM_AGENT= atm down >&2' EXIT; trap 'exit 130' INT TERM
 atm up
+export ATM_AGENT=script # from here on
 
 notes=$(atm ask bob --once "$version/notes" --timeout "$limit" "Prepare release $version. Answer with its notes.")
 answer=$(atm ask me --once "$version/go" --timeout 0 <<END

@@ -5,10 +5,10 @@
 #   nightly.sh NIGHT FILE SECONDS      the answers are files in the directory NIGHT
 #   exit 0: all done, 4: not all
 set -eu
-export ATM_AGENT=script workers=""
+workers=""
 night=$1 jobs=$2 end=$(($(date +%s) + $3)) summary="" late=0
-trap 'kill $workers 2>/dev/null || :; atm down >&2' EXIT; trap 'exit 130' INT TERM
-mkdir -p "$night"; atm up
+trap 'kill $workers 2>/dev/null || :; ATM_AGENT= atm down >&2' EXIT; trap 'exit 130' INT TERM
+mkdir -p "$night"; atm up; export ATM_AGENT=script # from here on
 
 work() { # the jobs of one agent, in their order
 	trap 'kill ${!-} 2>/dev/null; exit' TERM

@@ -4,10 +4,10 @@
 #   pair.sh JOB "what to write"
 #   exit 0: approved, 1: not after five rounds, 4: no answer within LIMIT
 set -eu
-export ATM_AGENT=script
 job=$1 task=$2 limit=${LIMIT:-1h}
-trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
+trap 'ATM_AGENT= atm down >&2' EXIT; trap 'exit 130' INT TERM
 atm up
+export ATM_AGENT=script # from here on
 
 atm ask alice --once "$job/write" --timeout "$limit" "$task" >/dev/null
 for round in 1 2 3 4 5; do

@@ -4,10 +4,10 @@
 #   pipeline.sh JOB "task"      prints carol's report
 #   exit 0: done, 1: a stage has failed, 4: one has not answered within LIMIT
 set -eu
-export ATM_AGENT=script
 job=$1 task=$2 limit=${LIMIT:-1h}
-trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
+trap 'ATM_AGENT= atm down >&2' EXIT; trap 'exit 130' INT TERM
 atm up >&2
+export ATM_AGENT=script # from here on
 
 stage() { # who, what to do, with what the stage before has said
 	echo "$job: $1" >&2

@@ -107,7 +107,7 @@ func (g *Given) IsOutputError(err error) bool {
 // Explain gives any error an exit code and a hint. A *failure.Error keeps its own, and gets the message of what wraps it.
 func (g *Given) Explain(err error) *failure.Error {
 	e := g.explain(err)
-	if !strings.HasPrefix(string(e.Hint), "ask") && g.mayNot(e.Hint) {
+	if !strings.HasPrefix(string(e.Hint), "ask") && !strings.Contains(string(e.Hint), "a person") && g.mayNot(e.Hint) {
 		e.Hint = "ask your person: " + e.Hint
 	}
 	e.Hint = e.Hint.Map(g.Command)

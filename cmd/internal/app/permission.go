@@ -63,6 +63,9 @@ func (s *Scope) Actor() policy.Actor {
 	if by != (wire.Address{}) {
 		return policy.Actor{Name: s.nameOf(by), IsAgent: true}
 	}
+	if os.Getenv("ATM_RUN") != "" { // of a run that has ended, or an invented one
+		return policy.Actor{IsAgent: true}
+	}
 	name, _ := s.Given.Identity()
 	if a, err := wire.ParseAddress(name, s.Team.Name); err == nil {
 		return policy.Actor{Name: s.nameOf(a), IsAgent: isAgent}
@@ -185,7 +188,7 @@ func (s *Scope) mayAnswer(q ask.Question, by policy.Actor) error {
 		return err
 	}
 	switch {
-	case q.Kind == ask.KindMail && by.Name != q.To:
+	case q.Kind == ask.KindMail && by != (policy.Actor{Name: q.To}):
 		return failure.Refused("%s asks %s, who alone may answer", q.Agent, q.To).WithHint("`atm send %s \"Please answer %s.\"`", q.To, q.Short())
 	case q.Kind == ask.KindMail:
 		return nil

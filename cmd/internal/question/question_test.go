@@ -249,7 +249,7 @@ func TestFirstAnswerCounts(t *testing.T) {
 func TestRights(t *testing.T) {
 	a := newTeam(t, "approvers = [\"lead\"]\n"+led)
 	q, done := a.asks(t.Context(), bash("make"), question.Options{})
-	for by, want := range map[string]string{"bob": "their own", "me": "only approvers", "": "atm does not know"} {
+	for by, want := range map[string]string{"bob": "their own", "me": "only approvers", "": "only approvers"} {
 		c, err := programs.DialQuestion(t.Context(), a.team, "bob", q.ID)
 		must(t, err)
 		if _, err := c.Answer(t.Context(), ask.Answer{ID: q.ID, By: by}); err == nil || !strings.Contains(err.Error(), want) {
