@@ -97,9 +97,6 @@ func wholeQuestion(q room.Question, width int) string {
 	return strings.Join(append([]string{questionText(q)}, optionLines(q, width)...), "\n")
 }
 
-// withoutSpace replaces white space, which a terminal breaks lines at.
-func withoutSpace(text, by string) string { return strings.Join(strings.Fields(text), by) }
-
 // leftWidth is the width of the members, -1 if the terminal is too narrow to show them beside the middle.
 func (m *model) leftWidth() int {
 	if m.width < 80 {
