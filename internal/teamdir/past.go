@@ -104,7 +104,7 @@ func (t *Team) endLog(ctx context.Context, name wire.Name) error {
 		return nil
 	}
 	if err == nil {
-		err = b.Log().AppendSync(ctx, wire.Event{Kind: wire.FreshStart})
+		err = b.Log().AppendSync(ctx, wire.Event{Source: wire.SourceCLI, Kind: wire.FreshStart})
 	}
 	return errors.Join(err, snapshot.Remove(b))
 }
