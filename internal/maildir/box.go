@@ -75,6 +75,11 @@ func (b *Box) Complete() error {
 	if isRunning, _ := b.store.Running(b.agent); !isRunning {
 		return err
 	}
+	return b.MakeWhole()
+}
+
+// MakeWhole makes the directories of a mailbox that are missing: git and archives may leave out empty ones.
+func (b *Box) MakeWhole() error {
 	for _, sub := range append([]string{"inbox"}, mailboxDirs...) {
 		if err := b.store.root.Mkdir(b.In(sub)); err != nil { // its parent must be there still
 			return err

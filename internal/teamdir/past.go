@@ -51,11 +51,11 @@ func (t *Team) endPast(ctx context.Context, run bool) error {
 			errs = append(errs, err)
 		}
 	}
-	boxes, err := t.Boxes()
+	boxes, err := t.Brought()
 	retired, retiredErr := keep.Retired(t.Store, "")
 	errs = append(errs, err, retiredErr)
 	for _, b := range append(boxes, retired...) {
-		errs = append(errs, b.EndOwed(ctx))
+		errs = append(errs, b.MakeWhole(), b.EndOwed(ctx))
 	}
 	for _, b := range retired { // if it is restored, its log is a new one
 		if run {
@@ -79,6 +79,17 @@ func (t *Team) endPast(ctx context.Context, run bool) error {
 		errs = append(errs, t.endLog(ctx, wire.Name(name)))
 	}
 	return errors.Join(errs...)
+}
+
+// Brought lists the mailboxes of members, and those that would be if they had all of their directories.
+func (t *Team) Brought() (boxes []*maildir.Box, err error) {
+	names, err := t.Dir().Names(".")
+	for _, name := range names {
+		if b := t.Box(wire.Name(name)); wire.IsName(name) && t.Dir().IsDir(b.In("")) == nil && t.Dir().IsDir(b.In("inbox")) == nil {
+			boxes = append(boxes, b)
+		}
+	}
+	return boxes, err
 }
 
 // removeRun removes what a member's run directory has but recordings and the runner's log, which nothing goes by.

@@ -31,8 +31,12 @@ func (t *Team) CheckInput(agent wire.Name, m *wire.Message) error {
 	if m.From.Team != t.Name || m.From.Host != "" || by != (wire.Address{}) || !m.IsByCommand() {
 		return fmt.Errorf("what %s says here does not count: it was not sent with a command of atm by a member of the team", m.From)
 	}
+	actor := policy.Actor{Name: m.From.Agent, IsAgent: isAgent}
+	if running, _ := t.Running(m.From.Agent); running && m.Origin.Agent == wire.UnknownAgent { // whose processes are known
+		actor.Name = ""
+	}
 	p, _, err := t.PolicyFor(agent)
-	return cmp.Or(err, p.Check(act, agent, policy.Actor{Name: m.From.Agent, IsAgent: isAgent}))
+	return cmp.Or(err, p.Check(act, agent, actor))
 }
 
 // CheckSessionsAllowed returns an ErrForbidden if team.toml sets enabled = false for sessions with a member.

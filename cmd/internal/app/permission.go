@@ -57,17 +57,21 @@ func variablesOf(environment []string) func(string) string {
 }
 
 // Actor returns who does what this process does: the member whose program started it, whatever --as says, else the member
-// that it names. One of another team has its whole address for a name.
+// that it names. One of another team has its whole address for a name. A process of an agent that is not known names nobody
+// if it bears no mark, since it is cut off from what started it, and no member that atm runs, whose processes are known.
 func (s *Scope) Actor() policy.Actor {
 	by, isAgent := s.agentOf()
 	if by != (wire.Address{}) {
 		return policy.Actor{Name: s.nameOf(by), IsAgent: true}
 	}
-	if os.Getenv("ATM_RUN") != "" { // of a run that has ended, or an invented one
+	if os.Getenv("ATM_RUN") != "" || isAgent && !programs.HasMark(os.Getenv) { // a run that has ended, or an invented one
 		return policy.Actor{IsAgent: true}
 	}
 	name, _ := s.Given.Identity()
 	if a, err := wire.ParseAddress(name, s.Team.Name); err == nil {
+		if running, _ := s.Team.Running(a.Agent); isAgent && running {
+			return policy.Actor{IsAgent: true}
+		}
 		return policy.Actor{Name: s.nameOf(a), IsAgent: isAgent}
 	}
 	return policy.Actor{Name: wire.Name(name), IsAgent: isAgent}

@@ -119,24 +119,28 @@ func describeTeam(t *teamdir.Team, sum io.Writer) (d unacceptedTeam, err error) 
 		fmt.Fprintf(sum, "%q %d\n%s", file, len(data), data)
 		return err
 	}
-	boxes, err := t.Boxes()
+	boxes, err := t.Brought()
 	retired, retiredErr := keep.Retired(t.Store, "")
 	outboxes, outErr := t.Store.Outboxes()
 	if err := cmp.Or(err, retiredErr, outErr); err != nil {
 		return d, err
 	}
-	d.Members, _ = t.Agents()
+	d.Members = []wire.Name{}
+	for _, b := range boxes {
+		d.Members = append(d.Members, b.Agent())
+	}
 	for _, b := range append(boxes, retired...) {
-		ids, _ := b.UnreadIDs()
+		ids, _ := b.IDsIn(b.Unread()) // none of a mailbox that is not whole
 		found, _ := drop.List(b)
 		to := string(b.Agent())
 		if kept, isRetired := strings.CutPrefix(to, maildir.RetiredDir+"/"); isRetired {
 			to, _, _ = strings.Cut(kept, ".")
-			to, found.Drops = "retired "+to, nil // nothing is taken in there
+			to = "retired " + to
 		}
 		d.Unread, d.Dropped = d.Unread+len(ids), d.Dropped+len(found.Drops)
 		for _, id := range ids {
-			if m, err := b.Message(id); err == nil {
+			if it, err := b.Open(b.Unread(), id); err == nil {
+				m := it.Message
 				mail("mail for %s from %s: %s", to, m.From, titleOf(m))
 			}
 			add(b.Unread().File(id), wire.MaxFile) // one that cannot be read does not act
