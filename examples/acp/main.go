@@ -41,7 +41,7 @@ func run(task string, command []string) error {
 		case wire.MessageDelta:
 			fmt.Print(e.Text(wire.FieldDelta))
 		case wire.ConfirmRequired:
-			fmt.Printf("\n[%s: yes]\n", e.Text(wire.FieldPrompt))
+			fmt.Printf("\n[%s: %s: yes]\n", e.Text(wire.FieldTool), e.Text(wire.FieldPrompt))
 			if err := agent.Answer(ctx, e.Text(wire.FieldID), ""); err != nil {
 				return err
 			}
