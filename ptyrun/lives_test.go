@@ -123,7 +123,7 @@ func TestFlood(t *testing.T) {
 	began := time.Now()
 	given := make(chan error, 1)
 	text := "head -c " + strconv.Itoa(megabytes) + "000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo the-last-line"
-	go func() { given <- r.runner.inbox.Give(t.Context(), text, false) }()
+	go func() { given <- r.give(text) }()
 	r.wait("the last line", func() bool {
 		runtime.ReadMemStats(&m)
 		most = max(most, m.HeapInuse)

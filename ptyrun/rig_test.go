@@ -133,10 +133,15 @@ func (r *rig) shell() *rig {
 // prompt gives bob a text as his person would, and returns when his program has accepted it.
 func (r *rig) prompt(text string) {
 	r.t.Helper()
+	must(r.t, r.give(text))
+}
+
+// give is prompt, from any goroutine.
+func (r *rig) give(text string) error {
 	r.mu.Lock()
 	runner := r.runner
 	r.mu.Unlock()
-	must(r.t, runner.inbox.Give(r.t.Context(), text, false))
+	return runner.inbox.Give(r.t.Context(), text, false)
 }
 
 // run starts the runner, until the test ends or stops it.
