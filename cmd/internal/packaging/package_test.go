@@ -90,7 +90,7 @@ func (t *tree) run(name string, args ...string) string {
 }
 
 func (t *tree) env() []string {
-	return append(os.Environ(), "HOME="+t.home, "XDG_STATE_HOME="+t.home+"/state", "ATM_AGENT=alice")
+	return append(os.Environ(), "HOME="+t.home, "XDG_STATE_HOME="+t.home+"/state", "ATM_AGENT=me")
 }
 
 func (t *tree) atm(args ...string) string {
@@ -155,7 +155,7 @@ func (t *tree) check(programs, page, license string, completions map[string]stri
 	}
 
 	// A session: mail, and the programs that atm finds beside itself.
-	t.atm("init", "alice", "bob")
+	t.atm("init", "alice", "bob", "me")
 	t.atm("send", "bob", "hello")
 	if got := t.atm("read", "--as", "bob"); !strings.Contains(got, "hello") {
 		t.Errorf("bob reads %q", got)
