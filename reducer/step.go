@@ -58,7 +58,7 @@ func (s *State) Apply(logged *wire.Event) (counts bool) {
 	}
 	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
 	s.Seq = max(s.Seq, e.seq)
-	if e.kind == wire.FreshStart && e.source == wire.SourceCLI { // anybody may drop one
+	if logged.IsFreshStart() {
 		*s = State{Team: s.Team, Agent: s.Agent, Seq: s.Seq, FreshAt: e.at}
 		return true
 	}

@@ -128,6 +128,9 @@ const (
 // without it: all.
 const FieldSession = "interactive_session"
 
+// IsFreshStart reports whether the event is a FreshStart of atm's own. Anybody may drop one: that counts for nothing.
+func (e *Event) IsFreshStart() bool { return e.Kind == FreshStart && e.Source == SourceCLI }
+
 // CommandFailed says that a command of the owner's, which was to be run on an event, failed; with event, command, reason.
 const CommandFailed = "command_failed"
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir/snapshot"
@@ -57,26 +56,17 @@ func (t *Team) endPast(ctx context.Context, run bool) error {
 	for _, b := range append(boxes, retired...) {
 		errs = append(errs, b.MakeWhole(), b.EndOwed(ctx))
 	}
-	for _, b := range retired { // if it is restored, its log is a new one
-		if run {
-			errs = append(errs, t.removeRun(b.In()))
-		}
-		err := t.Dir().Move(b.In("events"), ".archive/"+path.Base(b.In())+".events."+string(wire.NewID()))
-		if !durable.IsAbsent(err) {
-			errs = append(errs, err)
-		}
-		errs = append(errs, snapshot.Remove(b))
-	}
 	names, err := t.Dir().Names(".")
 	errs = append(errs, err)
 	for _, name := range names { // also of what is no member yet
-		if !wire.IsName(name) || t.Box(wire.Name(name)).IsRunning() {
+		b := t.Box(wire.Name(name))
+		if !wire.IsName(name) || t.Dir().IsDir(name) != nil || b.IsRunning() {
 			continue
 		}
-		if run {
-			errs = append(errs, t.removeRun(name))
-		}
-		errs = append(errs, t.endLog(ctx, wire.Name(name)))
+		errs = append(errs, t.endRun(b, run), endLog(ctx, b))
+	}
+	for _, b := range retired {
+		errs = append(errs, t.endRun(b, run), archiveLog(b))
 	}
 	return errors.Join(errs...)
 }
@@ -92,11 +82,14 @@ func (t *Team) Brought() (boxes []*maildir.Box, err error) {
 	return boxes, err
 }
 
-// removeRun removes what a member's run directory has but recordings and the runner's log, which nothing goes by.
-func (t *Team) removeRun(member string) (errs error) {
-	dir := path.Join(member, "run")
+// endRun removes what a member's run directory has but recordings and the runner's log, which nothing goes by.
+func (t *Team) endRun(b *maildir.Box, run bool) (errs error) {
+	dir := b.In("run")
 	names, err := t.Dir().Names(dir)
-	if err != nil { // it is no directory
+	switch {
+	case !run:
+		return nil
+	case err != nil: // it is no directory
 		return t.Dir().RemoveAll(dir)
 	}
 	for _, name := range names {
@@ -108,14 +101,26 @@ func (t *Team) removeRun(member string) (errs error) {
 }
 
 // endLog ends what a log has begun.
-func (t *Team) endLog(ctx context.Context, name wire.Name) error {
-	b := t.Box(name)
+func endLog(ctx context.Context, b *maildir.Box) error {
 	seq, err := b.Log().LastSeq()
-	if errors.Is(err, maildir.ErrNoAgent) || err == nil && seq == 0 {
-		return nil
-	}
-	if err == nil {
+	switch {
+	case errors.Is(err, maildir.ErrNoAgent):
+		return archiveLog(b)
+	case err == nil && seq > 0:
 		err = b.Log().AppendSync(ctx, wire.Event{Source: wire.SourceCLI, Kind: wire.FreshStart})
+	}
+	return errors.Join(err, snapshot.Remove(b))
+}
+
+// archiveLog archives the log of a directory that is no mailbox now: if it is one again, its log is a new one.
+func archiveLog(b *maildir.Box) error {
+	dir := b.Store().Dir()
+	isThere, err := dir.Exists(b.In("events"))
+	if err == nil && isThere {
+		err = dir.MkdirAll(".archive")
+	}
+	if err == nil && isThere {
+		err = dir.Move(b.In("events"), ".archive/"+path.Base(b.In())+".events."+string(wire.NewID()))
 	}
 	return errors.Join(err, snapshot.Remove(b))
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -135,19 +136,20 @@ func (g *Given) mayNot(hint failure.Hint) bool {
 	isRefused := false
 	hint.Map(func(command string) string {
 		words := strings.Fields(command)
-		for i := 1; i < min(len(words), 3); i++ { // atm run bob, atm team add bob
-			act, isAct := verbActs[words[i]]
-			if _, isRight := policy.Rights[policy.Act(words[i])]; isRight {
-				act, isAct = policy.Act(words[i]), true
-			}
-			if isAct {
-				on := wire.Name("")
-				if i+1 < len(words) {
-					on = wire.Name(words[i+1])
-				}
-				isRefused = isRefused || s.May(act, on) != nil
-				break
-			}
+		i := 1 // atm run bob, atm team add bob
+		if len(words) > 1 && (words[1] == "team" || words[1] == "session") {
+			i = 2
+		}
+		verb, on := "", wire.Name("")
+		if len(words) > i {
+			verb = words[i]
+		}
+		if len(words) > i+1 {
+			on = wire.Name(words[i+1])
+		}
+		act := cmp.Or(verbActs[verb], policy.Act(verb))
+		if _, isAct := policy.Rights[act]; isAct {
+			isRefused = isRefused || s.May(act, on) != nil
 		}
 		return command
 	})

@@ -141,7 +141,7 @@ func (s *Scope) May(act policy.Act, on wire.Name) error {
 func (s *Scope) may(act policy.Act, on wire.Name, by policy.Actor) error {
 	// The run's own copy, else the caller's: agents can write to team.toml, and its mistakes must not keep a lead from
 	// stopping anybody. What cannot be read lets no agent act, and nobody answer.
-	rules, isSaved, err := s.Team.PolicyFor(on)
+	rules, isSaved, err := s.Team.PolicyFor(cmp.Or(on, by.Name)) // "": it is about the whole team
 	switch {
 	case act == policy.Answer:
 	case err != nil && !by.IsAgent:
@@ -159,7 +159,7 @@ func (s *Scope) may(act policy.Act, on wire.Name, by policy.Actor) error {
 	if act == policy.Answer {
 		return err // Explain has its hint
 	}
-	if on == "" { // it is about the whole team
+	if on == "" {
 		return failure.Refused("%w", err).WithHint("ask a person")
 	}
 	if asked := s.whomToAsk(by.Name, rules, on); asked != "" {

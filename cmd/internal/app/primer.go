@@ -37,7 +37,7 @@ func (s *Scope) Primer(verbs [][2]string, me wire.Name, by string, byFlag bool) 
 		role := ""
 		if isShared, _ := claim.Shared(s.Team.Box(n)); isShared {
 			role = " (shared: atm take " + string(n) + ")"
-		} else if c.Members[n].Person {
+		} else if c.IsPerson(n) {
 			role = " (a person)"
 		} else if n == c.Lead {
 			role = " (lead)"

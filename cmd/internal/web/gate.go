@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -24,6 +23,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 // A gate checks every request. A one-time token gets a browser its cookie, and the cookie lets it in. A request that
@@ -226,8 +226,12 @@ func printTokens(s *app.Scope, p *command.Printer) error {
 	by := s.Actor()
 	addresses := []string{}
 	for _, server := range servers {
-		if isMine := by.Name != "" && by.Name == server.As; by.IsAgent && !isMine || by.Name != "" && server.As != "" && !isMine {
-			return failure.Refused("only %[1]s may open a page as %[1]s", cmp.Or(server.As, "somebody else")).WithHint("`atm team`, `atm ls`")
+		switch {
+		case by == policy.Actor{}, by.Name != "" && by.Name == server.As, server.As == "" && !by.IsAgent:
+		case server.As == "":
+			return failure.Refused("an agent may not open that page").WithHint("`atm team`, `atm ls`")
+		default:
+			return failure.Refused("only %[1]s may open a page as %[1]s", server.As).WithHint("`atm team`, `atm ls`")
 		}
 		addresses = append(addresses, entrance{server}.address())
 	}

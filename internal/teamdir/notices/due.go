@@ -58,7 +58,7 @@ func withoutPast(t *teamdir.Team, b *maildir.Box, due []*maildir.Item) ([]*maild
 	since := map[wire.ID]bool{}
 	err = b.Log().Backward(func(e *wire.Event) bool {
 		since[e.MessageID()] = true
-		return e.Kind == wire.FreshStart && e.Source == wire.SourceCLI
+		return e.IsFreshStart()
 	})
 	return slices.DeleteFunc(due, func(it *maildir.Item) bool { return it.IsRead() && !since[it.ID] }), err
 }

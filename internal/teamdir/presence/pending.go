@@ -155,13 +155,8 @@ func Drafts(ctx context.Context, t *teamdir.Team) (out []ask.Question, err error
 		}
 	}
 	unreadable := t.Each(func(b *maildir.Box) error {
-		events, err := b.Log().Newest(draftEvents)
-		for i := len(events) - 1; i >= 0; i-- {
-			if events[i].Kind == wire.FreshStart && events[i].Source == wire.SourceCLI {
-				events = events[i:]
-				break
-			}
-		}
+		n := 0
+		events, err := b.Log().Tail(func(e *wire.Event) bool { n++; return n == draftEvents || e.IsFreshStart() })
 		for i := range events {
 			if e, ok := session.ChannelEvent(&events[i]); ok && events[i].Kind == wire.DraftReady {
 				add(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}, true)

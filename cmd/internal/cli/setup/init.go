@@ -24,7 +24,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/git"
-	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
@@ -80,7 +79,7 @@ func (m *madeRoot) text(g *app.Given) string {
 		}
 		text = accepted + "\n" + text
 	}
-	next := failure.Say("`atm team add NAME --team %s`", m.Team)
+	next := failure.Say("`atm team add alice bob me`")
 	if m.TomlMade {
 		text, next = text+"\nwrote "+letter.Escape(m.Toml), "read it, then `atm doctor`, `atm up`"
 	} else if m.Toml != "" {
@@ -140,6 +139,9 @@ func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, 
 	m.named = o.names
 	if m.Team, err = s.TeamToMake(); err != nil {
 		return m, err
+	}
+	if o.file != "" && s.IsInAgent() {
+		return m, failure.Refused("an agent may not take in a team file").WithHint("ask a person: `%s`", o.acceptCommand(o.code))
 	}
 	if s.Team, err = s.Root.CreateTeam(m.Team); err != nil {
 		return m, err
@@ -264,11 +266,11 @@ func accept(p *command.Printer, place rootdir.Place, root string) {
 }
 
 // mayTakeIn reads the team file that is to be taken in. It returns an error that shows the file, unless --accept has its
-// code, from a person.
+// code.
 func (o *initOptions) mayTakeIn(p *command.Printer) error {
 	data, err := durable.ReadRegular(o.file, config.MaxSize)
 	if err != nil {
-		return failure.NotFound("read the team file: %w", err)
+		return failure.NotFound("read the team file: %w", err).WithHint("`atm init --toml alice bob me` writes one to start from")
 	}
 	c, mistakes := config.Parse(data, func(n wire.Name) bool { return slices.Contains(o.names, n) })
 	if len(mistakes) > 0 {
@@ -276,10 +278,8 @@ func (o *initOptions) mayTakeIn(p *command.Printer) error {
 	}
 	o.text = string(data)
 	code := fmt.Sprintf("%x", sha256.Sum256(data))[:16]
-	e := failure.Refused("%s was not taken in: nobody has said yes to it", o.file).WithHint("if all of this may act: `%s`", o.acceptCommand(code))
+	e := failure.Refused("%s was not taken in: nobody has said yes to it", o.file).WithHint("a person, if all of this may act: `%s`", o.acceptCommand(code))
 	switch {
-	case o.accepts && programs.HasMark(os.Getenv):
-		e = failure.Refused("an agent may not take in a team file").WithHint("ask a person: `%s`", o.acceptCommand(code))
 	case o.accepts && o.code == code:
 		o.names = append(o.names, slices.Sorted(maps.Keys(c.Members))...)
 		return nil
