@@ -234,7 +234,7 @@ func TestMCPBundle(t *testing.T) {
 		t.Fatalf("there is none for this machine: %+v", s.Packages)
 	}
 	m := openBundle(t, filepath.Join(r.dist, filepath.Base(s.Packages[i].Identifier)), root.dir)
-	root.atm("init", "alice", "bob")
+	root.atm("init", "bob", "me")
 	root.atm("send", "bob", "hello")
 	value := strings.NewReplacer("${__dirname}", root.dir, "${user_config.project}", root.home, "${user_config.agent}", "bob").Replace
 	cmd := exec.Command(value(m.Server.Config.Command), m.Server.Config.Args...)
@@ -284,7 +284,7 @@ func TestACPEntry(t *testing.T) {
 	if err != nil || len(got.AuthMethods) == 0 || got.AuthMethods[0].Agent == nil || got.AgentInfo.Version != "v"+r.Version {
 		t.Fatalf("initialize is answered with %+v: %v", got, err)
 	}
-	root.atm("init", "alice", "lead")
+	root.atm("init", "lead", "me")
 	session, err := c.NewSession(t.Context(), acp.NewSessionRequest{Cwd: root.home, McpServers: []acp.McpServer{}})
 	if err != nil || session.SessionId == "" {
 		t.Errorf("session/new is answered with %+v: %v", session, err)
