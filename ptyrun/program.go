@@ -2,13 +2,10 @@ package ptyrun
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/acp"
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
 	"github.com/agentteammail/atm/ptyrun/internal/ownserver"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
@@ -64,13 +61,13 @@ func (r *runner) startProgram(command []string, resumed resumption, server *owns
 
 // startTerminal starts a program on a PTY. Its own server runs already, unless it is nil.
 func (r *runner) startTerminal(argv []string, server *ownserver.Server) (*terminal.Terminal, error) {
-	if argv = driver.Unshared(argv, r.isScript); server != nil {
+	if argv = r.Driver.Unshared(argv); server != nil {
 		argv = server.Program
 	}
 	t, err := terminal.Start(r.Run, terminal.Options{
 		Command: process.Command{Argv: withArguments(argv, r.Arguments), Dir: r.Dir, Env: r.Env, Cols: r.viewers.Size.Cols, Rows: r.viewers.Size.Rows},
-		Driver:  r.Driver, IsAuto: r.isAuto, RecordInput: r.RecordInput,
-		Questions: r.asks, Output: r.viewers.Output, Recognised: r.writeRunInfo, UsesPrompt: r.inbox.UsesPrompt,
+		Driver:  r.Driver, RecordInput: r.RecordInput,
+		Questions: r.asks, Output: r.viewers.Output, UsesPrompt: r.inbox.UsesPrompt,
 		Withheld: r.inbox.Withheld,
 	})
 	if err != nil && server != nil {
@@ -112,25 +109,6 @@ func withArguments(argv, more []string) []string {
 // runsWithoutServer says that the program is started without a server of its own.
 func (r *runner) runsWithoutServer(why error) {
 	r.ReportError("it runs without a server of its own: " + why.Error())
-}
-
-// isScript reports whether the command of a run is a script.
-func isScript(o Options) bool {
-	path, err := process.LookUp(o.Command[0], o.Dir, o.Env)
-	if err != nil {
-		return false // starting it says why
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(o.Dir, path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	start := make([]byte, 2)
-	n, _ := f.Read(start)
-	return string(start[:n]) == "#!"
 }
 
 // programEnded processes the program's exit, after all that it told. What it has left running is ended beside the loop.

@@ -103,7 +103,7 @@ type Options struct {
 	Arguments   []string       // more arguments, which are not shown where Command is
 	Dir         string         // "": the current one
 	Env         []string       // the whole environment, but for the mark of the run; nil: that of this process
-	Driver      *driver.Driver // nil: chosen by Command, until the screen shows another
+	Driver      *driver.Driver // nil: chosen by the name of the program in Command
 	ACP         *ACP           // the program speaks the Agent Client Protocol, and gets no terminal; nil: it draws a screen
 	Cols, Rows  int            // of its terminal; 0: 120 by 30
 	Restart     Restart
@@ -122,9 +122,9 @@ type Options struct {
 
 	Work Work // what the agent takes by itself; nil: nothing
 
-	// SharesDir returns another agent that works in Dir, whose conversation might be the newest one there. Nil: there is
-	// none.
-	SharesDir func() (string, error)
+	// Conversation returns the id of the conversation that the program of an earlier run showed last, if no event has told
+	// one; "": it is not known. It may be nil.
+	Conversation func(run string) string
 
 	// Authorize is control.Handler's CheckRight. Nil: whoever reaches the socket has every right.
 	Authorize func(right control.Right, pid int, by string) error

@@ -1,32 +1,33 @@
 package ptyrun
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/reducer"
 )
 
 // A resumption says which conversation a program continues. At most one is set; none if there was nothing to continue.
 type resumption struct {
-	id    string // of the conversation; driver.Newest: the newest one in the directory
+	id    string // of the conversation
 	fresh string // why a new one begins although one was to be continued
 }
 
 // resume returns the command line of the next program, and which conversation it continues.
 func (r *runner) resume() (argv []string, how resumption) {
 	if r.Fork != "" && r.pid == 0 {
-		argv, err := driver.Fork(r.Command, r.isScript, r.Fork)
+		argv, err := r.Driver.Fork(r.Command, r.Fork)
 		if err != nil {
 			how.fresh = err.Error()
 		}
 		return argv, how
 	}
 	run := r.State.Run
-	if run == nil || run.Conversation == "" {
+	if run == nil {
 		return r.Command, how
 	}
+	id := cmp.Or(run.Conversation, r.shownConversation(run.ID))
 	limit := r.State.Limit
 	isCutOff := r.GoesOn && !r.Anew && limit != nil && limit.CutOff
 	isWanted := r.Resume || isCutOff || !r.hasTerminal() && r.pid != 0 // a restarted agent loads its session
@@ -35,20 +36,10 @@ func (r *runner) resume() (argv []string, how resumption) {
 		return r.Command, how
 	case r.notResumed != "":
 		return r.Command, resumption{fresh: r.notResumed}
-	case !r.hasTerminal() && run.Conversation == reducer.Newest:
-		return r.Command, how
 	case !r.hasTerminal():
-		return r.Command, resumption{id: run.Conversation} // it is loaded, if the agent can
+		return r.Command, resumption{id: id} // it is loaded, if the agent can
 	}
-	id := run.Conversation
-	argv, err := driver.Resume(r.Command, r.isScript, id, r.lastDriver)
-	if errors.Is(err, driver.ErrNoID) {
-		id = driver.Newest
-		argv, err = driver.Resume(r.Command, r.isScript, id, r.lastDriver)
-	}
-	if err == nil && id == driver.Newest {
-		err = r.checkNewest()
-	}
+	argv, err := r.Driver.Resume(r.Command, id, r.lastDriver)
 	switch {
 	case errors.Is(err, driver.ErrChosen):
 		return r.Command, how
@@ -58,19 +49,12 @@ func (r *runner) resume() (argv []string, how resumption) {
 	return argv, resumption{id: id}
 }
 
-// checkNewest returns why the newest conversation in the directory may be another agent's.
-func (r *runner) checkNewest() error {
-	if r.SharesDir == nil {
-		return nil
+// shownConversation returns the conversation that a run's program showed last, as far as that is noted.
+func (r *runner) shownConversation(run string) string {
+	if r.Conversation == nil {
+		return ""
 	}
-	other, err := r.SharesDir()
-	switch {
-	case err != nil:
-		return fmt.Errorf("whether others work in its directory cannot be told: %w", err)
-	case other != "":
-		return fmt.Errorf("the newest conversation in its directory may be that of %s", other)
-	}
-	return nil
+	return r.Conversation(run)
 }
 
 // resumeFailed reports whether a program has ended before it was ready because of the conversation that it was to

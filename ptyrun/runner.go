@@ -27,9 +27,7 @@ import (
 type runner struct {
 	Options
 	*run.Run
-	Hold     *claim.Runner
-	isAuto   bool // the screen may choose another driver
-	isScript bool // the command is a script
+	Hold *claim.Runner
 
 	dir       *durable.Root // run/
 	notes     loop.Worker   // writes run.json
@@ -59,9 +57,7 @@ type runner struct {
 }
 
 func newRunner(ctx context.Context, o Options, m *Mail) *runner {
-	r := &runner{
-		Options: o, Hold: m.hold, isAuto: o.Driver == nil,
-	}
+	r := &runner{Options: o, Hold: m.hold}
 	r.setDefaults()
 	r.Run = &run.Run{Loop: loop.New(ctx, r.Options.Log, r.Options.now), ID: r.Options.Run, Box: m.box(), Timing: r.timing, State: m.state}
 	r.viewers = viewers.New(r.Run, r.hasTerminal(), control.Size{Cols: r.Cols, Rows: r.Rows}, func() (int, string) { return r.exit.Code, r.exit.Signal })
@@ -70,14 +66,12 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 		Run: r.Run, IsScreen: r.hasTerminal(), Notify: r.notify, TellLead: r.NotifyLead, Withdraw: r.WithdrawNotice,
 		Opened: func() { r.inbox.Abandon("a dialog came up") }, MayNotAct: func() { r.inbox.AskMayAct() },
 	}
-	r.isScript = isScript(r.Options)
 	r.follower = noFollower{}
 	mail := inbox.Options{
 		Inject: inbox.Inject(r.Inject), Prompt: r.Prompt, Beside: r.Beside, HasTerminal: r.hasTerminal(), IsPlain: r.Driver.Plain, GoesOn: r.GoesOn,
 		Work: r.Work, Follower: r.follower, Dropped: r.releaseKeys, Gone: r.lost,
 		HasAnswered: r.HasAnswered,
 		Interrupt:   func() error { _, err := r.interruptTurn(byMail); return err },
-		Accepted:    r.writeRunInfo, // it has the driver of the program that got the mail
 	}
 	if r.Remind != nil {
 		mail.Remind = func(isIdle bool) {
@@ -98,7 +92,7 @@ func (r *runner) ownServers() *ownserver.Servers {
 	if !r.hasTerminal() {
 		return &ownserver.Servers{}
 	}
-	o := ownserver.Options{Command: r.Command, IsScript: r.isScript, Dir: r.Dir, Env: r.Env}
+	o := ownserver.Options{Command: r.Command, Driver: r.Driver, Dir: r.Dir, Env: r.Env}
 	if r.Serves != nil {
 		o.Serves = func(ctx context.Context, socket string, pid int) { r.Serves(ctx, Server{Socket: socket, Program: pid}) }
 	}

@@ -18,13 +18,10 @@ type Run struct {
 	IsLocked   bool      `json:"is_locked,omitempty"`   // its runner holds a lock as long as it lives
 	Sessions   int       `json:"sessions,omitempty"`    // begun since it started; only the first is surely its own
 
-	// Conversation is the session with which its program would go on: the first that it began, or what followed that. It
-	// is Newest if nobody has told which. A later session may be that of a program that it runs.
+	// Conversation is the session with which its program would go on: the first that it began, or what followed that;
+	// "": nobody has told which. A later session may be that of a program that it runs.
 	Conversation string `json:"conversation,omitempty"`
 }
-
-// Newest stands for the newest conversation in a directory, whose id is not known.
-const Newest = "newest"
 
 // noteConversation notes the session that an event names if it is the program's own.
 func (r *Run) noteConversation(e *event, isFirst bool) {
@@ -32,18 +29,15 @@ func (r *Run) noteConversation(e *event, isFirst bool) {
 	isNext := isStart && e.Text("source") == "clear"
 	isFirst = isFirst && r.Sessions == 1
 	isTurn := e.kind == wire.TurnStarted
-	isUnknown := (isStart || isTurn) && (r.Conversation == "" || r.Conversation == Newest)
-	switch {
-	case e.session != "" && (isNext || isFirst || isUnknown):
+	isUnknown := (isStart || isTurn) && r.Conversation == ""
+	if e.session != "" && (isNext || isFirst || isUnknown) {
 		r.Conversation = e.session
-	case e.session == "" && isTurn && isUnknown && r.Sessions == 0:
-		r.Conversation = Newest
 	}
 }
 
 // resumes reports whether a program runs that goes on with a session.
 func (r *Run) resumes(session string) bool {
-	return r != nil && !r.HasExited && (r.Conversation == session || r.Conversation == Newest)
+	return r != nil && !r.HasExited && r.Conversation == session
 }
 
 // endAllSessions ends all sessions with the program that a runner started, but those that began since the start of the

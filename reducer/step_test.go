@@ -118,7 +118,7 @@ func TestConversation(t *testing.T) {
 		events []string
 	}{
 		{"", []string{spawned}},
-		{"newest", []string{spawned, "turn_started turn_id=t1", "pty exited code=1 pid=7", "pty restarting attempt=1"}},
+		{"", []string{spawned, "turn_started turn_id=t1", "pty exited code=1 pid=7", "pty restarting attempt=1"}},
 		{"s1", []string{spawned, "turn_started turn_id=t1", "turn_started session=s1 turn_id=t2"}},
 		{"s1", []string{spawned, "session_start session=s1 source=startup", "session_start session=s2 source=startup", "turn_started session=s2 turn_id=t1", "session_end session=s2 reason=other", "pty exited code=1 pid=7"}},
 		{"s1", []string{spawned, "turn_started session=s1 turn_id=t1", "turn_started session=s2 turn_id=t2"}},
@@ -130,7 +130,6 @@ func TestConversation(t *testing.T) {
 		{"", []string{spawned, "session_start session=s1 source=startup", "pty exited code=1 pid=7", "pty spawned pid=8"}},
 		{"s1", []string{"pty spawned pid=8 resumed=s1", "pty exited code=1 pid=8"}},
 		{"s2", []string{"pty spawned pid=8 resumed=s1", "session_start session=s2 source=resume"}},
-		{"s2", []string{"pty spawned pid=8 resumed=newest", "session_start session=s2 source=resume"}},
 	} {
 		p := newPlayer()
 		for _, line := range c.events {

@@ -48,7 +48,7 @@ func TestCookbookFails(t *testing.T) {
 			again: -1,
 		},
 		{
-			about: "one that does not start", recipe: "pipeline.sh", files: map[string]string{".atm/main/team.toml": "[members.alice]\ncommand = [\"fakeagent\"]\n[members.carol]\ncommand = [\"sh\", \"-c\", \"echo no licence; exit 3\"]\nrestart = \"never\"\n"},
+			about: "one that does not start", recipe: "pipeline.sh", files: map[string]string{".atm/main/team.toml": "[members.alice]\ncommand = [\"fakeagent\"]\ndriver = \"claude\"\n[members.carol]\ncommand = [\"sh\", \"-c\", \"echo no licence; exit 3\"]\nrestart = \"never\"\n"},
 			code: 6, says: `carol.*exited with 3 before it was ready(.|\n)*no licence`, withoutPrompts: true, again: -1,
 		},
 		{

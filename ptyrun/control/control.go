@@ -136,7 +136,7 @@ type Status struct {
 	NoTerminal  bool      `json:"no_terminal,omitempty"`  // it has none: who attaches only looks
 	Untyped     string    `json:"untyped,omitempty"`      // why a waiting message could not be typed
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
-	Resumed     string    `json:"resumed,omitempty"`      // the conversation that the program continues: its id, or "newest"
+	Resumed     string    `json:"resumed,omitempty"`      // the id of the conversation that the program continues
 	NotResumed  string    `json:"not_resumed,omitempty"`  // why it began a new one although one was to be continued
 }
 

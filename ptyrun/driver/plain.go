@@ -64,9 +64,6 @@ func runsScript(args []string, isShell bool) bool {
 // readUnknown reads the screen of a program that nobody has described: only what it declares of itself counts.
 func (d *Driver) readUnknown(l *Look) Reading {
 	r := Reading{Activity: reducer.Unknown, Source: reducer.FromScreen, NotPromptReason: control.GateUnknown}
-	if blank(l.solidRows(0, len(l.Lines))) {
-		r.Activity = reducer.Starting
-	}
 	for _, report := range l.Declared {
 		says, ok := l.Declared.Program(report.App)
 		if !ok {

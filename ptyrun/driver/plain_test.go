@@ -136,8 +136,8 @@ func TestUnknown(t *testing.T) {
 		detail   string
 		why      control.Gate
 	}{
-		{"", reducer.Starting, "", control.GateUnknown},
-		{"\x1b[?2004h", reducer.Starting, "", control.GateUnknown},
+		{"", reducer.Unknown, "", control.GateUnknown},
+		{"\x1b[?2004h", reducer.Unknown, "", control.GateUnknown},
 		{"\x1b[?2004h? May I run: rm -rf build\r\n\r\n    No\r\n    Yes\r\n\r\n Choose n/y/a (a = always) ❯ ", reducer.Unknown, "", control.GateUnknown},
 		{"$ ", reducer.Unknown, "", control.GateUnknown},
 		{"Password: ", reducer.Unknown, "", control.GateUnknown},

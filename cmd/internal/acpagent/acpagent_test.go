@@ -44,7 +44,7 @@ const people = "lead = \"lead\"\n[members.me]\nperson = true\n"
 
 func (r *fixture) run() *fixture {
 	r.Helper()
-	r.Atm("run", "bob", "--detach", "--", "fakeagent", "--profile", "claude", "--log", "fake.log")
+	r.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent", "--profile", "claude", "--log", "fake.log")
 	return r
 }
 

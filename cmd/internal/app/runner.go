@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -154,8 +156,8 @@ func RunCommand(t *teamdir.Team, name wire.Name) string {
 		return "atm up " + string(name)
 	}
 	line := "atm run " + string(name)
-	if run.Driver == "acp" {
-		line += " --driver acp"
+	if len(last) > 0 && !slices.Contains([]string{"", agents.None, filepath.Base(last[0])}, run.Driver) {
+		line += " --driver " + run.Driver
 	}
 	again := line + " -- " + policy.QuoteAll(last)
 	if len(last) == 0 || len(again) > 200 || letter.Escape(again) != again {

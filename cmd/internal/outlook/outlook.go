@@ -92,8 +92,8 @@ var gates = map[control.Gate]row{
 	control.GateUnknown:  {when: Never, why: unknownProgram},
 }
 
-const unknownProgram = "atm does not know the program of {name}, so it types nothing in: describe it in a driver file (`atm driver -h`), " +
-	"or say that it is a shell (driver = \"plain\", or `atm run {name} --driver plain`)"
+const unknownProgram = "atm does not know the program of {name}, so it types nothing in: say with --driver, or driver in team.toml, " +
+	"which one it is (`atm driver ls`; plain: like a shell), or describe it (`atm driver -h`)"
 
 // UnknownProgram says what to do about a member's program that nobody has described.
 func UnknownProgram(name wire.Name) failure.Hint {

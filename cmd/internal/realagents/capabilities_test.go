@@ -54,7 +54,6 @@ var runByAtm = []ability{
 	{"mail, answers, interrupts", "TestDay/*", func(f *agents.File) string { return keys(f.Keys.Interrupt) }},
 	{"mail by atm's plugin, not typed", "TestDayWithPlugin/*", func(f *agents.File) string { return yesIf(hasWay(f, agents.Plugin)) }},
 	{"over the Agent Client Protocol", "TestDayByACP/*", func(f *agents.File) string { return yesIf(slices.Contains([]string{"gemini", "opencode"}, f.Name)) }},
-	{"newest conversation goes on", "TestResume/*", func(f *agents.File) string { return yesIf(len(f.Resume.Last) > 0) }},
 	{"a conversation goes on by its id", "TestResumeByID/*", func(f *agents.File) string { return yesIf(len(f.Resume.ID) > 0 && len(f.Ways) > 0) }},
 	{"declares its state", "TestDeclared/*", func(f *agents.File) string { return yesIf(f.Screen.DeclaresAs != "") }},
 	{"hooks tell its state", "TestHooks/*", func(f *agents.File) string { return yesIf(len(f.Ways) > 0) }},

@@ -406,11 +406,11 @@ func (w *window) clear() {
 // resume starts the program again under a name, with the newest conversation. What Codex's server still asks is allowed.
 func (s *byHand) resume(agent string) *window {
 	s.t.Helper()
-	argv, err := driver.Resume([]string{s.program}, false, driver.Newest, s.program)
-	if err != nil {
-		s.t.Fatal(err)
+	newest := map[string][]string{"codex": {"resume", "--last"}, "gemini": {"--resume", "latest"}}[s.program]
+	if newest == nil {
+		newest = []string{"--continue"}
 	}
-	w := s.start(agent, argv[1:]...)
+	w := s.start(agent, newest...)
 	s.wait("the prompt or a question", func() bool {
 		r, held := w.now()
 		return held > driver.FirstSettle && (r.Dialog != nil || r.Prompt)

@@ -162,15 +162,11 @@ func (k *kit) changeRun(old, new string) {
 	}
 }
 
-// names are of the programs that are not recognised by what they show.
-var names = map[string]string{"continue": "cn"}
-
-// command starts the program; by its name, for which atm knows what it acts on, if it speaks the Agent Client Protocol or is
-// not recognised otherwise.
+// command starts the program; by its name, for which atm knows what it acts on, if it speaks the Agent Client Protocol.
 func (k *kit) command() []string {
 	run := []string{cmp.Or(k.run, filepath.Join(scripts, "run")), k.dir, k.program}
-	if name := names[k.program]; k.acp != nil || name != "" || k.isNamed {
-		named := filepath.Join(k.dir, cmp.Or(name, k.program))
+	if k.acp != nil || k.isNamed {
+		named := filepath.Join(k.dir, k.program)
 		if err := os.WriteFile(named, []byte("#!/bin/sh\nexec "+strings.Join(run, " ")+" \"$@\"\n"), 0o700); err != nil {
 			k.t.Fatal(err)
 		}

@@ -224,7 +224,7 @@ func TestTwoCodex(t *testing.T) {
 			}
 			said := filepath.Join(s.kit.dir, "work", "who")
 			for _, agent := range []string{"bob", "carl"} {
-				s.do(append([]string{"run", agent, "--detach", "--"}, s.command()...)...)
+				s.do(append([]string{"run", agent, "--detach", "--driver", "codex", "--"}, s.command()...)...)
 			}
 			for _, agent := range []string{"bob", "carl"} {
 				s.do("wait", "--idle", agent, "--timeout", "60s")
@@ -341,7 +341,7 @@ func TestTwoCodexByHand(t *testing.T) {
 			}
 			sends(carl, "second")
 			sends(bob, "third")
-			s.do(append([]string{"run", "dora", "--detach", "--"}, s.command()...)...)
+			s.do(append([]string{"run", "dora", "--detach", "--driver", "codex", "--"}, s.command()...)...)
 			s.do("wait", "--idle", "dora", "--timeout", "60s")
 			s.do("stop", "dora")
 			bob.leave()

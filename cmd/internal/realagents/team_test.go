@@ -131,9 +131,9 @@ func (s *team) send(body string, flags ...string) string {
 // start starts bob, who may take longer than atm run waits.
 func (s *team) start() (out string, code int, isSlow bool) {
 	s.t.Helper()
-	flags := []string{"run", "bob", "--detach"}
+	flags := []string{"run", "bob", "--detach", "--driver", s.program}
 	if s.acp != nil { // the session's directory is said, and not the program's own
-		flags = append(flags, "--driver", "acp", "--cwd", filepath.Join(s.kit.dir, "work"))
+		flags = []string{"run", "bob", "--detach", "--driver", "acp", "--cwd", filepath.Join(s.kit.dir, "work")}
 	}
 	out, code = s.try(append(append(flags, "--"), s.command()...)...)
 	return out, code, strings.Contains(out, "no prompt yet")

@@ -110,7 +110,7 @@ func TestQuestion(t *testing.T) {
 	team := newTeam(t, "bob", "me", "you")
 	config := "approvers = [\"me\"]\n[members.me]\nperson = true\n[members.you]\nperson = true\n"
 	team.Write(".atm/main/team.toml", config)
-	team.Atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
+	team.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent", "--log", "fake.log")
 	t.Cleanup(func() { team.Atm("down") })
 	r, other := team.open("me"), team.open("you")
 	ctx, stop := context.WithCancel(t.Context())
@@ -155,7 +155,7 @@ func TestQuestion(t *testing.T) {
 	team.until(r, "it is off", func(s *Snapshot) bool { return s.Members[0].State == reducer.WordOff })
 	problem := team.until(r, "that the screen has ended", func(*Snapshot) bool {
 		screen := r.Screen(ctx, "bob")
-		return screen != nil && strings.Contains(screen.Problem, "bob is not running: atm run bob --root ")
+		return screen != nil && strings.Contains(screen.Problem, "bob is not running: atm run bob --driver claude ")
 	}).Screens["bob"]
 	for range 5 { // however often it is called, it retries only after a while
 		if r.Screen(ctx, "bob") != problem {
@@ -191,7 +191,7 @@ func TestScreenIsForgotten(t *testing.T) {
 	defer func(before time.Duration) { followFor = before }(followFor)
 	followFor = time.Second
 	team := newTeam(t, "bob", "me")
-	team.Atm("run", "bob", "--detach", "--", "fakeagent")
+	team.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent")
 	t.Cleanup(func() { team.Atm("down") })
 	r := team.open("me")
 	team.Eventually("the screen", func() bool { return r.Screen(t.Context(), "bob") != nil })

@@ -24,6 +24,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/teamdir/work"
@@ -135,10 +136,14 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	if err := team.Store.MayAct(ctx); err != nil { // git may have changed team.toml while atm read it
 		return exit, err
 	}
+	o := options(version, spec, team)
 	if spec.Fork != "" {
-		if _, err := driver.Fork(spec.Command, true, spec.Fork); err != nil {
-			return exit, failure.Usage("--fork %s: %w", letter.Clip(letter.Escape(spec.Fork), 60), err).
-				WithHint("`atm driver ls` lists the programs; [resume] fork in their files says how")
+		if _, err := o.Driver.Fork(spec.Command, spec.Fork); err != nil {
+			usage := failure.Usage("--fork %s: %w", letter.Clip(letter.Escape(spec.Fork), 60), err)
+			if errors.Is(err, driver.ErrUnknown) {
+				return exit, usage.WithHint("--driver says which one: `atm driver ls` lists them")
+			}
+			return exit, usage.WithHint("`atm driver ls` lists the programs; [resume] fork in their files says how")
 		}
 	}
 	// Only after locking, because run.log may be another runner's. It must not be a link. Crashes are written to it,
@@ -164,7 +169,6 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 		return exit, err
 	}
 	endCommands = end
-	o := options(version, spec, team)
 	o.Mail = mail
 	if len(spec.Serves) > 0 {
 		origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: app.Of(team).Origin().UID}
@@ -210,9 +214,9 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		Run: spec.Run, Version: version, Command: spec.Command, Arguments: spec.Hooks.Args, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart), GoesOn: spec.GoesOn,
 		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, Fork: spec.Fork, Anew: spec.Anew, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
-		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },
-		Beside:    push.RunWays{Team: team, Name: name, Run: spec.Run},
-		Serves:    func(ctx context.Context, s ptyrun.Server) { follow(ctx, team, name, s) },
+		Conversation: func(run string) string { return programs.ShownIn(team, name, run) },
+		Beside:       push.RunWays{Team: team, Name: name, Run: spec.Run},
+		Serves:       func(ctx context.Context, s ptyrun.Server) { follow(ctx, team, name, s) },
 		Follow: sessions.Options{
 			Store: team.Sessions(), Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute,
 			WhyKept: func(m *wire.Message) string { return team.WhyKept(m, name, p) },
@@ -232,10 +236,11 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		},
 	}
 	driver.Use(agents.Load(agents.Dir()))
+	o.Driver = driver.ForCommand(spec.Command)
 	if d, ok := driver.Named(spec.Driver); ok { // else "auto"
 		o.Driver = d
 	}
-	if o.Driver != nil && o.Driver.Protocol == "acp" {
+	if o.Driver.Protocol == "acp" {
 		o.ACP = &ptyrun.ACP{Session: spec.ACP, Rules: p.Rules}
 	}
 	return o

@@ -244,7 +244,7 @@ func TestScreens(t *testing.T) {
 // and comes back.
 func TestAgent(t *testing.T) {
 	team := newTeam(t, people, "bob", "me")
-	team.Atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
+	team.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent", "--log", "fake.log")
 	t.Cleanup(func() { team.Atm("down") })
 	w := team.open(100, 30, nil, "--as", "me")
 	w.shows(`bob +idle`)
@@ -290,7 +290,7 @@ func TestAgent(t *testing.T) {
 	w.shows(`(?s)members.*esc to interrupt|(?s)members.*Interrupted`)
 	team.Atm("stop", "bob")
 	w.shows(`(?s)bob +off.*interrupted  mail`) // the turns replace the screen
-	team.Atm("run", "bob", "--detach", "--", "fakeagent")
+	team.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent")
 	w.shows(`bob +idle`)
 	w.until(`interrupted  mail`, false)
 	w.leave()
@@ -302,7 +302,7 @@ func TestHabits(t *testing.T) {
 	for i := range 3 {
 		team.message("alice", "me", wire.Message{Body: fmt.Sprint("Message ", i+1)})
 	}
-	team.Atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
+	team.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent", "--log", "fake.log")
 	t.Cleanup(func() { team.Atm("down") })
 	w := team.open(100, 30, []string{"EDITOR=true"}, "--as", "me")
 	w.shows(`(?s)bob +idle.*Message 1`)
@@ -521,7 +521,7 @@ func TestPreview(t *testing.T) {
 	team := newTeam(t, people, "alice", "bob", "me")
 	team.message("alice", "me", wire.Message{Subject: "Parser", Body: "The parser is done.\nTwo conflicts are left."})
 	team.message("bob", "me", wire.Message{Body: "A plan\n\nFirst the tests."})
-	team.Atm("run", "bob", "--detach", "--", "fakeagent")
+	team.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent")
 	t.Cleanup(func() { team.Atm("down") })
 	w := team.open(140, 30, nil, "--as", "me")
 	w.shows(`─ message(?s:.*)First the tests\.`)

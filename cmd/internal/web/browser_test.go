@@ -139,7 +139,7 @@ func TestBrowser(t *testing.T) {
 	b.shows("This request comes from another site")
 	b.load(base(address))
 
-	s.Atm("run", "bob", "--detach", "--", "fakeagent", "--log", log)
+	s.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent", "--log", log)
 	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
 	b.shows("idle")
 
@@ -250,7 +250,7 @@ func TestBrowser(t *testing.T) {
 // machine a new browser is busy for minutes.
 func TestTwentyPages(t *testing.T) {
 	s := newTeam(t, "alice", "bob", "me") // not parallel, since it measures CPU time
-	s.Atm("run", "bob", "--detach", "--", "fakeagent")
+	s.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent")
 	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
 	s.Atm("wait", "--idle", "bob")
 	address := s.web()
@@ -436,7 +436,7 @@ func TestPageStays(t *testing.T) {
 	b.becomes(`document.querySelector('.log').innerText.includes('human: Go on with auth')`)
 
 	// After a tap the page follows, though a finger leaves :hover behind.
-	s.Atm("run", "bob", "--detach", "--", "fakeagent")
+	s.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent")
 	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
 	s.Atm("send", "bob", "CONFIRM [git push]")
 	b.do(chromedp.EmulateViewport(390, 800, chromedp.EmulateMobile, chromedp.EmulateTouch))
@@ -559,7 +559,7 @@ func TestAccessible(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Atm("run", "bob", "--detach", "--driver", "plain", "--", "sh", "colours")
-	s.Atm("run", "alice", "--detach", "--", "fakeagent")
+	s.Atm("run", "alice", "--detach", "--driver", "claude", "--", "fakeagent")
 	t.Cleanup(func() { s.Command("atm", "stop", "alice", "bob").Run() })
 	for _, text := range hostile[:7] {
 		s.Atm("send", "me", "--ack", "--urgent", "--as", "carol", "--", text)

@@ -86,7 +86,7 @@ command = ['sh', '-c', 'echo "$ATM_EVENT $ATM_LINK" >> links']
 		})
 		return all
 	}
-	s.Atm("run", "bob", "--detach", "--", "fakeagent")
+	s.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent")
 	s.Atm("wait", "--idle", "bob")
 	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
 	s.Atm("send", "bob", "Nothing serves the pages")

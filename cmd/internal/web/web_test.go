@@ -306,7 +306,7 @@ func TestWhatWantsMe(t *testing.T) {
 		s.Atm("send", "me", fmt.Sprint("note ", i), "--as", "alice")
 	}
 	s.Write(".atm/main/team.toml", "lead = \"me\"\n[members.bob]\n")
-	s.Atm("run", "bob", "--detach", "--", "fakeagent")
+	s.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent")
 	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
 	s.Atm("send", "bob", "CONFIRM [git push --force]")
 	s.Atm("wait", "--blocked", "bob")
@@ -381,7 +381,7 @@ func TestAttached(t *testing.T) {
 func TestMemberPage(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "bob", "me")
-	s.Write(".atm/main/team.toml", "[members.bob]\ncommand = [\"fakeagent\"]\n")
+	s.Write(".atm/main/team.toml", "[members.bob]\ncommand = [\"fakeagent\"]\ndriver = \"claude\"\n")
 	v := s.visit(s.web())
 	has := func(path, text string, is bool) {
 		t.Helper()

@@ -257,6 +257,9 @@ func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s 
 	if declared := m.declaredState(s, evidence.Now); declared != nil {
 		m.setView(declared, declared.Evaluate(evidence))
 	}
+	if m.Session == "" && s.Run != nil {
+		m.Session = OrNull(programs.ShownIn(t, name, s.Run.ID))
+	}
 	if m.Until != nil {
 		m.addNote("until " + letter.Stamp(*m.Until))
 	}

@@ -217,6 +217,17 @@ func RunningPrograms(t *teamdir.Team, name wire.Name) []Program {
 	return all
 }
 
+// ShownIn returns the conversation that the program of a run of atm showed last, also if that has ended; "": none is noted.
+func ShownIn(t *teamdir.Team, name wire.Name, run string) string {
+	var last Program
+	for _, p := range NotedPrograms(t, name) {
+		if run != "" && p.Run == run && p.Session != "" && p.At.After(last.At) {
+			last = p
+		}
+	}
+	return last.Session
+}
+
 func NotedPrograms(t *teamdir.Team, name wire.Name) (all []Program) {
 	files, _ := t.Dir().Names(string(name) + programsDir) // there is none, usually
 	for _, file := range files {

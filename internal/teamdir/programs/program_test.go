@@ -122,3 +122,19 @@ func TestServerOfAnEarlierConversation(t *testing.T) {
 		t.Errorf("noted again: %+v", all)
 	}
 }
+
+// What a run's program showed last is known when the program has ended, and is no other run's.
+func TestShownIn(t *testing.T) {
+	t.Parallel()
+	team, own := newTeam(t)
+	at := time.Now().UTC().Add(-time.Hour)
+	for i, p := range []Program{{Run: "r1", Session: "first"}, {Run: "r1", Session: "last"}, {Run: "r1"}, {Session: "by hand"}, {Run: "r2", Session: "other"}} {
+		p.Tool, p.PID, p.Start, p.At = "codex", own.PID+i, own.Start-1, at.Add(time.Duration(i)*time.Minute)
+		teamtest.Must(t, saveProgram(team, "bob", p))
+	}
+	for run, want := range map[string]string{"r1": "last", "r2": "other", "r3": "", "": ""} {
+		if got := ShownIn(team, "bob", run); got != want {
+			t.Errorf("run %q showed %q, want %q", run, got, want)
+		}
+	}
+}

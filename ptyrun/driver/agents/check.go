@@ -173,10 +173,10 @@ func (k *checker) add(line int, format string, args ...any) {
 }
 
 func (k *checker) check(f *File) {
-	if slices.Contains(f.Command.Packages, "") || slices.Contains(f.Command.Names, "") {
-		k.add(k.lines.Of("command"), "command: a name is empty") // it would match every path
+	if slices.Contains(f.Command.Names, "") {
+		k.add(k.lines.Of("command"), "command: a name is empty")
 	}
-	for path, n := range map[string]int{"command.names": len(f.Command.Names), "command.packages": len(f.Command.Packages), "parts": len(f.Parts)} {
+	for path, n := range map[string]int{"command.names": len(f.Command.Names), "parts": len(f.Parts)} {
 		k.checkLength(path, n)
 	}
 	if f.Unproven && len(f.Versions) > 0 {
@@ -209,6 +209,9 @@ func (k *checker) check(f *File) {
 		return
 	}
 	k.checkScreen("screen", &f.Screen)
+	if f.Screen.Shown != nil {
+		k.add(k.lines.Of("screen.shown"), "shown: only [reader] has one")
+	}
 	if f.Reader != nil {
 		k.checkScreen("reader", f.Reader)
 		if f.Reader.Shown == nil {

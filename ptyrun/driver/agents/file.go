@@ -40,7 +40,6 @@ type File struct {
 // A Command tells how the program is called.
 type Command struct {
 	Names       []string // of the program
-	Packages    []string // of npm
 	Unshared    string   // flag: no server that all sessions share, with the environment of the first
 	IsUnshared  []string `toml:"is_unshared"` // beginnings of arguments with which it shares none anyway
 	Subcommands []string // that draw no session and share nothing
@@ -66,7 +65,6 @@ type Keys struct {
 
 // Resume are the arguments with which a conversation goes on, right after the program's name. {id} stands for its id.
 type Resume struct {
-	Last     []string // the newest one in the directory
 	ID       []string
 	Fork     []string // a copy of it
 	IsChosen []string `toml:"is_chosen"` // arguments, or a first one, with which the command chooses one itself
@@ -93,7 +91,7 @@ type Escape struct {
 
 // A Screen says how the program draws.
 type Screen struct {
-	Shown      *Pattern          // matches a title, a line break and a screen that only this program shows; of Reader, the screen
+	Shown      *Pattern          // of Reader: matches the screen that is drawn for one
 	DeclaresAs string            `toml:"declares_as"` // its name where it says outright what it does; "": it does not
 	Titles     []Meaning         // the first match counts
 	Progress   map[string]string // states of its progress bar, of ProgressStates, and what each shows

@@ -212,7 +212,6 @@ func (in *Inbox) wasAccepted(g *giving) {
 	for _, id := range g.IDs {
 		delete(in.tries, id)
 	}
-	in.o.Accepted()
 	in.o.Dropped()
 }
 

@@ -82,7 +82,6 @@ type Options struct {
 
 	Interrupt func() error      // interrupts the turn for urgent mail, and returns when it is over
 	Remind    func(isIdle bool) // sends what is due about overdue answers; nil: nothing is
-	Accepted  func()            // is called when it has accepted a text
 	Dropped   func()            // is called when a text is not being given any more
 	Gone      func(error)       // is called when its mailbox is gone, or somebody else has it
 }

@@ -41,7 +41,7 @@ func newPretended(t *testing.T) (in *Inbox, alice *maildir.Box) {
 		Loop: loop.New(t.Context(), slog.New(slog.DiscardHandler), time.Now), Box: store.Box("bob"), Timing: &run.StandardTiming,
 		Agent: pretendedAgent{}, Notify: func(string) {},
 	}
-	in = New(r, hold, Options{Inject: Body, Follower: open{}, Accepted: func() {}, Dropped: func() {}})
+	in = New(r, hold, Options{Inject: Body, Follower: open{}, Dropped: func() {}})
 	r.Fold = in.Fold
 	return in, store.Box("alice")
 }

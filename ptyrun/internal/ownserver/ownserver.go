@@ -29,11 +29,11 @@ type Servers struct {
 
 // Options say what the program is, and who is told of its server.
 type Options struct {
-	Command  []string
-	IsScript bool
-	Dir      string
-	Env      []string
-	Serves   func(ctx context.Context, socket string, pid int) // is called beside the loop for a program's server, until ctx ends; may be nil
+	Command []string
+	Driver  *driver.Driver
+	Dir     string
+	Env     []string
+	Serves  func(ctx context.Context, socket string, pid int) // is called beside the loop for a program's server, until ctx ends; may be nil
 }
 
 // A Server is the server of one program. It ends with the program. One that ends before is started again, because the
@@ -52,7 +52,7 @@ const socketName, dirPrefix = "sock", "atm-server-"
 // removes it.
 func New(r *run.Run, o Options) *Servers {
 	s := &Servers{r: r, o: o}
-	if _, _, ok := driver.WithServer(o.Command, o.IsScript, ""); !ok {
+	if _, _, ok := o.Driver.WithServer(o.Command, ""); !ok {
 		return s
 	}
 	for _, parent := range []string{os.Getenv("XDG_RUNTIME_DIR"), "", "/tmp"} { // the first may be another user's
@@ -92,7 +92,7 @@ func (s *Servers) Start(ctx context.Context, command []string) (*Server, error) 
 		return nil, nil
 	}
 	socket := s.socket()
-	argv, program, ok := driver.WithServer(command, s.o.IsScript, socket)
+	argv, program, ok := s.o.Driver.WithServer(command, socket)
 	if !ok {
 		return nil, nil
 	}

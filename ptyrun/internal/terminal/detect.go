@@ -18,7 +18,6 @@ const (
 	freeAfter      = time.Second           // from a flood's end to returning its memory
 	maxFrame       = time.Second           // after which an open frame counts as closed
 	oldLimit       = 12 * time.Hour        // for which the notice of a limit may have been on the screen of a program that starts
-	maxStart       = 30 * time.Second      // for a program whose command does not tell its driver
 )
 
 func (p *Terminal) scheduleRead(now time.Time) {
@@ -48,10 +47,6 @@ func (p *Terminal) readScreen(now time.Time) {
 	}
 	p.readVersion = p.emulator.Version()
 	look := p.look()
-	if known := p.driver.Recognise(look); p.o.IsAuto && known != p.driver {
-		p.driver = known
-		p.o.Recognised()
-	}
 	before := p.reading
 	p.reading = p.driver.Read(look, before)
 	p.noteDeclared(before, now)
@@ -270,12 +265,6 @@ func (p *Terminal) counts(now time.Time) bool {
 // stepActivity reports the program's activity when it has been stable and says something new.
 func (p *Terminal) stepActivity(now time.Time) {
 	r, rd, shown := p.r, &p.reading, p.r.State.Session()
-	if isStarting := rd.Activity == reducer.Starting && shown.Activity == reducer.Starting; isStarting && p.mayBeWrapper() {
-		if !r.MustWait(p.started.Add(maxStart), now) {
-			r.AppendChange(reducer.Starting, reducer.Unknown, "", "")
-		}
-		return
-	}
 	switch {
 	case rd.Activity == reducer.Starting && shown.Activity == reducer.Unknown: // nothing known was shown yet
 	case !p.isNews() && !(p.turn.isOurs && run.HasEndedTurn(rd.Activity)):
@@ -283,7 +272,6 @@ func (p *Terminal) stepActivity(now time.Time) {
 	case r.IsStopping: // what a program shows while it is stopped does not end its turn
 	case !p.counts(now):
 	case r.MustWait(p.readingSince.Add(p.hold()), now):
-	case rd.Activity.IsWork() && rd.Source != reducer.FromDeclared && p.o.IsAuto && p.mayBeWrapper() && r.MustWait(p.started.Add(maxStart), now):
 	case rd.Activity.IsWork() && p.isSubmitted(): // isAccepted is about to see whether this is the text's turn
 	default:
 		p.reportIfStill(p.readingSince, now)
@@ -299,9 +287,6 @@ func (p *Terminal) isNews() bool {
 	}
 	return seen != shown.Activity || p.reading.Detail != p.detail
 }
-
-// mayBeWrapper reports whether the program may be about to start another one, which has drawn nothing yet.
-func (p *Terminal) mayBeWrapper() bool { return p.driver.Plain && !p.isReady }
 
 // reportIfStill reports what the screen shows if that has not changed since then. On a busy machine the runner may be
 // so late that newer output has waited longer than the hold.

@@ -45,7 +45,6 @@ type Terminal struct {
 	input    chan write
 	emulator *screen.Screen
 	driver   *driver.Driver
-	started  time.Time
 
 	screenState
 	given      *run.Text // the last text that it was given; nil: none
@@ -66,13 +65,11 @@ type Terminal struct {
 // Options say what runs on a terminal, and who is told of what.
 type Options struct {
 	Command     process.Command
-	Driver      *driver.Driver // until the screen shows another, if IsAuto
-	IsAuto      bool
+	Driver      *driver.Driver
 	RecordInput bool
 
 	Questions  *questions.Questions   // what it asks goes there
 	Output     func(written []byte)   // is called with what it has written and drawn
-	Recognised func()                 // is called when the screen has shown another driver
 	Withheld   func(*run.Text) string // says why a text may not be sent off any more
 	UsesPrompt func() bool            // a text is about to be given at the prompt, so that a draft is not a person's
 }
@@ -99,12 +96,12 @@ func Start(r *run.Run, o Options) (*Terminal, error) {
 	now := r.Now()
 	p := &Terminal{
 		r: r, o: o, Child: c, output: loop.NewFeed[[]byte](maxPieces), input: make(chan write, maxWrites),
-		emulator: screen.New(o.Command.Cols, o.Command.Rows, screen.Scrollback), driver: o.Driver, started: now,
+		emulator: screen.New(o.Command.Cols, o.Command.Rows, screen.Scrollback), driver: o.Driver,
 	}
 	p.emulator.IsLight = isLight(o.Command.Env)
 	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
 	if p.driver.Unknown { // also if it never draws anything
-		p.reading.NotPromptReason = control.GateUnknown
+		p.reading.Activity, p.reading.NotPromptReason = reducer.Unknown, control.GateUnknown
 	}
 	p.readingSince, p.outputAt = now, now
 	p.freeMemory = time.AfterFunc(time.Hour, debug.FreeOSMemory)

@@ -108,8 +108,6 @@ func resultOf(name wire.Name, o control.Outcome) result {
 // tellResumed adds which conversation the agent continues, or why none.
 func (r *result) tellResumed(s control.Status) {
 	switch {
-	case s.Resumed == reducer.Newest:
-		r.Resumed = "its newest conversation"
 	case s.Resumed != "":
 		r.Resumed = s.Resumed
 	case s.NotResumed != "":

@@ -41,8 +41,8 @@ atm run bob --detach -- codex
 atm run dora --driver acp -- opencode acp`,
 	Description: `This terminal is attached to it; Ctrl-\ d leaves it running, closing the terminal ends it.
 Without CMD it runs that of team.toml, and restarts it when it crashes.
-A shell is told to read its mail. Nothing is typed into a program that atm does not know: atm
-driver -h, or --driver plain if it is like a shell.
+A shell is told to read its mail. A program is known by its name, or by --driver (plain: like a
+shell). Nothing is typed into one that atm does not know: atm driver -h.
 --serve jobs: when idle it takes work from that shared inbox. --fork ID|AGENT: it begins with a copy
 of a conversation. Hooks of Claude Code and opencode come along. It exits as the program does.`,
 	Flags: []cli.Flag{

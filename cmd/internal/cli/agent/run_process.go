@@ -10,7 +10,6 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
-	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -79,14 +77,14 @@ func (p *runnerProcess) hasEnded(within time.Duration) bool {
 }
 
 // awaitReady waits until the agent is ready or has failed. It waits at most for promptWithin after the program's start,
-// or until for quietWithin the driver has known no prompts and nothing has promised some, and then returns the agent as
-// started. p is nil if somebody else has started the runner.
+// or for quietWithin if the driver knows no prompts, and then returns the agent as started. p is nil if somebody else has
+// started the runner.
 func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error) {
 	r, unready, silence := result{Name: k.name(), State: "ready"}, "started", listenOurs
 	if p == nil {
 		r.State, unready, silence = "running", "running", listenWithin
 	}
-	asking, began, promised := 0, time.Now(), time.Time{}
+	asking, began := 0, time.Now()
 	for ctx.Err() == nil {
 		var status control.Status
 		err := k.s.AskRunner(ctx, r.Name, func(client *control.Client) (err error) {
@@ -98,12 +96,8 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 		if status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
 			asking = 0
 		}
-		isPlain := status.Driver == "plain" || status.Driver == agents.None
-		if !isPlain || status.State == string(reducer.Starting) && k.startsAgent() {
-			promised = time.Now()
-		}
 		patience := promptWithin
-		if time.Since(promised) > quietWithin {
+		if status.Driver == "plain" || status.Driver == agents.None {
 			patience = quietWithin
 		}
 		switch {
@@ -119,7 +113,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 		case r.PID != 0 && asking == 0 && time.Since(status.Started) > patience: // without a child it is about to restart
 			r.State, r.Detail = unready, "no prompt yet"
 			if status.Driver == agents.None {
-				r.Detail = "atm does not know this program, and types nothing in: atm driver -h, or --driver plain for a shell"
+				r.Detail = "atm does not know this program, and types nothing in: --driver says which it is, plain for a shell; atm driver -h"
 			}
 			r.tellResumed(status)
 			return r, nil
@@ -144,14 +138,6 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 func (k *call) isAsking() bool {
 	questions, err := presence.Questions(k.s.Team, k.name())
 	return err != nil || len(questions) > 0
-}
-
-// startsAgent reports whether the command names a program whose prompts are known, as a script may that starts it.
-func (k *call) startsAgent() bool {
-	info, _ := runinfo.Read(k.s.Team.Dir(), k.name())
-	return slices.ContainsFunc(info.Command, func(word string) bool {
-		return slices.Contains(agents.Names(agents.Dir()), filepath.Base(word))
-	})
 }
 
 func (k *call) endedUnready(exit runspec.Report) error {
