@@ -21,11 +21,10 @@ type Document struct {
 	Decision string `json:"decision,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 	Output   struct {
-		Event   string   `json:"hookEventName"`
-		Context string   `json:"additionalContext,omitempty"`
-		Watch   []string `json:"watchPaths,omitempty"`
-		Permit  string   `json:"permissionDecision,omitempty"`
-		Why     string   `json:"permissionDecisionReason,omitempty"`
+		Event   string `json:"hookEventName"`
+		Context string `json:"additionalContext,omitempty"`
+		Permit  string `json:"permissionDecision,omitempty"`
+		Why     string `json:"permissionDecisionReason,omitempty"`
 	} `json:"hookSpecificOutput,omitzero"`
 }
 
@@ -35,11 +34,11 @@ func (c *Call) Document(text string) *Document {
 	switch {
 	case c.Refusal != "":
 		d.Output.Event, d.Output.Permit, d.Output.Why = c.Kind, "deny", c.Refusal
-	case text == "" && c.Watch == nil: // it stays {}
+	case text == "": // it stays {}
 	case c.ReplyAs == AsBlock:
 		d.Decision, d.Reason = "block", text
 	default:
-		d.Output.Event, d.Output.Context, d.Output.Watch = c.Kind, text, c.Watch
+		d.Output.Event, d.Output.Context = c.Kind, text
 	}
 	return d
 }

@@ -30,7 +30,6 @@ type Call struct {
 	Arguments func() []string                // what the program was started with; nil: unknown
 	IsSecond  bool                           // another program is the agent: this one only begins and ends
 	MayAsk    bool                           // a question may wait for an answer from elsewhere
-	MayWake   bool                           // mail may wake the program
 
 	// TakesContextAtStop reports whether the program goes on with context where another one must be kept from stopping; nil: no.
 	TakesContextAtStop func() bool
@@ -57,7 +56,6 @@ type Call struct {
 	Mode      string // of its permissions, in the program's words; "": it does not say
 	Subagent  string // the sub-agent that it comes from; "": the agent itself
 	Transport string // how mail goes out: "hook", "notify" if it does not
-	IsWake    bool   // nobody waits for the call, which may wake the program for its mail
 	IsUnique  bool   // the input differs from that of every later call
 
 	Events    []wire.Event // to append
@@ -72,7 +70,6 @@ type Call struct {
 	ReplyAs       ReplyWay
 	IsPeek        bool // whether there is mail is all that the answer says
 	WantsPrimer   bool
-	Watch         []string        // what the program shall watch for this session
 	Refusal       string          // why the tool must not run; "": it may
 	Warning       string          // of the answer, for the person too
 	Text          strings.Builder // of the answer

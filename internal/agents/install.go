@@ -124,11 +124,9 @@ type Dialect struct {
 type HookSet struct {
 	Timeout int // in the program's own unit
 	Events  []string
-	Waiting []string          // the events whose hooks may wait
-	Brief   []string          // the events whose hooks the program gives briefly at most
-	More    map[string]string // further members of an event's hook
-	Waking  map[string]string // those of another hook of an event, which wakes the program for mail that waits
-	IsOnce  bool              // the program runs a command once for an event, though several files have it
+	Waiting []string // the events whose hooks may wait
+	Brief   []string // the events whose hooks the program gives briefly at most
+	IsOnce  bool     // the program runs a command once for an event, though several files have it
 }
 
 // An MCPServer says where a configuration lists MCP servers, and how an entry is written there.

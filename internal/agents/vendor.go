@@ -18,7 +18,7 @@ type Vendor struct {
 
 	// Parsers parse a call of each word that may follow `atm hook`.
 	Parsers map[string]func(*Call)
-	// Answer returns the document that answers a call, which has a text, a refusal or something to watch, or is answered always.
+	// Answer returns the document that answers a call, which has a text, or a refusal, or is answered always.
 	Answer func(c *Call, text string) any
 	// Decide returns the document that answers a request for a permission; nil: no hook answers any.
 	Decide func(c *Call, v Verdict) any
@@ -29,8 +29,6 @@ type Vendor struct {
 	Entry string
 	// IsScript reports whether a script reads what the program prints, as far as it or its command line says; nil: unknown.
 	IsScript func(getenv func(string) string, arguments func() []string) bool
-	// Wakes: the program watches an idle agent's inbox, and begins a turn if its hook says so.
-	Wakes bool
 	// EnvFile is the variable that has, for a hook that begins a session, the file with variables for the session's commands; "": none.
 	EnvFile string
 	// Marks are the variables that the program sets for the processes that it starts.

@@ -245,7 +245,7 @@ func (h hookSet) removeFrom(root *hujson.Value) {
 		return
 	}
 	// A command that runs atm for the tool, wherever atm is.
-	own := regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook ` + h.tool + `( --as \S+)?( ` + wakeFlag + `)?$`)
+	own := regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook ` + h.tool + `( --as \S+)?$`)
 	for _, m := range hooks.Value.(*hujson.Object).Members {
 		event := "/hooks/" + agents.EscapePointer(stringOf(&m.Name))
 		for g, group := range slices.Backward(elements(&m.Value)) {
@@ -266,8 +266,8 @@ func (h hookSet) removeFrom(root *hujson.Value) {
 // settings are a group of its own for each event, behind those of others.
 func (h hookSet) settings() []agents.Setting {
 	change := fmt.Sprintf("hooks for %d events: %s", len(h.Events), h.command)
-	hook := func(event, command string, timeout int, more string) agents.Setting {
-		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d%s}]}`, agents.Quoted(command), timeout, more)
+	hook := func(event, command string, timeout int) agents.Setting {
+		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d}]}`, agents.Quoted(command), timeout)
 		return agents.Setting{Pointer: "/hooks/" + event + "/-", Value: group, Change: change}
 	}
 	var all []agents.Setting
@@ -278,13 +278,7 @@ func (h hookSet) settings() []agents.Setting {
 		} else if slices.Contains(h.Brief, event) {
 			timeout = briefly
 		}
-		all = append(all, hook(event, h.command, timeout, h.More[event]))
-		if more := h.Waking[event]; more != "" {
-			all = append(all, hook(event, h.command+" "+wakeFlag, aDay, more))
-		}
+		all = append(all, hook(event, h.command, timeout))
 	}
 	return all
 }
-
-// wakeFlag tells the hook that nobody waits for it.
-const wakeFlag = "--wake"

@@ -169,10 +169,6 @@ func BenchmarkLargeInbox(b *testing.B) {
 		h, err := claim.HandOver(b.Context(), bob, claim.Recipient{Owner: claimfile.OfSession("s")}, inbox.ReadOptions{Limit: 10})
 		return cmp.Or(err, h.Release(b.Context()))
 	})
-	repeat(b, "what a wake asks", func() error {
-		_, _, err := claim.Waiting(b.Context(), bob, inbox.ReadOptions{Current: true})
-		return err
-	})
 	repeat(b, "os.ReadDir", func() error {
 		_, err := os.ReadDir(unread)
 		return err

@@ -31,7 +31,7 @@ func Mail(h *claim.Claim, l *letter.Renderer, to wire.Name) string {
 func (c *call) answer() (exit int, err error) {
 	text := c.Text.String()
 	switch {
-	case c.Refusal == "" && text == "" && c.Watch == nil && !c.AnswersAlways:
+	case c.Refusal == "" && text == "" && !c.AnswersAlways:
 		return 0, nil
 	case c.Refusal == "" && text != "" && c.ReplyAs == agents.OnStderr:
 		_, err = io.WriteString(c.o.Stderr, text)

@@ -14,8 +14,8 @@
 //	    its text, the time and the events since. So hooks that are installed twice report everything once.
 //	  - Under atm run --driver acp only mail goes out: the program reports the rest over ACP, under other ids.
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
-//	  - An idle Claude Code that its person started watches its inbox, and is woken for mail (FileChanged, wake.go), also for
-//	    what waits when it starts: none is in the answer to SessionStart, which goes out with the first prompt.
+//	  - Mail that waits when a program starts goes in beside the hook, if it takes mail so: what is in the answer to
+//	    SessionStart comes to the model with the first prompt only.
 //	  - At a compaction no mail goes out, and it proves nothing: the session may end before the model sees it.
 //	  - Expired mail goes out, marked, only where a turn begins. It keeps no turn going.
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
@@ -79,7 +79,6 @@ type Options struct {
 	// TakesContextAtStop reports whether Claude Code goes on with additional context in the answer to Stop; nil: it does not.
 	TakesContextAtStop func() bool
 
-	IsWake   bool   // nobody waits for the call, which wakes the program for mail that waits
 	IsSecond bool   // another program is the agent: this one only begins and ends
 	IsACP    bool   // the agent was last run over ACP
 	IsScript bool   // a script reads what the program prints
@@ -94,8 +93,8 @@ type Options struct {
 	RefuseEdit func(path string) (why string)
 	Dir        string
 
-	// Wakes reports whether this program is the one that mail wakes, and whether it is idle now; nil: nothing wakes it.
-	Wakes func() (may, isIdle bool)
+	// Push gives the unread mail to a program that begins, and reports whether it took it; nil: nothing does.
+	Push func(ctx context.Context) bool
 
 	// Ask appends a request's event, waits for the answer and calls give with it, which gives it to the program. It returns
 	// without an error if the person has answered. nil: only the person can answer, at the program's own dialog.
@@ -141,7 +140,7 @@ func parse(tool string, in []byte, o Options) (*call, error) {
 	}
 	c := &call{o: o, Call: agents.Call{
 		Vendor: v, Raw: in, In: object, Now: o.Now, Box: o.Box, State: o.State, Dir: o.Dir, Arguments: o.Arguments,
-		IsWake: o.IsWake, IsSecond: o.IsSecond, MayAsk: o.Ask != nil && !o.IsSecond, MayWake: o.Wakes != nil, TakesContextAtStop: o.TakesContextAtStop,
+		IsSecond: o.IsSecond, MayAsk: o.Ask != nil && !o.IsSecond, TakesContextAtStop: o.TakesContextAtStop,
 	}}
 	if err == nil {
 		v.Parsers[tool](&c.Call)
@@ -172,9 +171,6 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	if c.o.IsSecond {
 		return c.answer()
-	}
-	if c.IsWake {
-		return c.wake(ctx)
 	}
 	if c.o.Patient != nil && c.tellsAlone() {
 		c.o.Patient()
@@ -244,14 +240,13 @@ func (c *call) refuseEdit() {
 
 // carriesMail reports whether mail may go out with the answer.
 func (c *call) carriesMail() bool {
-	isWoken := c.o.Wakes != nil || c.HasRunner()
 	switch {
 	case c.ReplyAs == agents.NoReply, c.IsPush && c.o.IsTyped:
 		return false
 	case c.o.IsScript && (c.ReplyAs == agents.AsBlock || c.ReplyAs == agents.OnStderr) && !c.HasRunner():
 		return false
 	}
-	return !(c.IsNewProgram && !c.IsPush && isWoken) // in the answer to a beginning it would wait for the first prompt
+	return !(c.IsNewProgram && !c.IsPush && c.HasRunner()) // which gives it at once: in the answer it would wait for the first prompt
 }
 
 // handOver settles what earlier calls gave to the program, claims the mail for the answer, and renders it.
@@ -260,17 +255,10 @@ func (c *call) handOver(ctx context.Context) (*claim.Claim, []wire.Event, error)
 	c.Session = cmp.Or(c.Session, "unnamed")
 	received, settleErr := c.Settle(ctx, c.o.HasEnded)
 	carriesMail, endsTurn := c.carriesMail(), len(c.EndEvents) > 0
-	wakes := func() bool { // for mail that does not go out with this answer
-		may := false
-		if c.o.Wakes != nil {
-			may, _ = c.o.Wakes()
-		}
-		return may
-	}
-	if c.o.Work != nil && !c.IsPeek && c.Subagent == "" && (!endsTurn || carriesMail || wakes()) {
+	if c.o.Work != nil && !c.IsPeek && c.Subagent == "" && (!endsTurn || carriesMail) {
 		settleErr = errors.Join(settleErr, c.o.Work(ctx, endsTurn))
 	}
-	if !carriesMail {
+	if !carriesMail || c.IsNewProgram && c.o.Push != nil && c.o.Push(ctx) {
 		return &claim.Claim{}, received, settleErr
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -239,5 +240,24 @@ func TestPushedTooMany(t *testing.T) {
 	handed(t, h, false, more...).Release(ctx)
 	if h := handed(t, push(), false, more...); h.IsFull {
 		t.Error("one was received, and it is still full")
+	}
+}
+
+// Mail that is pushed in several pieces at once is one turn of the model's, though each has a prompt: nothing is added to
+// one of them, and no turn was interrupted.
+func TestPromptsThatComeTogether(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	mail(t, bob, "one more")
+	for _, id := range []string{"p1", "p2"} {
+		prompt := fmt.Sprintf(`{"session_id":"s1","hook_event_name":"UserPromptSubmit","prompt_id":%q,"prompt":"A session sent:\n[atm 68d64e from lead, now]\n  note"}`, id)
+		if out, _ := call1(t, Claude, bob, prompt, time.Now()); out != "" {
+			t.Errorf("%s: %s", id, out)
+		}
+	}
+	for _, e := range events(t, bob) {
+		if e.Text("status") == "interrupted" {
+			t.Errorf("%s of %s", e.Kind, e.TurnID)
+		}
 	}
 }

@@ -153,44 +153,6 @@ func TestHookContextIsAWay(t *testing.T) {
 	}
 }
 
-// The watched inbox of an idle Claude Code is a way: mail wakes it, and the prompt of the wake takes it along.
-func TestWatchedInboxIsAWay(t *testing.T) {
-	waytest.Test(t, func(t *testing.T) *waytest.Program {
-		p := &looker{t: t, bob: team(t, nil)}
-		var hooks sync.WaitGroup
-		t.Cleanup(hooks.Wait)
-		turns := 0
-		call := func(event, fields string) {
-			in := strings.Replace(calledWith(Claude, event, fields), `"p1"`, fmt.Sprintf(`"p%d"`, turns), 1)
-			p.call(Claude, in, func(out string) string {
-				text, _ := answerOf(t, out)
-				return text
-			})
-		}
-		wake := Options{IsWake: true, Box: p.bob, Stdout: io.Discard, Stderr: io.Discard}
-		wake.Wakes = func() (may, isIdle bool) {
-			p.set(func() { may, isIdle = !p.isShut, !p.asks && !p.isHeld })
-			return may, isIdle
-		}
-		p.look = func() {
-			hooks.Go(func() {
-				o := wake
-				o.Now, o.State = time.Now(), folded(t, p.bob)
-				exit, err := Handle(t.Context(), Claude, []byte(changed), o)
-				if err != nil && t.Context().Err() == nil {
-					t.Error(err)
-				}
-				if exit == 2 {
-					turns++
-					call("UserPromptSubmit", `,"prompt":"<task-notification>"`)
-					call("Stop", `,"stop_hook_active":false`)
-				}
-			})
-		}
-		return p.program()
-	})
-}
-
 // OpenCode's plugin is a way: it puts what the hook gives it into the session, and tells what the model gets.
 func TestPluginIsAWay(t *testing.T) {
 	waytest.Test(t, func(t *testing.T) *waytest.Program {

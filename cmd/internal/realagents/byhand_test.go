@@ -59,7 +59,7 @@ func TestByHand(t *testing.T) {
 			}
 			t.Run(nameOf(v.program, v.isNewest)+"/"+c.name, func(t *testing.T) {
 				s := newByHand(t, v.program, v.isNewest)
-				s.cannot = c.at != "" && !canGet(v.program, c.at)
+				s.cannot = c.at != "" && !s.canGet(c.at)
 				c.do(s)
 			})
 		}
@@ -67,8 +67,9 @@ func TestByHand(t *testing.T) {
 }
 
 // canGet reports whether the program that a person has started has a way for mail at a moment (of agents.Moments).
-func canGet(program, moment string) bool {
-	return slices.ContainsFunc(agents.WaysOf(program), func(w agents.Way) bool { return slices.Contains(w.At, moment) })
+func (s *byHand) canGet(moment string) bool {
+	_, version, _ := strings.Cut(ran[s.kit.dir], " ")
+	return canGet(agents.WaysOf(s.program), version, moment)
 }
 
 // talks opens a window for an agent, who has had a first turn: by then every program has told atm who it is.
@@ -82,7 +83,7 @@ func (s *byHand) talks(agent string) *window {
 
 // hasBegun says that the program has begun, and nobody has typed: Codex tells of itself with the first prompt, and gets
 // nothing before.
-func (s *byHand) hasBegun() { s.cannot = s.program == "codex" || !canGet(s.program, agents.AtIdle) }
+func (s *byHand) hasBegun() { s.cannot = s.program == "codex" || !s.canGet(agents.AtIdle) }
 
 // gotOnce waits until the model has got a message, and checks that it came once and counts as read. Where the program
 // cannot be told now, the message waits, and comes with the next prompt.
@@ -94,7 +95,7 @@ func (s *byHand) gotOnce(w *window, id, body string) {
 			s.t.Errorf("it has no way to get %q now, and got it", body)
 		}
 		w.says("what else is there")
-		s.cannot = !canGet(s.program, agents.AtIdle) // now it has told of itself
+		s.cannot = !s.canGet(agents.AtIdle) // now it has told of itself
 	}
 	s.wait("the model to get "+body, func() bool { return s.gets(body) > 0 })
 	w.waitsFor("idle")
@@ -288,7 +289,7 @@ func (s *byHand) mailWithdrawn() {
 	bob.approve()
 	bob.waitsFor("idle")
 	last := s.send("note to keep")
-	if s.cannot = !canGet(s.program, agents.AtIdle); s.cannot {
+	if s.cannot = !s.canGet(agents.AtIdle); s.cannot {
 		s.gotOnce(bob, last, "note to keep")
 	} else {
 		s.wait("the last message", func() bool { return s.gets("note to keep") > 0 })
@@ -358,7 +359,7 @@ func (s *byHand) programIsKilled() {
 	}
 	after := s.send("note after the kill")
 	bob = s.resume("bob")
-	s.cannot = !canGet(s.program, agents.AtIdle)
+	s.cannot = !s.canGet(agents.AtIdle)
 	s.gotOnce(bob, after, "note after the kill")
 	s.arrived(bob, "note before the kill")
 }
@@ -389,7 +390,7 @@ func (s *byHand) twoWindows() {
 	for i := range 4 {
 		s.send(fmt.Sprintf("note %d of four", i))
 	}
-	if !canGet(s.program, agents.AtIdle) {
+	if !s.canGet(agents.AtIdle) {
 		for i, w := range windows {
 			w.says("and now, " + words[i])
 			w.waitsFor("idle")

@@ -3,6 +3,7 @@ package realagents
 import (
 	"flag"
 	"fmt"
+	"go/version"
 	"os"
 	"path"
 	"slices"
@@ -39,24 +40,25 @@ func TestCapabilities(t *testing.T) {
 type ability struct {
 	name, test string
 	how        func(f *agents.File) string
+	moment     string // of agents.Moments, of which the versions without a way are left out; "": none are
 }
 
 var startedByHand = []ability{
-	{"mail while idle", "TestByHand/*/idle", doorsAt(agents.AtIdle)},
-	{"mail while busy", "TestByHand/*/tool", doorsAt(agents.AtBusy)},
-	{"mail at the end of a turn", "TestByHand/*/end", doorsAt(agents.AtEnd)},
-	{"a half-written line stays", "TestByHand/*/draft", doorsAt(agents.AtIdle)},
-	{"a script's output stays", "TestByHand/*/headless", func(f *agents.File) string { return yesIf(len(f.Ways) > 0) }},
-	{"questions answered from outside", "TestByHand/*/answer", doorsAt(agents.AtQuestion)},
+	{"mail while idle", "TestByHand/*/idle", doorsAt(agents.AtIdle), agents.AtIdle},
+	{"mail while busy", "TestByHand/*/tool", doorsAt(agents.AtBusy), agents.AtBusy},
+	{"mail at the end of a turn", "TestByHand/*/end", doorsAt(agents.AtEnd), agents.AtEnd},
+	{"a half-written line stays", "TestByHand/*/draft", doorsAt(agents.AtIdle), agents.AtIdle},
+	{"a script's output stays", "TestByHand/*/headless", func(f *agents.File) string { return yesIf(len(f.Ways) > 0) }, ""},
+	{"questions answered from outside", "TestByHand/*/answer", doorsAt(agents.AtQuestion), agents.AtQuestion},
 }
 
 var runByAtm = []ability{
-	{"mail, answers, interrupts", "TestDay/*", func(f *agents.File) string { return keys(f.Keys.Interrupt) }},
-	{"mail by atm's plugin, not typed", "TestDayWithPlugin/*", func(f *agents.File) string { return yesIf(hasWay(f, agents.Plugin)) }},
-	{"over the Agent Client Protocol", "TestDayByACP/*", func(f *agents.File) string { return yesIf(slices.Contains([]string{"gemini", "opencode"}, f.Name)) }},
-	{"a conversation goes on by its id", "TestResumeByID/*", func(f *agents.File) string { return yesIf(len(f.Resume.ID) > 0 && len(f.Ways) > 0) }},
-	{"declares its state", "TestDeclared/*", func(f *agents.File) string { return yesIf(f.Screen.DeclaresAs != "") }},
-	{"hooks tell its state", "TestHooks/*", func(f *agents.File) string { return yesIf(len(f.Ways) > 0) }},
+	{"mail, answers, interrupts", "TestDay/*", func(f *agents.File) string { return keys(f.Keys.Interrupt) }, ""},
+	{"mail by atm's plugin, not typed", "TestDayWithPlugin/*", func(f *agents.File) string { return yesIf(hasWay(f, agents.Plugin)) }, ""},
+	{"over the Agent Client Protocol", "TestDayByACP/*", func(f *agents.File) string { return yesIf(slices.Contains([]string{"gemini", "opencode"}, f.Name)) }, ""},
+	{"a conversation goes on by its id", "TestResumeByID/*", func(f *agents.File) string { return yesIf(len(f.Resume.ID) > 0 && len(f.Ways) > 0) }, ""},
+	{"declares its state", "TestDeclared/*", func(f *agents.File) string { return yesIf(f.Screen.DeclaresAs != "") }, ""},
+	{"hooks tell its state", "TestHooks/*", func(f *agents.File) string { return yesIf(len(f.Ways) > 0) }, ""},
 }
 
 func yesIf(is bool) string {
@@ -68,6 +70,13 @@ func yesIf(is bool) string {
 
 func hasWay(f *agents.File, by string) bool {
 	return slices.ContainsFunc(f.Ways, func(w agents.Way) bool { return w.By == by })
+}
+
+// canGet reports whether a version of a program has one of the ways at a moment: those from the first on that it was tried with.
+func canGet(ways []agents.Way, v, moment string) bool {
+	return slices.ContainsFunc(ways, func(w agents.Way) bool {
+		return slices.Contains(w.At, moment) && version.Compare("go"+v, "go"+w.Proven[0]) >= 0 // as numbers, which Go's have, too
+	})
 }
 
 // keys says by which keys a turn is ended.
@@ -108,6 +117,9 @@ func (a ability) proven(all []result, program string) (versions []string) {
 
 func (a ability) cell(all []result, f *agents.File) string {
 	how, versions := a.how(f), a.proven(all, f.Name)
+	if a.moment != "" {
+		versions = slices.DeleteFunc(versions, func(v string) bool { return !canGet(f.Ways, v, a.moment) })
+	}
 	if how == "" || len(versions) == 0 {
 		return "-"
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -38,8 +36,6 @@ func parse(c *agents.Call) {
 		if len(c.Shown) > 0 {    // of mail that comes at once each has a prompt, which looks like that to the next
 			c.ReplyAs = agents.NoReply
 		}
-	case c.Kind == "SessionStart" && c.MayWake && !c.IsWake:
-		c.Watch = watched(filepath.Join(c.Box.Path(), "inbox"))
 	}
 }
 
@@ -72,9 +68,7 @@ func HandleEvent(c *agents.Call) {
 	case "StopFailure":
 		handleStopFailure(c)
 	case "SessionStart":
-		if !c.IsWake {
-			c.HandleSessionStart()
-		}
+		c.HandleSessionStart()
 	case "SessionEnd":
 		c.EndSession(in.Text("reason"))
 	case "PreToolUse":
@@ -111,8 +105,6 @@ func HandleEvent(c *agents.Call) {
 			activity = "idle"
 		}
 		c.ChangeState(activity, "")
-	case "FileChanged":
-		c.IsWake = true
 	case "TeammateIdle":
 		if in.Text("teammate_name") == string(c.Box.Agent()) { // another teammate has its own hooks
 			c.ProvesReceipt, c.ReplyAs, c.IsAmbiguous = true, agents.OnStderr, true
@@ -210,25 +202,7 @@ func isInBackground(c *agents.Call) bool {
 	return c.Subagent != "" && slices.Contains(c.LastSession().EndedTurns, c.Turn)
 }
 
-// maxWatched is how many files an inbox may have for all of it to be watched: the program watches each. Of a larger one
-// it watches what is delivered, and not what a person drops beside that.
-const maxWatched = 300
-
-func watched(inbox string) []string {
-	n := 0
-	filepath.WalkDir(inbox, func(string, fs.DirEntry, error) error {
-		if n++; n > maxWatched {
-			return fs.SkipAll
-		}
-		return nil
-	})
-	if n > maxWatched {
-		return []string{filepath.Join(inbox, "new")}
-	}
-	return []string{inbox}
-}
-
-// personsPrompt returns a prompt, "" if the program has begun the turn itself, as after a wake.
+// personsPrompt returns a prompt, "" if the program has begun the turn itself, as when work in the background has ended.
 func personsPrompt(prompt string) string {
 	if strings.HasPrefix(prompt, "<task-notification>") {
 		return ""

@@ -16,8 +16,7 @@ import (
 var configuration = &agents.Configuration{
 	Files: plan, Obstacle: obstacle, IsSandboxed: true, TakesClaims: true, TakesAccept: true, Shared: ".claude/settings.json",
 	Hooks: agents.HookSet{
-		Events: events, Timeout: 10, Waiting: []string{"PermissionRequest", "FileChanged"}, More: map[string]string{"FileChanged": wake},
-		Waking: map[string]string{"SessionStart": wake}, IsOnce: true,
+		Events: events, Timeout: 10, Waiting: []string{"PermissionRequest"}, IsOnce: true,
 	},
 	MCP: agents.MCPServer{
 		Place:  agents.Place{Variable: "CLAUDE_CONFIG_DIR", User: ".claude.json", Local: ".mcp.json"},
@@ -43,12 +42,8 @@ var userSettings = agents.Place{Variable: "CLAUDE_CONFIG_DIR", Home: ".claude", 
 var events = []string{
 	"SessionStart", "SessionEnd", "UserPromptSubmit", "Stop", "StopFailure", "Notification", "PreToolUse", "PostToolUse",
 	"PostToolUseFailure", "PostToolBatch", "PermissionRequest", "PermissionDenied", "Elicitation", "ElicitationResult",
-	"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "TeammateIdle", "FileChanged",
+	"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "TeammateIdle",
 }
-
-// wake has Claude Code begin a turn when its hook, which it does not wait for, exits with 2. The person sees the
-// summary, and the model the message before what the hook says.
-const wake = `, "asyncRewake": true, "rewakeSummary": "atm: new mail", "rewakeMessage": "Mail from your team:"`
 
 // plan plans the configuration of Claude Code (2.1): all of it is in settings.json. Bash(atm send:*) allows "atm
 // send", alone or followed by a blank and more, and by "<FILE"; Claude splits a line of several commands first. env is

@@ -15,7 +15,6 @@ var Vendor = &agents.Vendor{
 	ProjectDir:    "CLAUDE_PROJECT_DIR", // it runs a hook where the agent has gone with cd
 	Entry:         entry,
 	EnvFile:       "CLAUDE_ENV_FILE",
-	Wakes:         true,
 	Activity:      activity,
 	Session:       session,
 	IsScript: func(getenv func(string) string, _ func() []string) bool {

@@ -75,10 +75,6 @@ type Entry struct {
 // maxHandovers is how often a message is handed to sessions in vain before only a read shows it.
 const maxHandovers = 2
 
-// IsBeingGiven reports whether it is not recorded yet that the message was given to the session. Such a claim is live for
-// seconds: whoever gives it may have been killed.
-func (c Entry) IsBeingGiven() bool { return c.Owner.Session() != "" && !c.Offered }
-
 // IsGivenUp reports whether the message was handed over in vain so often that only a read shows it.
 func (c Entry) IsGivenUp() bool { return c.Owner.Kind != Lease && c.Times >= maxHandovers }
 

@@ -115,9 +115,9 @@ func (w RunWays) TakeBack(ctx context.Context, ids []wire.ID) (back []wire.ID) {
 	return back
 }
 
-// pushUnread gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
+// Unread gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
 // it costs one look into a directory.
-func pushUnread(ctx context.Context, t *teamdir.Team, name wire.Name) (h Outcome) {
+func Unread(ctx context.Context, t *teamdir.Team, name wire.Name) (h Outcome) {
 	p, ok := programs.Bound(t, name)
 	if !ok {
 		return h
@@ -221,7 +221,7 @@ func All(ctx context.Context, r *teamdir.Root, posts []*maildir.Post) map[wire.A
 	pushed := make([]Outcome, len(reached))
 	teamdir.AtOnce(len(reached), func(i int) {
 		if t, err := r.Team(reached[i].Team); err == nil {
-			pushed[i] = pushUnread(ctx, t, reached[i].Agent)
+			pushed[i] = Unread(ctx, t, reached[i].Agent)
 		}
 	})
 	all := map[wire.Address]Outcome{}

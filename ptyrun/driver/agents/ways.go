@@ -19,12 +19,11 @@ type Way struct {
 
 // The ways that there are.
 const (
-	InboxSocket  = "inbox socket"  // the program listens for messages of other sessions
-	WatchedInbox = "watched inbox" // it runs its hook when the inbox has changed
-	ServerQueue  = "server queue"  // its server takes what its next turn begins with
-	Plugin       = "plugin"        // runs in the program
-	Hook         = "hook"          // its hooks' answers
-	Typed        = "typed"         // keys, only under atm run
+	InboxSocket = "inbox socket" // the program listens for messages of other sessions
+	ServerQueue = "server queue" // its server takes what its next turn begins with
+	Plugin      = "plugin"       // runs in the program
+	Hook        = "hook"         // its hooks' answers
+	Typed       = "typed"        // keys, only under atm run
 )
 
 // The moments at which mail or an answer may come.
@@ -37,7 +36,7 @@ const (
 
 // WayNames and Moments are the words that a way may use.
 var (
-	WayNames = []string{InboxSocket, WatchedInbox, ServerQueue, Plugin, Hook, Typed}
+	WayNames = []string{InboxSocket, ServerQueue, Plugin, Hook, Typed}
 	Moments  = []string{AtIdle, AtBusy, AtEnd, AtQuestion}
 )
 

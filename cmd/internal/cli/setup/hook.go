@@ -30,6 +30,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/teamdir/work"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -58,7 +59,7 @@ Reads the tool's JSON from stdin, appends its events, and prints the answer for 
 Fails open: whatever goes wrong, one line on stderr, nothing on stdout, exit 0.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "brought", Hidden: true}, // it is called by a hook that atm run brings
-		&cli.BoolFlag{Name: "wake", Hidden: true},    // nobody waits for it
+		&cli.BoolFlag{Name: "wake", Hidden: true},    // older settings of Claude Code have it: nothing is done
 	},
 	Action: runHook,
 }
@@ -82,14 +83,14 @@ func runHook(c *cli.Context) (err error) {
 	if isPatient {
 		p.LockTimeout = hookLock
 	}
-	if !c.Bool("brought") && agentconfig.IsBrought(c.Args().First(), os.Getenv, arguments) {
+	if c.Bool("wake") || !c.Bool("brought") && agentconfig.IsBrought(c.Args().First(), os.Getenv, arguments) {
 		return nil
 	}
 	h, err := openHook(p.Given, c.Args().First(), c.Args().Get(1))
 	if h == nil {
 		return err
 	}
-	h.commands, h.isPatient, h.isWake = cmdline.LineOf(c).Program, isPatient, c.Bool("wake")
+	h.commands, h.isPatient = cmdline.LineOf(c).Program, isPatient
 	in, err := h.read()
 	if err != nil {
 		return err
@@ -132,7 +133,6 @@ type hookCall struct {
 	scope     *app.Scope
 	isSecond  bool                    // atm runs the agent, and this is another program
 	isRunning bool                    // atm runs the agent
-	isWake    bool                    // nobody waits for it
 	isPatient bool                    // it waits longer for a lock where an event would be lost
 	program   func() programs.Program // whose hook this is
 
@@ -184,7 +184,7 @@ func (h *hookCall) options() hook.Options {
 	s, team, name, v := h.scope, h.scope.Team, h.scope.Me.Agent(), h.vendor
 	run, _ := runinfo.Read(team.Dir(), name)
 	o := hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsWake: h.isWake, IsSecond: h.isSecond, IsScript: v.IsScript != nil && v.IsScript(os.Getenv, arguments), IsTyped: h.isRunning && run.Inject != "body", Flags: s.Given.Flags("", "root", "team", "as"),
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: v.IsScript != nil && v.IsScript(os.Getenv, arguments), IsTyped: h.isRunning && run.Inject != "body", Flags: s.Given.Flags("", "root", "team", "as"),
 		Stdout: s.Given.Out, Stderr: s.Given.Err,
 		MayDeliver: func() func(*maildir.Item) bool {
 			holds := team.Holds(name)
@@ -219,8 +219,8 @@ func (h *hookCall) options() hook.Options {
 			return waitForAnswer(ctx, s, v, h.isRunning, p, give)
 		}
 	}
-	if h.mayWake() {
-		o.Wakes = func() (may, isIdle bool) { return programs.Wakes(team, name) }
+	if !h.isRunning && !h.isSecond {
+		o.Push = func(ctx context.Context) bool { return push.Unread(ctx, team, name).IsIn }
 	}
 	return o
 }
@@ -240,11 +240,6 @@ func (h *hookCall) work(ctx context.Context, isFree bool) error {
 // mayAsk reports whether the hook may wait for an answer from elsewhere. On Windows no kernel says whose process answers.
 func (h *hookCall) mayAsk() bool {
 	return runtime.GOOS != "windows" && h.vendor.Decide != nil && (h.isRunning || h.vendor.Entry == "" || os.Getenv(h.vendor.Entry) == "cli")
-}
-
-// mayWake reports whether mail may wake the program through a hook that waits.
-func (h *hookCall) mayWake() bool {
-	return h.vendor.Wakes && os.Getenv(h.vendor.Entry) == "cli" && !h.isRunning
 }
 
 // begin notes the program and its conversation when a session begins (isNew) or a turn does, and returns what to warn of.
@@ -271,11 +266,8 @@ func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 	if h.isRunning && !h.isSecond {
 		h.ofRun(&p)
 	}
-	switch {
-	case session.HasPlugin:
+	if session.HasPlugin {
 		p.Opens = []string{drivers.Plugin}
-	case isNew && h.mayWake():
-		p.Opens = []string{drivers.WatchedInbox}
 	}
 	return programs.Note(h.scope.Team, h.scope.Me.Agent(), p, isNew)
 }
