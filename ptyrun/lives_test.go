@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -105,6 +106,22 @@ func TestManyRunsLeakNothing(t *testing.T) {
 			buf := make([]byte, 1<<20)
 			t.Fatalf("%d descriptors, %d goroutines, %d zombies; before %d and %d\n%s", f, g, z, fds, routines, buf[:runtime.Stack(buf, true)])
 		}
+	}
+}
+
+// The runner answers while a program floods it with lines that are dear to draw.
+func TestAnswersInFlood(t *testing.T) {
+	r := newRig(t).program("plain", "yes")
+	r.run().wait("lines", r.shows("y\ny\ny"))
+	var took []time.Duration
+	for range 9 {
+		began := time.Now()
+		_, err := r.status()
+		must(t, err)
+		took = append(took, time.Since(began))
+	}
+	if slices.Sort(took); took[len(took)/2] > time.Second { // 70 ms on a busy machine
+		t.Errorf("it answers after %v", took)
 	}
 }
 

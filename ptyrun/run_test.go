@@ -261,7 +261,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			r.opt.timing, r.opt.Restart = &w, OnCrash
 			second, begin := filepath.Join(r.opt.Dir, "second"), filepath.Join(r.opt.Dir, "begin")
 			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+
-				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes much | head -c 9000000; exit 1").run()
+				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes $(seq -s . 25) | head -c 3000000; exit 1").run()
 			slow := &viewed{slow: make(chan struct{})}
 			c := r.client()
 			go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: slow})

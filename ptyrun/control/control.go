@@ -264,7 +264,6 @@ type AttachRequest struct {
 	Cols     int  `json:"cols"`
 	Rows     int  `json:"rows"`
 	ReadOnly bool `json:"read_only,omitempty"` // type nothing that this viewer sends
-	Status   bool `json:"status,omitempty"`    // send what the program declares of its state (OSC 7501)
 
 	By string `json:"by,omitempty"` // set by the Client
 }

@@ -10,23 +10,20 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// A OutputFilter makes of a program's output, however it is split, what a person's terminal is sent. As in a terminal
+// An OutputFilter makes of a program's output, however it is split, what a person's terminal is sent. As in a terminal
 // multiplexer that is what draws: text, styles, the cursor, and the modes that Repaint and the end of an attachment put
-// back; and the window's title, links, prompt marks and the progress bar, without control characters. The status
-// sequences are removed or written anew, within the limits of the protocol. Everything else is left out, because it would act on the terminal or be
-// answered by it:
+// back; and the window's title, links, prompt marks and the progress bar, without control characters. Everything else is
+// left out, because it would act on the terminal, be answered by it, or be taken for what this program says of itself:
 //
 //   - strings: clipboard, palette, notifications, files, graphics, what a multiplexer hands on to the terminal around it
 //   - window operations, such as its size and its stack of titles, printing, other modes
+//   - status sequences, in which the program says what it does
 //   - queries, which the runner answers: a terminal's answer may come when a shell reads it
 //   - other encodings, and the 8-bit controls, which are a second way to write all this
 //
 // The zero value is ready.
 type OutputFilter struct {
-	Rewrites bool // status sequences are not removed: what is valid in them is written anew in their place
-
 	partial []byte // the beginning of a sequence or of a control
-	status  Status // what the terminals were told
 }
 
 // maxSequence is how many bytes a control sequence may have; of a longer one as many are left out, and the rest is text.
@@ -69,7 +66,7 @@ func (f *OutputFilter) Filter(p []byte) (out []byte) {
 		case strings.IndexByte("]P_^X", p[1]) >= 0:
 			var end int
 			if end, n = stringEnd(p); n > 0 {
-				sent = f.oscString(p[:end], p[end:n])
+				sent = oscString(p[:end], p[end:n])
 			} else if p[1] != ']' || end > len("\x1b]")+maxReport { // it is left out, so its text is not kept
 				p = slices.Concat(p[:2], []byte("!"), p[end:])
 			}
@@ -191,31 +188,18 @@ func stringEnd(p []byte) (end, n int) {
 }
 
 // oscString returns what is sent of a string.
-func (f *OutputFilter) oscString(text, end []byte) []byte {
+func oscString(text, end []byte) []byte {
 	isWhole := string(end) == "\a" || string(end) == "\x1b\\"
 	if text[1] != ']' || !isWhole || len(text) > len("\x1b]")+maxReport {
 		return nil
 	}
 	number, rest, _ := strings.Cut(string(text[2:]), ";")
 	switch number {
-	case "0", "1", "2", "8":
-	case "133":
-		if isPrompt(rest) {
-			f.status = f.status.AtPrompt()
-		}
+	case "0", "1", "2", "8", "133":
 	case "9":
 		if !progressPattern.MatchString(rest) {
 			return nil
 		}
-	case statusOSC:
-		report, ok := ParseReport(rest)
-		if ok && f.Rewrites {
-			f.status, ok = f.status.with(report)
-		}
-		if !ok || !f.Rewrites {
-			return nil
-		}
-		return []byte(ansi.SetProgramStatus(report))
 	default:
 		return nil
 	}

@@ -2,7 +2,6 @@ package screen
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,8 +10,9 @@ import (
 )
 
 // filtered returns what a filter sends of a text in pieces of a size.
-func filtered(t *testing.T, f OutputFilter, in string, size int) string {
+func filtered(t *testing.T, in string, size int) string {
 	t.Helper()
+	var f OutputFilter
 	var out []byte
 	for p := range slices.Chunk([]byte(in), size) {
 		out = append(out, f.Filter(p)...)
@@ -26,35 +26,12 @@ func filtered(t *testing.T, f OutputFilter, in string, size int) string {
 func TestOutputFilter(t *testing.T) {
 	in := "a\x1b]7501;new=1:app=x:state=idle\x1b\\b\x1b]2;✳ title\x1b\\c\x1b]7501;?\x1b\\d\x1b[1me\x1b]7501;state=\x1b[2mf\x1b]7501;x\x18g" +
 		"\x1b]7501;state=idle:more=" + strings.Repeat("a", 5000) + "\a\x1b]750h\a\x1b"
-	for rewrites, want := range map[bool]string{
-		false: "ab\x1b]2;✳ title\x1b\\cd\x1b[1me\x1b[2mfg",
-		true:  "a\x1b]7501;state=idle:app=x\ab\x1b]2;✳ title\x1b\\cd\x1b[1me\x1b[2mfg",
-	} {
-		for size := 1; size <= len(in); size++ {
-			if got := filtered(t, OutputFilter{Rewrites: rewrites}, in, size); got != want {
-				t.Fatalf("in pieces of %d: %q", size, got)
-			}
+	const want = "ab\x1b]2;✳ title\x1b\\cd\x1b[1me\x1b[2mfg"
+	for size := 1; size <= len(in); size++ {
+		if got := filtered(t, in, size); got != want {
+			t.Fatalf("in pieces of %d: %q", size, got)
 		}
 	}
-}
-
-// A terminal is told of as many records as the screen keeps, and the same ones.
-func TestManyRecordsAreFiltered(t *testing.T) {
-	var in strings.Builder
-	for i := range 10_000 {
-		fmt.Fprintf(&in, "\x1b]7501;state=%s:id=%d/sub:app=x\a", []string{"working", "done"}[i%2], i)
-	}
-	in.WriteString("\x1b]133;A\a\x1b]7501;state=blocked:id=after:app=x\a")
-	s, shown := New(20, 5, 0), New(20, 5, 0)
-	s.Write([]byte(in.String()))
-	sent := filtered(t, OutputFilter{Rewrites: true}, in.String(), 1000)
-	shown.Write([]byte(sent))
-	s.draw()
-	shown.draw()
-	if n := strings.Count(sent, "7501"); n != maxRecords+1 || len(shown.status) != maxRecords/2+1 || shown.hasExcess {
-		t.Errorf("%d records are sent, %d are shown", n, len(shown.status))
-	}
-	same(t, "status", s.status, shown.status)
 }
 
 // A person's terminal is sent what draws, and nothing that acts on it or that it answers.
@@ -66,7 +43,7 @@ func TestWhatATerminalIsSent(t *testing.T) {
 		"\x1b]0;✳ a\a\x1b]2;b\x1b\\\x1b]8;id=1;https://a.b/?c\x1b\\link\x1b]8;;\x1b\\\x1b]133;A\a\x1b]9;4;1;50\a",
 	} {
 		for _, size := range []int{1, 3, 1000} {
-			if got := filtered(t, OutputFilter{}, sent, size); got != sent {
+			if got := filtered(t, sent, size); got != sent {
 				t.Errorf("in pieces of %d: %q for %q", size, got, sent)
 			}
 		}
@@ -100,7 +77,7 @@ func TestWhatATerminalIsSent(t *testing.T) {
 			if size < 1000 && len(c[0]) > 1<<16 {
 				continue
 			}
-			got := filtered(t, OutputFilter{}, c[0], size)
+			got := filtered(t, c[0], size)
 			if strings.HasPrefix(about, "a sequence without") {
 				got, c[1] = strings.TrimLeft(got, "a1;"), ""
 			}
@@ -111,7 +88,7 @@ func TestWhatATerminalIsSent(t *testing.T) {
 	}
 }
 
-// A viewer that joins while a flood is not drawn is sent no 8-bit control of it.
+// A viewer that joins after a flood is sent no 8-bit control of it.
 func TestRepaintOfControls(t *testing.T) {
 	s := New(40, 10, 50)
 	s.Write([]byte(strings.Repeat("y\r\n", 1000) + "a\u009b8;9;9tb \u0090\u0085"))
@@ -148,11 +125,11 @@ func FuzzFilter(f *testing.F) {
 	f.Add("\xc2\x05\x9a", 3)
 	f.Add("\x1bP\x1b]8;;x\a\x1b[>4;2m\x1b(0\x1b#8\x1b%G\xc2\xc2\x9b", 2)
 	f.Fuzz(func(t *testing.T, in string, size int) {
-		whole := filtered(t, OutputFilter{Rewrites: true}, in, len(in)+1)
-		if got := filtered(t, OutputFilter{Rewrites: true}, in, max(1, size)); got != whole {
+		whole := filtered(t, in, len(in)+1)
+		if got := filtered(t, in, max(1, size)); got != whole {
 			t.Fatalf("%q and %q", got, whole)
 		}
-		if again := filtered(t, OutputFilter{Rewrites: true}, whole, len(whole)+1); again != whole {
+		if again := filtered(t, whole, len(whole)+1); again != whole {
 			t.Fatalf("%q becomes %q", whole, again)
 		}
 	})

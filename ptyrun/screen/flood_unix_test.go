@@ -34,7 +34,7 @@ func TestControlFlood(t *testing.T) {
 		if took := processorTime(t) - began; took > 20*time.Second {
 			t.Errorf("%q: %v", unit, took)
 		}
-		kept := len(s.modes)*100 + len(s.partialString) + len(s.title) + len(s.partialRune) + len(s.undrawn)
+		kept := len(s.modes)*100 + len(s.partialString) + len(s.title) + len(s.partialRune)
 		for y := -s.History(); y < s.rows; y++ {
 			for _, c := range s.Row(y) {
 				kept += len(c.Text)

@@ -39,9 +39,6 @@ func (s *Screen) ANSI(n int) string {
 // Repaint returns bytes that make an xterm-like terminal of this size show this screen, with at most that many lines
 // of scrollback, title, cursor and modes. Programs that use margins or tabs draw whole screens.
 func (s *Screen) Repaint(scrollback int) []byte {
-	if scrollback > 0 {
-		s.draw() // else the undrawn bytes follow below
-	}
 	b := []byte(reset + "\x1b[?25l\x1b[?7l\x1b[H\x1b[2J") // no auto-wrap: some terminals wrap at once after a full row
 	lines := s.emulator.Scrollback()
 	for i := max(0, lines.Len()-min(scrollback, s.scrollback)); i < lines.Len(); i++ {
@@ -51,7 +48,7 @@ func (s *Screen) Repaint(scrollback int) []byte {
 		b = append(b, "\x1b[?1049h\x1b[H\x1b[2J"...)
 	}
 	b = append(b, strings.ReplaceAll(s.emulator.Render(), "\n", "\x1b[m\r\n")...)
-	x, y := s.cursor()
+	x, y := s.Cursor()
 	b = fmt.Appendf(b, "\x1b[m\x1b[?7h\x1b]2;%s\x1b\\\x1b[%d;%dH", s.title, y+1, x+1)
 	for _, mode := range restoredModes {
 		if s.modes[mode] {
@@ -62,5 +59,5 @@ func (s *Screen) Repaint(scrollback int) []byte {
 	if !s.hidden {
 		b = append(b, "\x1b[?25h"...)
 	}
-	return append(b, s.undrawn...)
+	return b
 }

@@ -11,12 +11,10 @@ func (s *Screen) History() int {
 	if s.Modes().Alt {
 		return 0
 	}
-	s.draw()
 	return min(s.emulator.ScrollbackLen(), s.scrollback)
 }
 
 func (s *Screen) cell(x, y int) *uv.Cell {
-	s.draw()
 	if y < 0 {
 		return s.emulator.ScrollbackCellAt(x, s.emulator.ScrollbackLen()+y)
 	}

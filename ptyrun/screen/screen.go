@@ -7,15 +7,13 @@
 //   - Invalid UTF-8 becomes U+FFFD; the emulator would swallow the byte after it.
 //   - The 8-bit controls U+0080 to U+009F are removed; the emulator would draw some of them, for another terminal to obey.
 //   - U+FE0E, which asks for a character as text and not as a picture, is left out: it says how a cell looks anyway.
-//   - After a panic the emulator is replaced, and ContentLost says that the program must repaint.
-//   - Lines of a flood, and rows of an endless line, that would scroll out of the scrollback are not drawn, the others only
-//     when somebody looks.
+//   - After a panic the emulator is replaced, and blank until the program draws again.
 //   - Counts in control sequences are lowered to a screenful; the emulator would carry out any, one by one.
 //   - It never blocks: the answers to queries are in Replies.
 //
 // How the bytes are split over calls of Write does not matter, but for the code points of one character: "e" and an
-// accent in two calls may be two characters, and for how much of a flood of repeated characters is drawn. A Screen is
-// not for concurrent use and does no I/O.
+// accent in two calls may be two characters, and for how many of a long run of repeated characters are drawn. A Screen
+// is not for concurrent use and does no I/O.
 package screen
 
 import (
@@ -25,7 +23,6 @@ import (
 	"io"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -53,8 +50,6 @@ type Modes struct {
 
 // Screen is the terminal. Create it with New.
 type Screen struct {
-	IsLight bool // what a program is told that asks for the colours: black on white, else grey on black
-
 	emulator      *vt.Emulator
 	cols, rows    int
 	scrollback    int // lines
@@ -69,12 +64,9 @@ type Screen struct {
 	replies       []byte
 	version       uint64
 	scrolled      uint64
-	contentLost   bool
 	partialString []byte // an incomplete string, or just its ESC
 	partialRune   []byte
-	undrawn       []byte // the end of a flood, text and styles that may scroll out
-	textUntil     int    // how much of it is known to be that; from there on it may have an incomplete sequence or character
-	repeats       int    // characters that REP may still draw
+	repeats       int // characters that REP may still draw
 }
 
 // slack is how many lines more than wanted the emulator keeps. Scrolled lines can only be counted while it keeps them,
@@ -175,7 +167,7 @@ func (s *Screen) replyStatus(p ansi.Params) string {
 	case 5:
 		return "\x1b[0n"
 	case 6:
-		x, y := s.cursor()
+		x, y := s.Cursor()
 		return fmt.Sprintf("\x1b[%d;%dR", y+1, x+1)
 	}
 	return ""
@@ -213,21 +205,7 @@ func (s *Screen) setMode(m ansi.Mode, on bool) {
 
 // Write draws a program's output. It never fails.
 func (s *Screen) Write(p []byte) (int, error) {
-	for next := range slices.Chunk(p, maxUndrawn/4) {
-		s.undrawn = append(s.undrawn, next...)
-		if !s.isFlood() {
-			s.draw()
-		}
-	}
-	return len(p), nil
-}
-
-// draw draws what is undrawn. Call it before looking at cells.
-func (s *Screen) draw() {
-	if len(s.undrawn) == 0 {
-		return
-	}
-	for rest := s.undrawn; len(rest) > 0; {
+	for rest := p; len(rest) > 0; {
 		n := min(piece, len(rest))
 		if at := bytes.LastIndexFunc(rest[:n], isControlOrBlank); n < len(rest) && at > 0 {
 			n = at // no joined characters are parted
@@ -235,14 +213,13 @@ func (s *Screen) draw() {
 		s.feed(s.wholeRunes(s.withoutStrings(rest[:n])))
 		rest = rest[n:]
 	}
-	s.undrawn, s.textUntil = nil, 0
-	s.version++
+	if len(p) > 0 {
+		s.version++
+	}
+	return len(p), nil
 }
 
 func isControlOrBlank(r rune) bool { return r <= ' ' }
-
-// IsBehind reports whether the end of a flood is undrawn. Looking at the screen then is slow.
-func (s *Screen) IsBehind() bool { return len(s.undrawn) > 0 }
 
 // wholeRunes keeps back an incomplete rune until its rest comes, replaces invalid bytes, and leaves out the 8-bit
 // controls and U+FE0E.
@@ -287,20 +264,12 @@ func (s *Screen) recover() {
 	if recover() == nil {
 		return
 	}
-	s.contentLost = true
 	s.version++
 	alt := s.Modes().Alt
 	s.create()
 	if alt {
 		s.emulator.WriteString("\x1b[?1049h")
 	}
-}
-
-// ContentLost reports, once, that a panic lost the content and the program must repaint.
-func (s *Screen) ContentLost() bool {
-	lost := s.contentLost
-	s.contentLost = false
-	return lost
 }
 
 // statusOSC is the number of the OSC string in which a program says what it does: see [Report].
@@ -356,9 +325,6 @@ func (s *Screen) runOSC(text, end string) {
 	case "10", "11":
 		if rest == "?" {
 			colour := map[string]string{"10": "d0d0/d0d0/d0d0", "11": "0000/0000/0000"}[number]
-			if s.IsLight {
-				colour = map[string]string{"10": "0000/0000/0000", "11": "ffff/ffff/ffff"}[number]
-			}
 			s.replies = fmt.Appendf(s.replies, "\x1b]%s;rgb:%s%s", number, colour, end)
 		}
 	}
@@ -370,8 +336,7 @@ func isPrompt(text string) bool { return text == "A" || strings.HasPrefix(text, 
 // Resize sets the size. Text is not reflowed. On the main screen lines scroll out at the top to keep the cursor's line,
 // as in other terminals.
 func (s *Screen) Resize(cols, rows int) {
-	s.draw()
-	x, y := s.cursor()
+	x, y := s.Cursor()
 	if over := y + 1 - max(rows, 1); over > 0 && !s.modes[1049] {
 		s.feed(fmt.Appendf(nil, "\x1b[r\x1b[%dH%s\x1b[%d;%dH", s.rows, strings.Repeat("\n", over), y-over+1, x+1))
 	}
@@ -408,26 +373,15 @@ func (s *Screen) Status() (status Status, hasExcess bool) { return s.status, s.h
 
 // Cursor returns the cursor's position, from 0.
 func (s *Screen) Cursor() (x, y int) {
-	s.draw()
-	return s.cursor()
-}
-
-func (s *Screen) cursor() (x, y int) {
 	at := s.emulator.CursorPosition()
 	return min(at.X, s.cols-1), min(at.Y, s.rows-1)
 }
 
 // Version increases when the program writes and when the size changes.
-func (s *Screen) Version() uint64 {
-	s.draw()
-	return s.version
-}
+func (s *Screen) Version() uint64 { return s.version }
 
 // Scrolled returns how many lines have scrolled off the top of the main screen.
-func (s *Screen) Scrolled() uint64 {
-	s.draw()
-	return s.scrolled
-}
+func (s *Screen) Scrolled() uint64 { return s.scrolled }
 
 // Modes returns the current modes.
 func (s *Screen) Modes() Modes {

@@ -15,9 +15,6 @@ import (
 // texts, Title and Message, may have any characters, but never control characters.
 type Report = ansi.ProgramStatus
 
-// ClearStatus makes a terminal forget all records.
-const ClearStatus = ansi.ClearProgramStatus
-
 // A Status is the newest reports of a program: one record for each id, ordered by id, "" first. It is a value.
 type Status []Report
 
@@ -71,27 +68,6 @@ func (s Status) with(r Report) (Status, bool) {
 		return s, false
 	}
 	return slices.Insert(slices.Clone(s), at, r), true
-}
-
-// Changes returns the sequences that make a terminal that shows one status show another. They are written anew, never
-// the program's own bytes.
-func (s Status) Changes(to Status) []byte {
-	var b strings.Builder
-	for _, old := range s {
-		if !slices.ContainsFunc(to, func(r Report) bool { return r.ID == old.ID }) {
-			// Clearing a record also clears those below it, so they are written again.
-			b.WriteString(ansi.ClearProgramStatusID(old.ID))
-			s = slices.DeleteFunc(slices.Clone(s), func(r Report) bool {
-				return old.ID == "" || r.ID == old.ID || strings.HasPrefix(r.ID, old.ID+"/")
-			})
-		}
-	}
-	for _, r := range to {
-		if !slices.Contains(s, r) {
-			b.WriteString(ansi.SetProgramStatus(r))
-		}
-	}
-	return []byte(b.String())
 }
 
 // ParseReport reads what follows "7501;" in a status sequence. A report with an invalid part is none; keys and kinds

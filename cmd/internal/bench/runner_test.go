@@ -54,7 +54,7 @@ func TestRunners(t *testing.T) {
 	for _, command := range [][]string{{"bash", "--norc"}, {agent, "--profile", "claude"}} {
 		measureIdle(builds, command)
 	}
-	names = append(names, "memory of an idle runner, MB: RSS", "PSS", "and after a flood of 50 MB: RSS", "PSS")
+	names = append(names, "memory of an idle runner, MB: RSS", "PSS", "and after a flood of 5 MB: RSS", "PSS")
 	for _, b := range builds {
 		b.measureMemory()
 	}
@@ -166,7 +166,7 @@ func (b *build) measureMemory() {
 	b.start("calm", b.agent, "--profile", "claude")
 	b.addMemory()
 	b.atm("stop", "calm")
-	const flood = `PS1='$ ' bash --norc -i -c 'read x; yes "$(seq -s " " 20)" | head -c 50000000; echo; echo flood is over; read x'`
+	const flood = `PS1='$ ' bash --norc -i -c 'read x; yes "$(seq -s " " 20)" | head -c 5000000; echo; echo flood is over; read x'`
 	b.atm("team", "add", "flooded")
 	b.atm("run", "flooded", "--detach", "--cwd", b.dir, "--", "sh", "-c", flood)
 	b.atm("type", "flooded", "--enter")

@@ -57,7 +57,6 @@ func Main(version string, words []string, std output.Streams) int {
 		fmt.Fprintln(std.Err, "atm-runner: atm starts this program; to run an agent: atm run bob -- PROGRAM")
 		return failure.ExitUsage
 	}
-	debug.SetGCPercent(30) // measured: 22 MiB after a flood instead of 28
 	ctx, stop := output.UntilSignal(context.Background())
 	defer stop()
 	if spec.Attended {

@@ -346,7 +346,6 @@ func (m *model) attach() tea.Cmd {
 			err = errors.New(letter.Escape(strings.Join(lines, "; ")))
 		}
 		return callback(func() {
-			m.declared = nil // the terminal was told of that program, and to forget it
 			m.setStatus("", err)
 		})
 	})

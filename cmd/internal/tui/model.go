@@ -80,8 +80,7 @@ type model struct {
 	width, height int
 	isColoured    bool
 	snapshot      *room.Snapshot
-	declared      map[string]string // what the terminal was told last; see declare
-	isRung        bool              // it has rung for mail, and no key was pressed since
+	isRung        bool // it has rung for mail, and no key was pressed since
 
 	rows    map[wire.ID]row // of my mail, those that are shown
 	preview *page           // what is selected, beside the list on a wide terminal; nil: it is not shown
@@ -195,7 +194,7 @@ func (m *model) setSnapshot(s *room.Snapshot) tea.Cmd {
 		m.focus = middlePane
 	}
 	m.waiting.move(0, len(s.Waiting))
-	cmds := []tea.Cmd{m.declare()}
+	var cmds []tea.Cmd
 	if p := m.page(); p.kind == agentPage {
 		cmds = append(cmds, m.loadAgent(p))
 	} else if p.kind == threadPage && !slices.Equal(old.Mail, s.Mail) {

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
@@ -78,7 +77,7 @@ func show(ctx context.Context, r *room.Room) error {
 	}()
 	io.WriteString(r.Scope.Given.Out, "\x1b[22;2t") // save the terminal's title
 	_, err := p.Run()
-	io.WriteString(r.Scope.Given.Out, ansi.ClearProgramStatus+"\x1b[23;2t")
+	io.WriteString(r.Scope.Given.Out, "\x1b[23;2t")
 	cancel()
 	runErr := <-ended
 	if errors.Is(err, tea.ErrInterrupted) || len(terminated) > 0 {

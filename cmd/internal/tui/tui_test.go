@@ -845,20 +845,3 @@ func TestLate(t *testing.T) {
 		t.Errorf("a click selects %d", i)
 	}
 }
-
-// The terminal around the program is told of each member's state, and to forget it at the end.
-func TestDeclare(t *testing.T) {
-	team := newTeam(t, people, "bob", "carol", "me")
-	team.Atm("event", "turn_started", "--as", "bob")
-	w := team.open(100, 30, nil, "--as", "me")
-	w.rings("\x1b]7501;state=working:id=bob:app=atm:title=Ym9i\a")
-	team.Atm("event", "confirm_required", "tool=Bash", "prompt=\x1b]0;owned\a", "id=p1", "--as", "bob")
-	w.rings("\x1b]7501;state=blocked:id=bob:kind=permission:app=atm:title=Ym9i\a")
-	team.Atm("event", "turn_idle", "--as", "bob")
-	w.rings("\x1b]7501;state=idle:id=bob:app=atm:title=Ym9i\a")
-	w.leave()
-	w.rings("\x1b]7501;state=clear\a")
-	if strings.Contains(w.raw.String(), "id=carol") || strings.Contains(w.raw.String(), "id=me") {
-		t.Error("it tells of members of whom nothing is known")
-	}
-}

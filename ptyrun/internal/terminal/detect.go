@@ -5,7 +5,6 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
-	"github.com/agentteammail/atm/ptyrun/internal/loop"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -13,26 +12,21 @@ import (
 )
 
 const (
-	readDelay      = 20 * time.Millisecond // from output to reading the screen, so that a burst is read once
-	floodReadEvery = 3 * time.Second       // during a flood, which has to be drawn to be read
-	freeAfter      = time.Second           // from a flood's end to returning its memory
-	maxFrame       = time.Second           // after which an open frame counts as closed
-	oldLimit       = 12 * time.Hour        // for which the notice of a limit may have been on the screen of a program that starts
+	readDelay = 20 * time.Millisecond // from output to reading the screen, so that a burst is read once
+	maxFrame  = time.Second           // after which an open frame counts as closed
+	oldLimit  = 12 * time.Hour        // for which the notice of a limit may have been on the screen of a program that starts
 )
 
 func (p *Terminal) scheduleRead(now time.Time) {
 	p.outputAt = now
-	if p.emulator.IsBehind() {
-		p.freeMemory.Reset(freeAfter)
-		p.nextRead = loop.Earlier(now.Add(2*readDelay), loop.Later(now, p.lastRead.Add(floodReadEvery)))
-	} else if p.nextRead.IsZero() {
+	if p.nextRead.IsZero() {
 		p.nextRead = now.Add(readDelay)
 	}
 }
 
 // readScreen reads the screen, unless a frame is open.
 func (p *Terminal) readScreen(now time.Time) {
-	p.nextRead, p.lastRead = time.Time{}, now
+	p.nextRead = time.Time{}
 	if !p.emulator.Modes().Sync {
 		p.frameSince = time.Time{}
 	} else if p.frameSince.IsZero() {
@@ -152,9 +146,6 @@ func (p *Terminal) stepScreen(now time.Time) {
 		p.readScreen(now)
 	}
 	r.WakeAt(p.nextRead)
-	if p.emulator.ContentLost() {
-		p.jiggle()
-	}
 	if !p.isReady && !p.promptSince.IsZero() {
 		p.isReady = !r.MustWait(p.promptSince.Add(r.Timing.FirstIdle), now)
 	}
@@ -164,18 +155,6 @@ func (p *Terminal) stepScreen(now time.Time) {
 	}
 	p.stepQuestion(now)
 	p.stepActivity(now)
-}
-
-// jigglePause is between the two sizes of jiggle. Without it a program finds its size unchanged and does not repaint.
-const jigglePause = 60 * time.Millisecond
-
-// jiggle makes the program repaint, by taking a row away and giving it back. Setting the same size does nothing.
-func (p *Terminal) jiggle() {
-	cols, rows := p.emulator.Size()
-	p.Child.Resize(cols, max(1, rows-1))
-	time.AfterFunc(jigglePause, func() {
-		p.r.Post(func() { p.Child.Resize(p.emulator.Size()) })
-	})
 }
 
 // stepQuestion opens or closes the question when the dialog on the screen has been stable.

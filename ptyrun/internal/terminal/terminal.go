@@ -18,9 +18,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -83,8 +81,6 @@ type screenState struct {
 	outputAt     time.Time      // when the program last wrote
 	frameSince   time.Time      // when an open frame began; zero: none is open
 	nextRead     time.Time      // zero: no output since the last read
-	lastRead     time.Time
-	freeMemory   *time.Timer // runs after a flood, whose memory the runtime would keep for minutes
 }
 
 // Start starts a program on a PTY.
@@ -98,14 +94,11 @@ func Start(r *run.Run, o Options) (*Terminal, error) {
 		r: r, o: o, Child: c, output: loop.NewFeed[[]byte](maxPieces), input: make(chan write, maxWrites),
 		emulator: screen.New(o.Command.Cols, o.Command.Rows, screen.Scrollback), driver: o.Driver,
 	}
-	p.emulator.IsLight = isLight(o.Command.Env)
 	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
 	if p.driver.Unknown { // also if it never draws anything
 		p.reading.Activity, p.reading.NotPromptReason = reducer.Unknown, control.GateUnknown
 	}
 	p.readingSince, p.outputAt = now, now
-	p.freeMemory = time.AfterFunc(time.Hour, debug.FreeOSMemory)
-	p.freeMemory.Stop()
 	r.Go(p.readOutput)
 	r.Go(func() { writeInput(c, p.input) })
 	return p, nil
@@ -117,21 +110,9 @@ func Of(r *run.Run) *Terminal {
 	return t
 }
 
-// isLight reports whether an environment says, with COLORFGBG, that the person's terminal has a light background: its
-// last number is one of the colours 7 and 9 to 15.
-func isLight(env []string) (light bool) {
-	for _, pair := range env { // the last one counts
-		if value, ok := strings.CutPrefix(pair, "COLORFGBG="); ok {
-			n, err := strconv.Atoi(value[strings.LastIndex(value, ";")+1:])
-			light = err == nil && (n == 7 || n >= 9 && n <= 15)
-		}
-	}
-	return light
-}
-
 // maxPieces is how many pieces of output may be queued for the loop, which draws them all before it does anything else.
-// A piece is 4 KiB on Linux; the dearest sequences take seconds for 16 of them.
-const maxPieces = 16
+// A piece is 4 KiB on Linux, and drawing one may take 20 ms. With one piece others are heard between two.
+const maxPieces = 1
 
 // readOutput reads what the program writes. While the loop has not drawn it the program blocks, as on a slow terminal.
 func (p *Terminal) readOutput() {
@@ -201,12 +182,6 @@ func (p *Terminal) HasLast() (e delivery.Event, why string) {
 // Ended is called when its process has ended, and all that it wrote was drawn.
 func (p *Terminal) Ended() {
 	close(p.input)
-}
-
-// Declared returns what the program declares of its state, for terminals that know that.
-func (p *Terminal) Declared() screen.Status {
-	status, _ := p.emulator.Status()
-	return status
 }
 
 // State returns what the screen shows of the agent.
@@ -336,18 +311,16 @@ const (
 // suspendKey is Ctrl-Z, also as a sequence of the kitty protocol or xterm's modifyOtherKeys.
 var suspendKey = regexp.MustCompile(`\x1a|\x1b\[122[:\d]*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;122~`)
 
-// wakeDelays are when a program is woken after Ctrl-Z: it may take a while to suspend itself, and waking a running
-// program does nothing.
-var wakeDelays = []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second}
+// wakeDelay is from Ctrl-Z to waking the program, which takes a while to suspend itself. Waking a running program does
+// nothing.
+const wakeDelay = time.Second
 
 // writeInput types into the program, in order, beside the loop, because a program that does not read would block it.
 func writeInput(c *process.Child, writes <-chan write) {
 	for w := range writes {
 		n, err := c.Write(w.data, writeTimeout)
 		if suspendKey.Match(w.data) {
-			for _, after := range wakeDelays {
-				time.AfterFunc(after, c.Wake)
-			}
+			time.AfterFunc(wakeDelay, c.Wake)
 		}
 		if w.done != nil {
 			w.done(n, err)

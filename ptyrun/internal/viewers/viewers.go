@@ -5,7 +5,6 @@ package viewers
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -22,12 +21,9 @@ type Viewers struct {
 	Size        control.Size         // of that terminal
 	exit        func() (int, string) // how the last program exited: its code and signal
 
-	sizes      map[*control.Viewer]control.Size // of those that are attached; zero: read-only or unknown
-	withStatus map[*control.Viewer]bool         // those that are sent what the program declares
-
-	rewriting, removing screen.OutputFilter // of the output to viewers with and without that
-
+	sizes       map[*control.Viewer]control.Size // of those that are attached; zero: read-only or unknown
 	initialSize control.Size
+	filter      screen.OutputFilter // of what they are sent
 
 	transcript             transcript // of an agent without a terminal
 	finalScreen, finalText []byte     // shown to viewers when the agent has ended
@@ -37,7 +33,7 @@ type Viewers struct {
 func New(r *run.Run, hasTerminal bool, size control.Size, exit func() (int, string)) *Viewers {
 	return &Viewers{
 		r: r, hasTerminal: hasTerminal, Size: size, initialSize: size, exit: exit,
-		sizes: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{},
+		sizes: map[*control.Viewer]control.Size{},
 	}
 }
 
@@ -69,7 +65,7 @@ func (vs *Viewers) Attach(ctx context.Context, req control.AttachRequest, v *con
 
 // join repaints a viewer that joins; from then on it gets the program's output.
 func (vs *Viewers) join(v *control.Viewer, req control.AttachRequest) {
-	vs.sizes[v], vs.withStatus[v] = control.Size{}, req.Status
+	vs.sizes[v] = control.Size{}
 	if !req.ReadOnly {
 		vs.viewerResized(v, control.Size{Cols: req.Cols, Rows: req.Rows})
 	}
@@ -107,16 +103,11 @@ func (vs *Viewers) Tail(lines int) []string {
 
 // repaintViewer shows the whole screen to a viewer that joined or was behind.
 func (vs *Viewers) repaintViewer(v *control.Viewer) {
-	t := terminal.Of(vs.r)
-	if t != nil {
+	if t := terminal.Of(vs.r); t != nil {
 		t.Take()
 	}
 	if drawn := vs.Drawn(screen.Scrollback); drawn != nil {
 		v.Repaint(drawn)
-	}
-	if t != nil && vs.withStatus[v] {
-		v.Send([]byte(screen.ClearStatus)) // it may have missed changes
-		vs.sendStatus(v, nil, t.Declared())
 	}
 }
 
@@ -129,23 +120,11 @@ func (vs *Viewers) show(text string) {
 	vs.Output([]byte(text))
 }
 
-// Output sends what the agent shows to the viewers. What it declares is written anew, or left out.
+// Output sends what the agent shows to the viewers.
 func (vs *Viewers) Output(written []byte) {
-	vs.rewriting.Rewrites = true
-	with, without := vs.rewriting.Filter(written), vs.removing.Filter(written)
+	sent := vs.filter.Filter(written)
 	for v := range vs.sizes {
-		if vs.withStatus[v] {
-			v.Send(with)
-		} else {
-			v.Send(without)
-		}
-	}
-}
-
-// sendStatus changes what a viewer was told of what the program declares.
-func (vs *Viewers) sendStatus(v *control.Viewer, from, to screen.Status) {
-	if changes := from.Changes(to); len(changes) > 0 && vs.withStatus[v] {
-		v.Send(slices.Concat([]byte("\x18"), changes)) // CAN ends a sequence that the program left open
+		v.Send(sent)
 	}
 }
 
@@ -157,7 +136,6 @@ func (vs *Viewers) leave(v *control.Viewer) {
 	}
 	size := vs.sizes[v]
 	delete(vs.sizes, v)
-	delete(vs.withStatus, v)
 	if size != vs.Size {
 		return
 	}
@@ -229,12 +207,9 @@ func (vs *Viewers) Started() {
 func (vs *Viewers) Ended() {
 	if t := terminal.Of(vs.r); t != nil {
 		vs.finalText = t.Leave()
-		for v := range vs.sizes {
-			vs.sendStatus(v, t.Declared(), t.Declared().AtPrompt())
-		}
 	}
 	vs.finalScreen = vs.Drawn(screen.Scrollback)
-	vs.rewriting, vs.removing = screen.OutputFilter{}, screen.OutputFilter{}
+	vs.filter = screen.OutputFilter{}
 }
 
 // Screen returns what the agent's terminal shows, or the end of its transcript.

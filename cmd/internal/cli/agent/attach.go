@@ -97,7 +97,7 @@ func (k *call) showTerminal(ctx context.Context, client *control.Client, isReadO
 	defer restore()
 	app.Sleep(ctx, readingTime)
 	size := sizeOf(k.p.Out)
-	end, err = client.Attach(ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: isReadOnly, Status: true}, terminal)
+	end, err = client.Attach(ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: isReadOnly}, terminal)
 	if end.Exit != nil || !end.TerminalGone && ctx.Err() == nil {
 		return end, err
 	}
@@ -114,12 +114,12 @@ func (k *call) printEnd(end control.Ending) error {
 	return k.p.Print(r)
 }
 
-// resetModes clears what a program declared of its state, switches off the modes and links that it may have switched on,
-// restores the title of saveTitle, leaves the alternate screen, and moves the cursor to the bottom. On the main screen leaving
-// also moves the cursor to its saved position, so it is saved first.
+// resetModes switches off the modes and links that a program may have switched on, restores the title of saveTitle, leaves
+// the alternate screen, and moves the cursor to the bottom. On the main screen leaving also moves the cursor to its saved
+// position, so it is saved first.
 const (
 	saveTitle  = "\x1b[22;2t"
-	resetModes = "\x1b]7501;state=clear\x07\x1b[0m\x1b[?25h\x1b7\x1b[r\x1b8\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l" +
+	resetModes = "\x1b[0m\x1b[?25h\x1b7\x1b[r\x1b8\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l" +
 		"\x1b]8;;\x1b\\\x1b(B\x0f\x1b[4l\x1b[0 q\x1b[?5l\x1b[?9l\x1b[?6l\x1b[?1007l\x1b[?1016l\x1b[?2026l\x1b[?2031l" +
 		"\x1b[?2004l\x1b[?1l\x1b>\x1b[?7h\x1b[<9u\x1b[>4m\x1b[23;2t\x1b7\x1b[?1049l\x1b[<9u\x1b[999;1H\r\n"
 )
