@@ -55,6 +55,5 @@ func fuzz(f *testing.F, tool string) {
 func FuzzClaude(f *testing.F)       { fuzz(f, Claude) }
 func FuzzClaudeStatus(f *testing.F) { fuzz(f, ClaudeStatus) }
 func FuzzCodex(f *testing.F)        { fuzz(f, Codex) }
-func FuzzCodexNotify(f *testing.F)  { fuzz(f, CodexNotify) }
 func FuzzGemini(f *testing.F)       { fuzz(f, Gemini) }
 func FuzzOpenCode(f *testing.F)     { fuzz(f, OpenCode) }

@@ -43,7 +43,7 @@ func where(t testing.TB, bob *maildir.Box, id wire.ID) maildir.State {
 	return it.State
 }
 
-const Claude, ClaudeStatus, Codex, CodexNotify, Gemini, OpenCode = "claude", "claude-status", "codex", "codex-notify", "gemini", "opencode"
+const Claude, ClaudeStatus, Codex, Gemini, OpenCode = "claude", "claude-status", "codex", "gemini", "opencode"
 
 // calledWith makes the JSON of a call, with the fields that the tool's events share.
 func calledWith(tool string, event string, fields string) string {

@@ -219,11 +219,6 @@ func TestUnderstand(t *testing.T) {
 		"codex compacts":  {Codex, codex + `"hook_event_name":"PreCompact","trigger":"auto"}`, open, []string{"state_change p2 thread_id=th1 new=thinking detail=compacting"}, ""},
 		"codex compacted": {Codex, codex + `"hook_event_name":"PostCompact","trigger":"manual"}`, open, []string{"state_change p2 thread_id=th1 new=idle"}, ""},
 		"codex sub-agent": {Codex, codex + sub + `"hook_event_name":"SubagentStop","stop_hook_active":false}`, open, nil, ""},
-		"codex notify":    {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p2","cwd":"/repo","client":null,"input-messages":["x"],"last-assistant-message":"done"}`, open, []string{"turn_completed p2 thread_id=th1 status=completed response=done", "turn_idle p2 thread_id=th1"}, ""},
-		"notify alone":    {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p3","input-messages":["fix","it"],"last-assistant-message":"done"}`, turn{ID: "p2"}, []string{`turn_started p3 thread_id=th1 prompt=fix\nit`, "turn_completed p3 thread_id=th1 status=completed response=done", "turn_idle p3 thread_id=th1"}, ""},
-		"notify, late":    {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p1","input-messages":["x"],"last-assistant-message":"done"}`, open, []string{"turn_completed p1 thread_id=th1 status=completed response=done", "turn_idle p1 thread_id=th1"}, ""},
-		"notify, again":   {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p2","input-messages":["x"],"last-assistant-message":"done"}`, turn{ID: "p2"}, []string{"turn_completed p2 thread_id=th1 status=completed response=done", "turn_idle p2 thread_id=th1"}, ""},
-		"other notify":    {CodexNotify, `{"type":"approval-requested","thread-id":"th1"}`, open, nil, ""},
 
 		// Gemini CLI
 		"gemini next":      {Gemini, gemini + `"hook_event_name":"BeforeAgent","prompt":"fix it"}`, turn{ID: "g1#7.abcdef01", Open: true}, []string{"turn_completed g1#7.abcdef01 status=interrupted", "turn_started g1#8.* prompt=fix it"}, "shows context"},
@@ -279,7 +274,7 @@ func TestUnderstand(t *testing.T) {
 				t.Errorf("%s, not %s", s, c.flags)
 			}
 			transport := "hook"
-			if c.tool == OpenCode || c.tool == CodexNotify {
+			if c.tool == OpenCode {
 				transport = "notify" // no mail goes out with their answers
 			}
 			for _, e := range append(got.Events, got.EndEvents...) {

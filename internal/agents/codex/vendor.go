@@ -8,12 +8,12 @@ import (
 	"github.com/agentteammail/atm/internal/agents"
 )
 
-// Vendor is Codex. "codex-notify" is its older way: it runs a program at the end of a turn, with JSON as an argument.
+// Vendor is Codex.
 var Vendor = &agents.Vendor{
 	Name:          name,
 	Marks:         []string{"CODEX_SANDBOX", "CODEX_THREAD_ID"},
 	Configuration: configuration,
-	Parsers:       map[string]func(*agents.Call){"codex": parse, "codex-notify": parseNotify},
+	Parsers:       map[string]func(*agents.Call){"codex": parse},
 	Answer:        func(c *agents.Call, text string) any { return c.Document(text) },
 	Server: &agents.Server{
 		Follower: "codex", Unshared: []string{name, "--no-daemon"}, Thread: "CODEX_THREAD_ID", IsOne: isServer, Socket: socket, Shows: shows,

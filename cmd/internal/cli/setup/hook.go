@@ -50,9 +50,8 @@ const (
 )
 
 var hookCommand = &cli.Command{
-	Name: "hook", ArgsUsage: "TOOL [JSON…]", Usage: "called by an agent's hooks: records its events and hands it mail",
-	UsageText: `atm hook claude < event.json
-atm hook codex-notify JSON`,
+	Name: "hook", ArgsUsage: "TOOL", Usage: "called by an agent's hooks: records its events and hands it mail",
+	UsageText: `atm hook claude < event.json`,
 	Description: `TOOL: claude, codex, gemini, opencode; atm install TOOL writes its configuration.
 claude-status: for the statusLine in Claude Code's settings; prints nothing.
 Reads the tool's JSON from stdin, appends its events, and prints the answer for the tool.
@@ -73,7 +72,7 @@ func runHook(c *cli.Context) (err error) {
 	}()
 	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
 	p := command.PrinterOf(c)
-	hasRead := c.NArg() > 1
+	hasRead := false
 	defer func() {
 		if !hasRead {
 			hook.ReadInput(p.In, hookInput) // to some tools a closed pipe is a failure
@@ -86,7 +85,7 @@ func runHook(c *cli.Context) (err error) {
 	if c.Bool("wake") || !c.Bool("brought") && agentconfig.IsBrought(c.Args().First(), os.Getenv, arguments) {
 		return nil
 	}
-	h, err := openHook(p.Given, c.Args().First(), c.Args().Get(1))
+	h, err := openHook(p.Given, c.Args().First())
 	if h == nil {
 		return err
 	}
@@ -142,8 +141,7 @@ type hookCall struct {
 }
 
 // openHook opens the mailbox of the agent that a hook was called for. It returns nil if the hook has nothing to do.
-// argument is what the tool says so; "": it says it on stdin.
-func openHook(g *app.Given, word, argument string) (*hookCall, error) {
+func openHook(g *app.Given, word string) (*hookCall, error) {
 	v := all.OfHook(word)
 	if v == nil {
 		return nil, fmt.Errorf("no hook for %q; there are %s", wire.Clip(word, 40), strings.Join(all.Names(), ", "))
@@ -154,9 +152,6 @@ func openHook(g *app.Given, word, argument string) (*hookCall, error) {
 		}
 	}
 	h := &hookCall{word: word, vendor: v, read: sync.OnceValues(func() ([]byte, error) {
-		if argument != "" {
-			return []byte(argument), nil
-		}
 		return hook.ReadInput(g.In, hookInput)
 	})}
 	h.program = sync.OnceValue(func() programs.Program { return programs.This(word) })
