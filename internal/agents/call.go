@@ -56,7 +56,6 @@ type Call struct {
 	Mode      string // of its permissions, in the program's words; "": it does not say
 	Subagent  string // the sub-agent that it comes from; "": the agent itself
 	Transport string // how mail goes out: "hook", "notify" if it does not
-	IsUnique  bool   // the input differs from that of every later call
 
 	Events    []wire.Event // to append
 	EndEvents []wire.Event // to append then, unless mail keeps the turn going
@@ -120,19 +119,12 @@ func (c *Call) HasRunner() bool {
 }
 
 // NewEvent makes an event of this call. The pairs are fields and their texts; empty ones are left out. key identifies
-// the event together with session and kind. It is "" if the tool gives nothing: then an equal text within two seconds
-// is the same event.
+// the event together with session and kind: told once more it is the same event. "": each is an event of its own.
 func (c *Call) NewEvent(kind, key string, pairs ...string) wire.Event {
-	e := c.event(kind, cmp.Or(key, string(c.Raw)), pairs...)
-	if key == "" && !c.IsUnique {
-		e.EventID = c.numbered(e.EventID, c.isRecent)
+	e := wire.Event{Source: wire.SourceHook, Kind: kind, Session: c.Session, TurnID: c.Turn}
+	if key != "" {
+		e.EventID = "hook/" + c.Hash(c.Session, kind, key)
 	}
-	return e
-}
-
-// event is NewEvent with a key.
-func (c *Call) event(kind, key string, pairs ...string) wire.Event {
-	e := wire.Event{Source: wire.SourceHook, Kind: kind, Session: c.Session, TurnID: c.Turn, EventID: "hook/" + c.Hash(c.Session, kind, key)}
 	// A sender of mail learns from the transport whether mail goes out with an answer.
 	e = e.With("transport", cmp.Or(c.Transport, "hook"))
 	for pair := range slices.Chunk(append([]string{"thread_id", c.Thread}, pairs...), 2) {
@@ -147,42 +139,8 @@ func (c *Call) AddEvent(kind, key string, pairs ...string) {
 	c.Events = append(c.Events, c.NewEvent(kind, key, pairs...))
 }
 
-// numbered returns id with the number of the newest event that has it, if that is the same event as this one, else with
-// the next. It depends on nothing that two hooks for one call, which run at the same moment, may see differently.
-func (c *Call) numbered(id string, isSame func(newest *wire.Event) bool) string {
-	newest, _ := c.Box.Log().NewestWithID(wire.SourceHook, id)
-	if newest.EventID == "" {
-		return id
-	}
-	if isSame(&newest) {
-		return newest.EventID
-	}
-	n, _ := strconv.Atoi(strings.TrimPrefix(newest.EventID, id+"."))
-	return id + "." + strconv.Itoa(n+1)
-}
-
-// AddRepeatable adds an event that may come again at once in the same words. It counts as another event if the session
-// has reported anything else in between.
-func (c *Call) AddRepeatable(kind string, pairs ...string) {
-	e := c.event(kind, string(c.Raw), pairs...)
-	if !c.IsUnique {
-		e.EventID = c.numbered(e.EventID, func(newest *wire.Event) bool {
-			isLater := func(e wire.Event) bool { return e.Seq > newest.Seq }
-			return c.isRecent(newest) && !slices.ContainsFunc(c.recentEvents(), isLater)
-		})
-	}
-	c.Events = append(c.Events, e)
-}
-
 func (c *Call) StartTurn(prompt string) {
 	prompt = wire.Clip(prompt, MaxPrompt)
-	if c.Turn == "" && c.LastSession().Turn.IsOpen() {
-		for _, e := range c.recentEvents() { // a hook that is installed twice may have added it since the state was read
-			if e.Kind == wire.TurnStarted && e.Text(wire.FieldPrompt) == prompt {
-				return
-			}
-		}
-	}
 	if c.joins() {
 		c.Events = append(c.Events, c.TurnCompleted("completed", c.LastSession().Turn.ID, ""))
 	} else {
@@ -195,20 +153,8 @@ func (c *Call) StartTurn(prompt string) {
 // model gets both at once.
 func (c *Call) joins() bool {
 	open := c.LastSession().Turn
-	return len(c.Shown) > 0 && open.IsOpen() && open.ID != c.Turn && slices.ContainsFunc(c.recentEvents(), func(e wire.Event) bool {
-		return e.Kind == wire.TurnStarted && e.TurnID == open.ID
-	})
+	return len(c.Shown) > 0 && open.IsOpen() && open.ID != c.Turn && c.Now.Sub(open.Began).Abs() <= 2*time.Second
 }
-
-// recentEvents returns what hooks reported of the session within the last two seconds, the oldest first.
-func (c *Call) recentEvents() []wire.Event {
-	events, _ := c.Box.Log().Tail(func(e *wire.Event) bool { return !c.isRecent(e) })
-	return slices.DeleteFunc(events, func(e wire.Event) bool {
-		return !c.isRecent(&e) || e.Source != wire.SourceHook || e.Session != c.Session
-	})
-}
-
-func (c *Call) isRecent(e *wire.Event) bool { return c.Now.Sub(e.At).Abs() <= 2*time.Second }
 
 // InterruptOpen reports the open turn as interrupted, which no tool does itself at that time. It does not if the open
 // turn is current, or if current is over. A turn that was not named yet is taken for current.
@@ -262,28 +208,24 @@ func (c *Call) EndTool(tool, id, problem string) {
 }
 
 func (c *Call) AskPermission(tool, prompt string, more ...string) {
-	c.AddRepeatable(wire.ConfirmRequired, append([]string{"tool", tool, "prompt", prompt, "detail", c.Subagent}, more...)...)
+	c.AddEvent(wire.ConfirmRequired, "", append([]string{"tool", tool, "prompt", prompt, "detail", c.Subagent}, more...)...)
 }
 
 func (c *Call) ChangeState(activity, detail string, more ...string) {
-	c.AddRepeatable(wire.StateChange, append([]string{"previous", string(c.LastSession().Activity), "new", activity, "detail", detail}, more...)...)
+	c.AddEvent(wire.StateChange, "", append([]string{"previous", string(c.LastSession().Activity), "new", activity, "detail", detail}, more...)...)
 }
 
 // StartSession adds a session_start; its source is the session's, as "resume", and not the event's.
 func (c *Call) StartSession(source string) {
 	c.BeginsSession = true
-	e := c.NewEvent(wire.SessionStart, "")
-	e = e.With("source", wire.Clip(source, MaxID))
+	e := c.NewEvent(wire.SessionStart, "").With("source", wire.Clip(source, MaxID))
 	c.Events = append(c.Events, e)
 }
 
 func (c *Call) EndSession(reason string) {
 	c.EndsSession = true
 	c.InterruptOpen("")
-	// Gemini CLI reports it three times within a tenth of a second.
-	e := c.event(wire.SessionEnd, cmp.Or(reason, "ended"), "reason", reason)
-	e.EventID = c.numbered(e.EventID, c.isRecent)
-	c.Events = append(c.Events, e)
+	c.AddEvent(wire.SessionEnd, "", "reason", reason) // Gemini CLI tells it three times
 }
 
 func (c *Call) IsFirstStop() bool {
@@ -305,22 +247,17 @@ func Describe(arguments json.RawMessage) string {
 	return ""
 }
 
-// NextTurnID returns the id for a turn that begins: the session, a number, and a hash of the call, if there is one, by which
-// the same call twice gets the same id. The number follows that of the session's last turn. If that was begun without a
-// hook, it is that of the session's newest event, which is higher.
-func (c *Call) NextTurnID(hash string) string {
+// NextTurnID returns the id for a turn that begins: the session and a number, which follows that of the session's last turn.
+// If that was begun without a hook, it is that of the session's newest event, which is higher.
+func (c *Call) NextTurnID() string {
 	ses := c.LastSession()
 	n := 0
-	if rest, isOurs := strings.CutPrefix(ses.Turn.ID, c.Session+"#"); isOurs {
-		number, lastHash, _ := strings.Cut(rest, ".")
-		if hash != "" && hash == lastHash {
-			return ses.Turn.ID
-		}
+	if number, isOurs := strings.CutPrefix(ses.Turn.ID, c.Session+"#"); isOurs {
 		n, _ = strconv.Atoi(number)
 	} else if len(ses.EndedTurns) > 0 {
 		n = int(ses.LastSeq)
 	}
-	return strings.TrimSuffix(c.Session+"#"+strconv.Itoa(n+1)+"."+hash, ".")
+	return c.Session + "#" + strconv.Itoa(n+1)
 }
 
 // OpenTurnID returns the id of the turn that is open; "": none is.

@@ -25,7 +25,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -367,23 +366,6 @@ func (n *newest) mayHave(keys [][]byte) bool {
 		}
 	}
 	return false
-}
-
-// NewestWithID returns the newest event of a source whose EventID begins with prefix, as far back as Append looks for one
-// that is known; the zero Event: there is none.
-func (l *Log) NewestWithID(source, prefix string) (newest wire.Event, err error) {
-	key := bytes.TrimSuffix(wire.Quote(prefix)[1:], []byte{'"'})
-	size := 0
-	err = l.backward(func(line []byte, first uint64, offset int64) bool {
-		if bytes.Contains(line, key) {
-			if e, ok := decode(line, first, offset); ok && e.Source == source && strings.HasPrefix(e.EventID, prefix) {
-				newest = e
-			}
-		}
-		size += len(line)
-		return newest.Seq != 0 || size >= recentBytes
-	})
-	return newest, err
 }
 
 // FirstSeq returns the number of the oldest event that is not archived, or 0.

@@ -10,8 +10,8 @@
 //
 //	  - It fails open: if Handle returns an error, which is for stderr, nothing was written to stdout.
 //	  - Unknown events and fields are ignored; a value of the wrong type counts as absent.
-//	  - An event_id is made of what identifies the call (session, turn, tool call) or, where a tool gives too little, of
-//	    its text, the time and the events since. So hooks that are installed twice report everything once.
+//	  - An event_id is made of what identifies the event (session, turn, tool call): told once more it counts once. Where a
+//	    tool gives too little for that, each call is an event of its own.
 //	  - Under atm run --driver acp only mail goes out: the program reports the rest over ACP, under other ids.
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
 //	  - Mail that waits when a program starts goes in beside the hook, if it takes mail so: what is in the answer to

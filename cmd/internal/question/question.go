@@ -47,8 +47,8 @@ type Question struct {
 	// not from the words that it shows.
 	Rule *policy.Request
 
-	// Event begins the event that opens the question: its Session and TurnID, its EventID, so that two processes that are
-	// told of one question open it once, and more fields. Source is wire.SourceHook if it names none.
+	// Event begins the event that opens the question: its Session and TurnID, and more fields. Source is wire.SourceHook if
+	// it names none.
 	Event wire.Event
 }
 
@@ -84,7 +84,7 @@ type Options struct {
 var (
 	// ErrOver says that the question was answered where it was asked, or is moot.
 	ErrOver = errors.New("the question is over")
-	// ErrAsked says that another process waits for the answer to this question.
+	// ErrAsked says that another process waits for the answer to a question of this ID.
 	ErrAsked = errors.New("another process waits for the answer already")
 	// ErrUnruled says that no rule answers the question: see Options.OnlyRules.
 	ErrUnruled = errors.New("no rule answers the question")
@@ -223,12 +223,8 @@ func (w *wait) record(ctx context.Context) error {
 	if len(q.Options) > 0 {
 		e = e.With(wire.FieldOptions, q.Options)
 	}
-	events := []wire.Event{e}
-	err := w.box.Log().Append(ctx, events...)
+	err := w.box.Log().Append(ctx, e)
 	w.isRecorded = err == nil
-	if err == nil && events[0].Seq == 0 { // the log has an event with this EventID
-		err = ErrAsked
-	}
 	return err
 }
 

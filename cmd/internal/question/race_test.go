@@ -20,7 +20,7 @@ func TestToldAtOnce(t *testing.T) {
 	for i := range 25 {
 		ctx, cancel := context.WithCancel(t.Context())
 		q := question.Question{Question: ask.Question{ID: fmt.Sprintf("per_%d", i), Prompt: "make", Tool: "Bash"}}
-		q.Event.EventID, q.Event.Session = "hook/"+q.ID, "s"
+		q.Event.Session = "s"
 		const told = 3
 		done := make(chan result, told)
 		for range told {

@@ -91,7 +91,7 @@ func HandleEvent(c *agents.Call) {
 	case "Notification":
 		handleNotification(c)
 	case "Elicitation":
-		c.AddRepeatable(wire.WaitingForInput, "prompt", in.Text("message"))
+		c.AddEvent(wire.WaitingForInput, "", "prompt", in.Text("message"))
 	case "ElicitationResult":
 		c.ResumeThinking()
 	case "PreCompact":
@@ -164,7 +164,7 @@ func handleNotification(c *agents.Call) {
 	case "permission_prompt", "worker_permission_prompt":
 		c.AskPermission("", message)
 	case "elicitation_dialog", "elicitation_url_dialog", "agent_needs_input":
-		c.AddRepeatable(wire.WaitingForInput, "prompt", message)
+		c.AddEvent(wire.WaitingForInput, "", "prompt", message)
 	case "elicitation_complete", "elicitation_response":
 		c.ResumeThinking()
 	case "idle_prompt":

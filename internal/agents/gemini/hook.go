@@ -26,7 +26,7 @@ func answer(c *agents.Call, text string) any {
 func parse(c *agents.Call) {
 	in := c.In
 	c.Identify(in.Text("session_id"), in.Text("hook_event_name"), "")
-	c.IsUnique, c.IsAmbiguous = in.Text("timestamp") != "", in.Text("timestamp") == ""
+	c.IsAmbiguous = in.Text("timestamp") == ""
 	switch c.Kind {
 	case "BeforeAgent":
 		c.BeginsTurn = true
@@ -36,7 +36,7 @@ func parse(c *agents.Call) {
 		}
 		c.ProvesReceipt, c.ReplyAs = true, agents.AsContext
 		c.Forgets = c.Kind + " " // as in Claude Code
-		c.Turn = c.NextTurnID(c.Hash(in.Text("timestamp"), in.Text("prompt"))[:8])
+		c.Turn = c.NextTurnID()
 		c.StartTurn(in.Text("prompt"))
 	case "AfterAgent":
 		c.Turn = c.LastSession().Turn.ID

@@ -54,7 +54,6 @@ func parse(c *agents.Call) {
 	p := &busProperties{}
 	json.Unmarshal(in.Get("properties"), p)
 	c.Identify(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Text("type"), "")
-	c.IsUnique = in.Text("id") != ""
 	c.HasPlugin = string(in.Get("pushes")) == "true"
 	if !c.HasPlugin {
 		c.Transport = "notify"
@@ -112,7 +111,7 @@ func parse(c *agents.Call) {
 		for _, q := range p.Questions {
 			prompt += "\n" + q.Question
 		}
-		c.AddRepeatable(wire.WaitingForInput, "prompt", strings.TrimSpace(prompt))
+		c.AddEvent(wire.WaitingForInput, "", "prompt", strings.TrimSpace(prompt))
 	case "question.replied", "question.rejected":
 		c.Turn = c.LastSession().Turn.ID
 		c.ResumeThinking("id", dialogID(c, p))
@@ -217,7 +216,7 @@ func handleStatus(c *agents.Call, p *busProperties) {
 	switch p.Status.Type {
 	case "busy":
 		if last := c.LastSession(); !last.Turn.IsOpen() {
-			c.Turn = c.NextTurnID("")
+			c.Turn = c.NextTurnID()
 			c.AddEvent(wire.TurnStarted, c.Turn, "prompt", wire.Clip(c.In.Text("prompt"), agents.MaxPrompt))
 		} else if isRetrying(last) {
 			c.Turn = last.Turn.ID
