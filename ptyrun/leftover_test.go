@@ -149,14 +149,13 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 	}
 }
 
-// The last text of a killed runner is typed again, marked as a repeat, if the program may have exited before its model
-// got it.
+// What began the open turn of a killed runner is typed again, marked as a repeat.
 func TestTypedWhenKilled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		after string
 		again bool
-	}{{"", true}, {"tool_call_start", false}} {
+	}{{"", true}, {"tool_call_start", true}, {"turn_completed", false}} {
 		r := newRig(t)
 		id := r.send("THINK 1s")
 		must(t, r.bob.MarkRead(t.Context(), id))
@@ -179,20 +178,22 @@ func TestTypedWhenKilled(t *testing.T) {
 	}
 }
 
-// What a killed or stopped program was given is undone unless the log shows that it had got to it. A word is an event;
-// behind a slash is its turn, or which message it is about.
+// What the open turn of a killed or stopped program was given is undone. A word is an event; behind a slash is its turn, or
+// which message it is about.
 func TestUndoGiven(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ log, undone string }{
 		{"spawned turn_started/2 thinking injected/a,2", "a"},
 		{"spawned injected/a injected/b turn_started thinking", "a b"},
 		{"spawned turn_started/1 turn_idle/1 injected/a,2 turn_started/2", "a"},
-		{"spawned turn_started injected/a tool_call_start", ""},
+		{"spawned turn_started injected/a tool_call_start", "a"},
+		{"spawned turn_started injected/a turn_completed turn_started", ""},
+		{"spawned turn_started injected/a idle", ""}, // no hook told of its end
 		{"spawned turn_started injected/a exited", ""},
 		{"spawned turn_started/2 turn_idle/2 injected/a,2", ""}, // it had answered before that was logged
 		{"injected/a,2", "a"}, // the log begins there
 
-		// What others do says nothing about the program, nor does what it tells at its start.
+		// It goes on whatever else happens, or what its hooks tell late.
 		{"spawned turn_started injected/a delivery_stage/x message_read/b message_acked/b", "a"},
 		{"spawned turn_started injected/a stream_error injecting/b injection_failed/b", "a"},
 		{"spawned injected/a session_start turn_started", "a"},
@@ -208,13 +209,12 @@ func TestUndoGiven(t *testing.T) {
 		{"spawned hook.message_announced/a hook.message_read/a turn_started", "a"},
 		{"spawned hook.message_read/a turn_started hook.message_announced/a", "a"},
 		{"spawned turn_started hook.message_announced/a turn_completed hook.message_read/a", ""},
-		{"spawned hook.message_read/a turn_started turn_completed hook.message_announced/a turn_started", ""},
 		{"spawned turn_started hook.message_announced/a message_read/a", ""}, // it has read it itself
 
-		// What it shows while it ends shows nothing.
+		// What ends with the program was open.
 		{"spawned turn_started injected/a stopped session_end turn_completed", "a"},
 		{"spawned turn_started hook.message_announced/a stopped hook.message_read/a turn_completed exited", "a"},
-		{"spawned turn_started injected/a tool_call_start stopped session_end", ""},
+		{"spawned turn_started injected/a turn_completed stopped session_end exited", ""},
 		{"spawned injected/a injected/b message_again/b", "a"}, // the next runner was killed, too
 	} {
 		r := newRig(t)
@@ -242,7 +242,7 @@ func TestUndoGiven(t *testing.T) {
 					e.TurnID = about
 				}
 			}
-			if kind == "thinking" {
+			if kind == "thinking" || kind == "idle" {
 				e.Kind = "state_change"
 				e = e.With("new", kind)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -52,21 +53,20 @@ func (in *Inbox) UndoLast(stopped time.Time) {
 
 const undoTime = 2 * time.Second
 
-// UndoGiven makes unread what a program was given last, by its runner or its hooks, unless it has shown since then that its
-// model got it, or has answered it: it may have ended before. What it shows once it is being stopped shows nothing; zero: its
-// runner was killed.
+// UndoGiven makes unread what the open turn of a program was given, by its runner or its hooks, unless that is answered. A
+// turn that ends once the program is being stopped is open; zero: its runner was killed.
 func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnswered func(context.Context, *wire.Message) bool) error {
 	isAnswered := func(m *wire.Message) bool { return hasAnswered != nil && hasAnswered(ctx, m) }
 	if err := readAnswered(ctx, box, isAnswered); err != nil {
 		return err
 	}
-	isProof := func(e *wire.Event) bool { return provesWork(e) && (stopped.IsZero() || e.At.Before(stopped)) }
-	events, err := box.Log().Tail(isProof)
+	isEnd := func(e *wire.Event) bool { return endsTurn(e) && (stopped.IsZero() || e.At.Before(stopped)) }
+	events, err := box.Log().Tail(isEnd)
 	if err != nil || len(events) == 0 {
 		return err
 	}
-	ended := "" // the turn that showed work before it was logged what had begun it
-	if isProof(&events[0]) {
+	ended := "" // a turn that was over before it was logged what had begun it
+	if isEnd(&events[0]) {
 		ended = events[0].TurnID
 	}
 	isLost := func(id wire.ID) bool {
@@ -76,11 +76,9 @@ func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnsw
 	var errs []error
 	var again []wire.Event
 	hasNewer := map[wire.ID]bool{} // messages of which a later event tells what became of them
-	handed := map[wire.ID]string{} // by hooks, which tell so twice, in any order and perhaps when the turn is over: a kind
 	for _, e := range slices.Backward(events) {
-		id := e.MessageID()
-		isHanded := e.Source == wire.SourceHook && (e.Kind == wire.EventAnnounced || e.Kind == wire.EventRead)
-		isGiven := e.Kind == wire.EventInjected && e.Field("as") != "pointer" || isHanded && handed[id] != "" && handed[id] != e.Kind
+		id, isHooks := e.MessageID(), e.Source == wire.SourceHook
+		isGiven := e.Kind == wire.EventInjected && e.Field("as") != "pointer" || isHooks && e.Kind == wire.EventAnnounced
 		if isGiven && !hasNewer[id] && (e.TurnID == "" || e.TurnID != ended) && isLost(id) {
 			if err := box.MarkUndone(ctx, id); err != nil {
 				errs = append(errs, err)
@@ -88,13 +86,18 @@ func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnsw
 				again = append(again, wire.Event{Source: wire.SourcePTY, Kind: wire.EventUnread}.With("id", string(id)))
 			}
 		}
-		if isHanded && !isGiven {
-			handed[id] = e.Kind
-		} else {
-			hasNewer[id] = true
-		}
+		hasNewer[id] = hasNewer[id] || !isHooks || e.Kind != wire.EventRead // a hook's receipt follows what the hook gave
 	}
 	return errors.Join(append(errs, box.Log().Append(ctx, again...))...)
+}
+
+// endsTurn reports whether an event ends a turn, or is another program's.
+func endsTurn(e *wire.Event) bool {
+	switch e.Kind {
+	case wire.TurnCompleted, wire.TurnIdle, wire.Exited, wire.Spawned:
+		return true
+	}
+	return e.Kind == wire.StateChange && run.HasEndedTurn(reducer.Activity(e.Field("new")))
 }
 
 // readAnswered marks what was given before, is unread and has been answered, as an answer marks it: that came while its
@@ -112,17 +115,4 @@ func readAnswered(ctx context.Context, box *maildir.Box, isAnswered func(*wire.M
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// provesWork reports whether an event shows that the program was at work, and did more than think, or that it is another
-// program. What becomes of messages others do, too; and what it tells at its start hooks may tell late.
-func provesWork(e *wire.Event) bool {
-	switch e.Kind {
-	case wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed, wire.EventAnnounced, wire.EventRead, wire.EventAcked,
-		wire.EventWithdrawn, wire.EventReturned, wire.EventUnread, wire.EventStage, wire.StreamError, wire.TurnStarted, wire.SessionStart:
-		return false
-	case wire.StateChange:
-		return e.Field("new") != string(reducer.Thinking)
-	}
-	return true
 }
