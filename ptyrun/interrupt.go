@@ -131,7 +131,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 		if q := r.Question; q != nil && q.IsTyped() {
 			try = run.TryAttach
 		}
-		return nil, run.Refused("the key would answer its question: no key was pressed", try)
+		return nil, control.Refused("the key would answer its question: no key was pressed", try)
 	case g != nil && g.IsBeingTyped():
 		return nil, run.ErrBeingTyped
 	}

@@ -76,7 +76,7 @@ func (r *runner) Type(ctx context.Context, req control.TypeRequest) (done contro
 // checkTyping returns an error if a text may not be typed while the agent asks something, perhaps d: it may be an answer.
 func (r *runner) checkTyping(req control.TypeRequest, d *ask.Question) error {
 	if len(req.Text) > 1 && !req.Raw { // else it may be the key of an answer
-		return run.Refused("these keys would answer its question: nothing was typed", control.Try{Op: "answer"}, run.TryAttach, run.TryRaw)
+		return control.Refused("these keys would answer its question: nothing was typed", control.Try{Op: "answer"}, run.TryAttach, run.TryRaw)
 	}
 	if d == nil {
 		return nil
@@ -93,7 +93,7 @@ func (r *runner) CheckRight(right control.Right, pid int, by string) error {
 		return nil
 	}
 	if err := r.Authorize(right, pid, by); err != nil {
-		return run.Refused(err.Error())
+		return control.Refused(err.Error())
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func foreignRunnerError(dir string) error {
 func (c *Client) readGreeting(ctx context.Context, id string) error {
 	// Root may talk to anybody's runner.
 	if !c.conn.isTrusted() && os.Geteuid() != 0 {
-		return &Error{Code: "refused", Message: "another user's process listens on its socket"}
+		return Refused("another user's process listens on its socket")
 	}
 	if _, limited := ctx.Deadline(); !limited {
 		patient, cancel := context.WithTimeout(ctx, DialTimeout)

@@ -54,7 +54,7 @@ func (e *NotAnsweringError) Unwrap() error { return ErrNotAnswering }
 type OtherUserError struct{ User string } // by name, or by number if that has none
 
 func (e *OtherUserError) Error() string { return "it runs as another user, " + e.User }
-func (e *OtherUserError) Unwrap() error { return &Error{Code: "refused", Message: e.Error()} }
+func (e *OtherUserError) Unwrap() error { return Refused(e.Error()) }
 
 // OtherVersionError is Dial's for a runner that speaks another version of the protocol.
 type OtherVersionError struct{ PID int } // the runner's process; 0: unknown
@@ -62,7 +62,7 @@ type OtherVersionError struct{ PID int } // the runner's process; 0: unknown
 func (e *OtherVersionError) Error() string {
 	return "its runner speaks another version of the protocol"
 }
-func (e *OtherVersionError) Unwrap() error { return &Error{Code: "refused", Message: e.Error()} }
+func (e *OtherVersionError) Unwrap() error { return Refused(e.Error()) }
 
 // Error is a runner's answer to a request that it did not carry out. Its codes are the command line's: failed, usage,
 // ambiguous, not_found, timeout, locked, refused.
@@ -73,6 +73,10 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// Refused and Usage make errors of these codes.
+func Refused(message string, try ...Try) *Error { return &Error{"refused", message, try} }
+func Usage(message string, try ...Try) *Error   { return &Error{"usage", message, try} }
 
 // A Try is an operation that helps when another one was not carried out, with what its request must have.
 type Try struct {

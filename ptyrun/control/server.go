@@ -240,7 +240,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 	defer c.Close()
 	c.SetWriteDeadline(time.Now().Add(sendTimeout))
 	if !c.isTrusted() {
-		c.Encode(newAnswer(nil, &Error{Code: "refused", Message: "this runner belongs to another user"}))
+		c.Encode(newAnswer(nil, Refused("this runner belongs to another user")))
 		return
 	}
 	// When ctx ends, stop waiting for requests, and for a client that does not read its answer.
@@ -259,7 +259,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 		}
 		if bad := c.Decode(&r); bad != nil || ctx.Err() != nil {
 			if c.unread.N <= 0 {
-				c.Encode(newAnswer(nil, usage(fmt.Sprintf("a request has at most %d bytes", maxRequest))))
+				c.Encode(newAnswer(nil, Usage(fmt.Sprintf("a request has at most %d bytes", maxRequest))))
 			}
 			return
 		}
@@ -267,7 +267,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 		var reply answer
 		switch {
 		case !isKnown:
-			reply = newAnswer(nil, usage("no operation "+strconv.Quote(r.Op)))
+			reply = newAnswer(nil, Usage("no operation "+strconv.Quote(r.Op)))
 		case op.handle == nil:
 			c.attach(ctx, h, r)
 			return
@@ -312,7 +312,7 @@ func handleWith[R, A any](method func(Handler, context.Context, R) (A, error)) f
 	return func(ctx context.Context, h Handler, r request) (any, error) {
 		var with R
 		if err := json.Unmarshal(r.With, &with); err != nil {
-			return nil, usage(err.Error())
+			return nil, Usage(err.Error())
 		}
 		return method(h, ctx, with)
 	}
@@ -324,8 +324,6 @@ func typeFor(ctx context.Context, h Handler, r request) (any, error) {
 		return h.Type(ctx, t)
 	})(ctx, h, r)
 }
-
-func usage(message string) error { return &Error{Code: "usage", Message: message} }
 
 func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	// A viewer may be suspended for hours.

@@ -67,7 +67,7 @@ func start(c Command) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	child := &Child{cmd: cmd, mark: envValue(cmd.Env, "ATM_RUN"), done: make(chan struct{})}
+	child := &Child{cmd: cmd, mark: Variables(cmd.Env)["ATM_RUN"], done: make(chan struct{})}
 	closeTheirs, err := child.connect(c)
 	if err != nil {
 		return nil, err
@@ -187,22 +187,12 @@ func LookUp(name, dir string, env []string) (string, error) {
 		}
 		return name, nil
 	}
-	for _, dir := range filepath.SplitList(envValue(env, "PATH")) {
+	for _, dir := range filepath.SplitList(Variables(env)["PATH"]) {
 		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil && filepath.IsAbs(found) {
 			return found, nil
 		}
 	}
 	return "", NoProgramError{errors.New("no such program on PATH")}
-}
-
-// envValue returns a variable's value in an environment; the last one counts.
-func envValue(env []string, name string) (value string) {
-	for _, pair := range env {
-		if v, ok := strings.CutPrefix(pair, name+"="); ok {
-			value = v
-		}
-	}
-	return value
 }
 
 // PID is also the program's session and process group.

@@ -91,7 +91,7 @@ func argumentsAndEnvironment(pid int) (arguments, environment string) {
 }
 
 // Dir returns the directory that a process was started in, as far as it can be seen.
-func Dir(pid int) string { return envValue(Environment(pid), "PWD") }
+func Dir(pid int) string { return Variables(Environment(pid))["PWD"] }
 
 // Parent returns the PID of this process's parent.
 func Parent() int { return os.Getppid() }

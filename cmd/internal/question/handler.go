@@ -26,16 +26,16 @@ func (w *wait) CheckRight(right control.Right, pid int, by string) error {
 	}
 	for _, of := range members { // if they share it, it may be any one of them
 		if of.Team != w.team.Name {
-			return refused(of.String() + " is of another team")
+			return control.Refused(of.String() + " is of another team")
 		}
 		if err := w.policy.Check(policy.Answer, w.box.Agent(), policy.Actor{Name: of.Agent, IsAgent: true}); err != nil {
-			return refused(err.Error())
+			return control.Refused(err.Error())
 		}
 		by = string(of.Agent)
 	}
 	err := w.scope.CheckRight(w.policy, w.box.Agent(), w.o.Program.PID, right, pid, by)
 	if err != nil {
-		return refused(err.Error())
+		return control.Refused(err.Error())
 	}
 	return nil
 }
@@ -51,13 +51,13 @@ func (w *wait) Answer(ctx context.Context, r ask.Answer) (control.Outcome, error
 	case w.asked == nil:
 		return control.Outcome{}, &control.Error{Code: "locked", Message: "it is only just asking; try again"}
 	case r.ID != w.q.ID || !r.Since.IsZero() && !r.Since.Equal(w.asked.Since):
-		return control.Outcome{}, refused("that question is closed")
+		return control.Outcome{}, control.Refused("that question is closed")
 	case w.answer != nil:
-		return control.Outcome{}, refused(fmt.Sprintf("already answered by %s: %s", w.answer.By, w.answer.Option))
+		return control.Outcome{}, control.Refused(fmt.Sprintf("already answered by %s: %s", w.answer.By, w.answer.Option))
 	}
 	o, err := w.q.Pick(r)
 	if why, isWhy := errors.AsType[*ask.PickError](err); isWhy {
-		unpicked := &control.Error{Code: "usage", Message: why.Message}
+		unpicked := control.Usage(why.Message)
 		if why.Option != "" {
 			unpicked.Try = []control.Try{{Op: "answer", Option: why.Option, Deny: why.Deny}}
 		}
@@ -65,21 +65,19 @@ func (w *wait) Answer(ctx context.Context, r ask.Answer) (control.Outcome, error
 	}
 	switch err := w.checkOpen(); {
 	case errors.Is(err, ErrOver):
-		return control.Outcome{}, refused("it does not ask that any more")
+		return control.Outcome{}, control.Refused("it does not ask that any more")
 	case err != nil:
-		return control.Outcome{}, refused(err.Error())
+		return control.Outcome{}, control.Refused(err.Error())
 	}
 	r.Deny = r.Deny || o.Denies()
 	err = w.accept(ctx, r, o)
 	return control.Outcome{Done: "answered", Detail: o.Label, ReasonGiven: !w.o.DropsReason}, err
 }
 
-func refused(message string) error { return &control.Error{Code: "refused", Message: message} }
-
 // refusing is a control.Handler without the methods of wait, which refuses everything.
 type refusing struct{}
 
-var errNotRun = refused("atm does not run this program: it can only be answered")
+var errNotRun = control.Refused("atm does not run this program: it can only be answered")
 
 func (refusing) Screen(context.Context, control.ScreenRequest) (control.Screen, error) {
 	return control.Screen{}, errNotRun

@@ -84,16 +84,12 @@ const maxFile = 64 << 10 // bytes that are read
 // ConfigDir returns the directory of Claude Code's files for a process with that environment, "NAME=VALUE" each; "": it
 // does not say. A sender's environment may differ from the agent's: ask with the agent's (process.Environment).
 func ConfigDir(environment []string) string {
-	var home string
-	for _, e := range environment {
-		if dir, ok := strings.CutPrefix(e, "CLAUDE_CONFIG_DIR="); ok && dir != "" {
-			return dir
-		}
-		if dir, ok := strings.CutPrefix(e, "HOME="); ok && dir != "" {
-			home = filepath.Join(dir, ".claude")
-		}
+	its := process.Variables(environment)
+	dir := its["CLAUDE_CONFIG_DIR"]
+	if dir == "" && its["HOME"] != "" {
+		dir = filepath.Join(its["HOME"], ".claude")
 	}
-	return home
+	return dir
 }
 
 // Find returns the session of a process. The error is ErrNoSession, or says in one line why the file is not believed.

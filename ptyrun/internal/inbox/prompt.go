@@ -82,11 +82,11 @@ func (in *Inbox) Type(ctx context.Context, req control.TypeRequest) (done contro
 	p, err := loop.In(in.Loop, func() (*Prompt, error) {
 		switch gate := in.Gate(in.Now()); {
 		case req.Raw || len(req.Text) == 0:
-			return nil, run.Refused("it has no terminal that takes keys", run.TryPrompt)
+			return nil, control.Refused("it has no terminal that takes keys", run.TryPrompt)
 		case !req.Enter:
-			return nil, run.Refused("it has no terminal, so no input line in which a text could wait", run.TryPrompt)
+			return nil, control.Refused("it has no terminal, so no input line in which a text could wait", run.TryPrompt)
 		case gate != control.GateOpen || in.giving != nil || len(in.prompts) > 0:
-			return nil, run.Refused("it takes no prompt now: "+cmp.Or(string(gate), "it gets another one"), run.TryScreen)
+			return nil, control.Refused("it takes no prompt now: "+cmp.Or(string(gate), "it gets another one"), run.TryScreen)
 		}
 		return in.Add(string(req.Text), false), nil
 	})

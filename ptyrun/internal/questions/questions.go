@@ -24,7 +24,7 @@ const (
 )
 
 // ErrGone means that what was answered is not asked any more.
-var ErrGone = run.Refused("the dialog is gone: no key was pressed")
+var ErrGone = control.Refused("the dialog is gone: no key was pressed")
 
 var errNoEffect = errors.New("the dialog is still there")
 
@@ -176,7 +176,7 @@ func (a *Questions) press(q *run.Question, o ask.Option, by string) error {
 	case q != r.Question: // as the agent has just told
 		return ErrGone
 	case q.Pressed != nil:
-		return run.Refused("somebody is already answering it") // its key may still be unread: no second one after it
+		return control.Refused("somebody is already answering it") // its key may still be unread: no second one after it
 	case sinceKey < r.Timing.Idle:
 		return run.NotNow("a person is typing in it")
 	}
@@ -213,13 +213,13 @@ func (a *Questions) wantedOption(q *run.Question, want ask.Answer) (ask.Option, 
 	why, _ := errors.AsType[*ask.PickError](err)
 	switch {
 	case why != nil && why.Option == "" && want.Option == "":
-		return o, run.Usage(why.Message, a.tryByHand())
+		return o, control.Usage(why.Message, a.tryByHand())
 	case why != nil && why.Option == "":
-		return o, run.Usage(why.Message, run.TryScreen)
+		return o, control.Usage(why.Message, run.TryScreen)
 	case why != nil:
-		return o, run.Usage(why.Message+": no key was pressed", control.Try{Op: "answer", Option: why.Option, Deny: why.Deny})
+		return o, control.Usage(why.Message+": no key was pressed", control.Try{Op: "answer", Option: why.Option, Deny: why.Deny})
 	case q.Cut && !o.Denies():
-		return o, run.Refused("part of what it asks is not on its screen: no key was pressed", a.tryByHand())
+		return o, control.Refused("part of what it asks is not on its screen: no key was pressed", a.tryByHand())
 	}
 	return o, nil
 }
@@ -231,9 +231,9 @@ func (a *Questions) checkAnswerable(q *run.Question, id string) error {
 	case q == nil && a.Run.Agent != nil && a.Run.Agent.State().IsDialog:
 		return run.NotNow("a dialog is only just coming up")
 	case q == nil:
-		return run.Refused("it is not asking anything")
+		return control.Refused("it is not asking anything")
 	case !strings.HasSuffix(q.ID, id):
-		return run.Refused(fmt.Sprintf("that question is closed; the open one is %s", q.Short()))
+		return control.Refused(fmt.Sprintf("that question is closed; the open one is %s", q.Short()))
 	case reducer.IsForTerminal(q.Dialog):
 		return run.OnlyAtTerminal("it asks something that only a person at its terminal may answer")
 	}

@@ -23,19 +23,11 @@ var (
 	TryPrompt = control.Try{Op: "type", Enter: true}
 )
 
-// NotNow, OnlyAtTerminal, Refused and Usage say why something was not done, and what to try instead.
+// NotNow and OnlyAtTerminal say why something was not done, and what to try instead.
 func NotNow(why string) error {
 	return &control.Error{Code: Locked, Message: why + ": no key was pressed; try again", Try: []control.Try{TryScreen}}
 }
 
 func OnlyAtTerminal(message string) error {
 	return &control.Error{Code: "failed", Message: message, Try: []control.Try{TryAttach}}
-}
-
-func Refused(message string, try ...control.Try) error {
-	return &control.Error{Code: "refused", Message: message, Try: try}
-}
-
-func Usage(message string, try ...control.Try) error {
-	return &control.Error{Code: "usage", Message: message, Try: try}
 }

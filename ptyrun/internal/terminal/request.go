@@ -66,7 +66,7 @@ type requestedText struct {
 func (p *Terminal) typeRequested(req control.TypeRequest, mayAnswer func(*ask.Question) error) (*requestedText, error) {
 	r, d := p.r, p.reading.Dialog
 	if !req.Raw && p.hasLeftover() {
-		return nil, run.Refused("its prompt may still hold a message: nothing was typed", run.TryScreen, run.TryAttach, run.TryRaw)
+		return nil, control.Refused("its prompt may still hold a message: nothing was typed", run.TryScreen, run.TryAttach, run.TryRaw)
 	}
 	if p.isAsking() && !p.driver.Plain {
 		if err := mayAnswer(d); err != nil {
@@ -76,7 +76,7 @@ func (p *Terminal) typeRequested(req control.TypeRequest, mayAnswer func(*ask.Qu
 	t := &requestedText{data: req.Text, dialog: fingerprint(d), written: make(chan error, 1)}
 	if !req.Raw {
 		if !p.takesText() && len(req.Text) > control.MaxLine() {
-			return nil, run.Refused(untypable(string(req.Text), false) + ": nothing was typed")
+			return nil, control.Refused(untypable(string(req.Text), false) + ": nothing was typed")
 		}
 		t.text = letter.Typable(string(req.Text))
 		if t.data = p.keysOf(t.text); len(req.Text) <= 1 { // a pasted key answers nothing
