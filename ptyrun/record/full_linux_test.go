@@ -29,14 +29,14 @@ func TestFullDisk(t *testing.T) {
 	for range 40 {
 		w.Output(bytes.Repeat([]byte("x"), 10<<10))
 	}
-	w.wait()
+	w.worker.Wait()
 	if !errors.Is(w.Err(), unix.ENOSPC) {
 		t.Fatalf("failed: %v", w.Err())
 	}
 	read(t, w.options.Path) // no torn line
 
 	must(t, os.Remove(filler))
-	until(t, "the recording to go on", func() bool { w.Output([]byte("after")); w.wait(); return w.Err() == nil })
+	until(t, "the recording to go on", func() bool { w.Output([]byte("after")); w.worker.Wait(); return w.Err() == nil })
 	w.Exit(0)
 	must(t, w.Close())
 	got := read(t, w.options.Path)

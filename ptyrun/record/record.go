@@ -29,7 +29,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,6 +36,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/ptyrun/internal/loop"
 )
 
 const (
@@ -68,9 +68,9 @@ type Writer struct {
 	started       time.Time
 	isMidSequence bool // the last output ended inside an escape sequence
 
+	worker     loop.Worker
 	lock       sync.Mutex
-	idle       sync.Cond // of lock: no job is left
-	jobs       []job     // to do by the goroutine that writes; the first one is being done
+	jobs       int       // of the worker
 	waiting    int       // bytes of text in them
 	isSlow     bool      // there were too many
 	isFull     bool      // the file, so that it needs a repaint
@@ -78,7 +78,7 @@ type Writer struct {
 	repainting bool      // one is among the jobs
 	err        error     // why events are missing
 
-	// The rest is of the goroutine that writes.
+	// The rest is the worker's.
 
 	now, lastEvent              int64 // in milliseconds since started
 	cols, rows                  int
@@ -96,51 +96,32 @@ const maxWaiting = 4 << 20
 
 var errSlow = errors.New("the disk is too slow")
 
-// job writes what happened at a time.
-type job struct {
-	at    int64
-	size  int // of the text
-	write func()
-}
-
-// do has the goroutine write what happens now. Of text it takes no more than maxWaiting.
+// do has the worker write what happens now. Of text it takes no more than maxWaiting.
 func (w *Writer) do(size int, write func()) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	if w.isSlow = w.isSlow || w.waiting+size > maxWaiting; w.isSlow && size > 0 {
 		return
 	}
-	w.waiting += size
-	if w.jobs = append(w.jobs, job{w.elapsed(), size, write}); len(w.jobs) == 1 {
-		go w.run()
-	}
+	w.jobs, w.waiting = w.jobs+1, w.waiting+size
+	at := w.elapsed()
+	w.worker.Do(func() { w.write(at, size, write) })
 }
 
-func (w *Writer) run() {
+// write writes what happened at a time, and notes what came of it.
+func (w *Writer) write(at int64, size int, write func()) {
+	w.lock.Lock()
+	isSlow := w.isSlow
+	w.lock.Unlock()
+	if w.now = max(w.lastEvent, at); isSlow && !w.isGap {
+		w.fail(errSlow)
+	}
+	write()
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	for len(w.jobs) > 0 {
-		j, isSlow := w.jobs[0], w.isSlow
-		w.lock.Unlock()
-		if w.now = max(w.lastEvent, j.at); isSlow && !w.isGap {
-			w.fail(errSlow)
-		}
-		j.write()
-		w.lock.Lock()
-		w.jobs, w.waiting = slices.Delete(w.jobs, 0, 1), w.waiting-j.size
-		w.isSlow = w.isSlow && len(w.jobs) > 0
-		w.isFull, w.mayGoOn, w.err = w.size >= w.options.maxSize && !w.isGap, w.retryAt, w.failed
-	}
-	w.idle.Broadcast()
-}
-
-// wait waits until everything is written, and what came of it is known.
-func (w *Writer) wait() {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	for len(w.jobs) > 0 {
-		w.idle.Wait()
-	}
+	w.jobs, w.waiting = w.jobs-1, w.waiting-size
+	w.isSlow = w.isSlow && w.jobs > 0
+	w.isFull, w.mayGoOn, w.err = w.size >= w.options.maxSize && !w.isGap, w.retryAt, w.failed
 }
 
 type event struct {
@@ -158,7 +139,6 @@ func Create(o Options) (*Writer, error) {
 		o.now = time.Now
 	}
 	w := &Writer{options: o, started: o.now(), cols: o.Cols, rows: o.Rows}
-	w.idle.L = &w.lock
 	if err := w.startFile(); err != nil {
 		return nil, fmt.Errorf("record to %s: %w", o.Path, err)
 	}
@@ -247,7 +227,7 @@ func (w *Writer) Err() error {
 
 // Close ends the recording.
 func (w *Writer) Close() error {
-	w.wait()
+	w.worker.Wait()
 	if err := errors.Join(w.failed, w.file.Close()); err != nil {
 		return fmt.Errorf("record to %s: %w", w.options.Path, err)
 	}

@@ -126,7 +126,7 @@ func TestRotation(t *testing.T) {
 		text := fmt.Sprintf("line %03d\x1b[3", i)
 		w.Output([]byte(text))
 		w.Output([]byte("1m"))
-		w.wait()
+		w.worker.Wait()
 		shown = fmt.Sprintf("%03d", i)
 	}
 	must(t, w.Close())
@@ -155,7 +155,7 @@ func TestFailedWrite(t *testing.T) {
 	w := create(t, Options{now: c.Now, Repaint: func() []byte { return []byte("SCREEN") }})
 	c.pass(time.Second)
 	w.Output([]byte("before"))
-	w.wait()
+	w.worker.Wait()
 	good := w.file
 	readOnly, err := os.Open(w.options.Path)
 	must(t, err)
@@ -163,20 +163,20 @@ func TestFailedWrite(t *testing.T) {
 	w.file = readOnly
 	c.pass(time.Second)
 	w.Output([]byte("lost"))
-	w.wait()
+	w.worker.Wait()
 	if w.Err() == nil {
 		t.Error("it was written")
 	}
 	c.pass(retryAfter)
 	w.Output([]byte("lost too")) // a failed try
-	w.wait()
+	w.worker.Wait()
 	w.file = good
 	w.Output([]byte("lost as well"))
-	w.wait()
+	w.worker.Wait()
 	c.pass(time.Minute - 2*time.Second - retryAfter)
 	w.Resize(100, 40)
 	w.Output([]byte("after"))
-	w.wait()
+	w.worker.Wait()
 	must(t, w.Err())
 	got := read(t, w.options.Path)
 	if len(got) == 5 && strings.HasPrefix(got[1], `59 m "recording was interrupted: `) {
@@ -195,17 +195,17 @@ func TestFailedRotation(t *testing.T) {
 	c := newClock()
 	w := create(t, Options{Path: filepath.Join(dir, "screen.cast"), maxSize: 400, now: c.Now, Repaint: func() []byte { return []byte("SCREEN") }})
 	w.Output(bytes.Repeat([]byte("x"), 400))
-	w.wait()
+	w.worker.Wait()
 	must(t, os.Rename(dir, dir+".away"))
 	w.Output([]byte("lost"))
-	w.wait()
+	w.worker.Wait()
 	if !errors.Is(w.Err(), os.ErrNotExist) {
 		t.Errorf("failed: %v", w.Err())
 	}
 	must(t, os.Rename(dir+".away", dir))
 	c.pass(retryAfter)
 	w.Output([]byte("again"))
-	w.wait()
+	w.worker.Wait()
 	if got := read(t, w.options.Path); len(got) != 4 || got[2] != `0 o "SCREEN"` {
 		t.Errorf("recorded: %q", got)
 	}
@@ -226,7 +226,7 @@ func TestHungDisk(t *testing.T) {
 		t.Errorf("%d bytes wait, %v", w.waiting, w.Err())
 	}
 	close(goOn)
-	w.wait()
+	w.worker.Wait()
 	c.pass(retryAfter)
 	w.Output([]byte("after"))
 	must(t, w.Close())
