@@ -5,30 +5,24 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/agentteammail/atm/ptyrun/internal/loop"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
 // A Follower sees what the agent of a run does and gets, may hold back its mail, and may stop it. Package sessions has
-// one. The runner calls its methods one at a time, and they must not block. But Run and Admit are called beside the
-// others, and may block; with what the others use they work through Followed.Do.
-type Follower interface {
-	Run(ctx context.Context)        // until ctx ends
-	Detach(exit Exit, failed error) // the last call, which may block; none if another runner has the agent by now
-	IsReady() bool                  // it has begun to follow: until then the run is not called ready
-
-	// WhyWithheld says why an unread message must not be given to the agent now; "": it may. It is asked when a message
-	// has arrived or is reread, and again before it is given. Admit is asked before messages are claimed, and returns
-	// those that may be given by what is on disk then.
-	WhyWithheld(m *wire.Message) string
-	Admit(ids []wire.ID) []wire.ID
-
-	Body(m *wire.Message) string // what the agent gets as the message's body; called one at a time or beside
-	HandleEvent(e *wire.Event)   // of the agent's log
+// one. What it does not do is nil. Run, Withhold and Body are called beside the loop, at any time, and may block; the
+// others are called by the loop, and must not.
+type Follower struct {
+	Run         func(ctx context.Context)     // until ctx ends
+	HandleEvent func(e *wire.Event)           // of the agent's log
+	IsReady     func() bool                   // it has begun to follow: until then the run is not called ready
+	Detach      func(exit Exit, failed error) // the last call, which may block; none if another runner has the agent by now
+	Withhold    func(m *wire.Message) string  // why an unread message must not be given to the agent now; "": it may
+	Body        func(m *wire.Message) string  // what the agent gets as the message's body
 }
 
-// Followed is the run of an agent, for its follower. Retry and Stop may be called from anywhere, Do by what runs
-// beside, and the rest by the methods that are called one at a time, and in Do.
+// Followed is the run of an agent, for its follower. Append is for HandleEvent, IsEngaged for what runs beside the loop.
 type Followed struct {
 	Dir string // of the agent: .atm/main/bob
 	Log *slog.Logger
@@ -36,10 +30,7 @@ type Followed struct {
 	r *runner
 }
 
-// Do calls a function between two of the calls that come one at a time. It returns false if the run is over.
-func (f Followed) Do(do func()) bool { return f.r.Call(do) }
-
-// Retry calls try beside the others until it succeeds, and when the run is over once more.
+// Retry calls try beside the loop until it succeeds, and when the run is over once more.
 func (f Followed) Retry(what string, try func() error) { f.r.Go(func() { f.r.Retry(what, try) }) }
 
 // Stop stops the agent when its turn is over, or after patience. Mail that it has stays read: with what it was about it is
@@ -61,8 +52,8 @@ func (f Followed) Stop(why string, patience time.Duration) {
 func (f Followed) Reread(id wire.ID) {
 	r := f.r
 	r.Go(func() {
-		if it, err := r.Box.Get(id); err == nil {
-			r.Post(func() { r.inbox.Arrived(it, r.Now()) })
+		if tell := r.inbox.Read(id); tell != nil {
+			r.Post(tell)
 		}
 	})
 }
@@ -71,23 +62,14 @@ func (f Followed) Reread(id wire.ID) {
 func (f Followed) Append(e wire.Event) { f.r.Append(e) }
 
 // IsEngaged reports whether the agent starts, works or is about to, or a person has typed in its terminal within some
-// time.
-func (f Followed) IsEngaged(within time.Duration) bool {
+// time. It fails with the run.
+func (f Followed) IsEngaged(within time.Duration) (isEngaged bool, err error) {
 	r := f.r
-	switch r.State.Word() {
-	case reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting:
-		return true
-	}
-	return r.inbox.IsGiving() || r.Now().Before(r.LastKey.Add(within))
+	return loop.In(r.Loop, func() (bool, error) {
+		switch r.State.Word() {
+		case reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting:
+			return true, nil
+		}
+		return r.inbox.IsGiving() || r.Now().Before(r.LastKey.Add(within)), nil
+	})
 }
-
-// noFollower follows nothing.
-type noFollower struct{}
-
-func (noFollower) Run(context.Context)              {}
-func (noFollower) Detach(Exit, error)               {}
-func (noFollower) IsReady() bool                    { return true }
-func (noFollower) WhyWithheld(*wire.Message) string { return "" }
-func (noFollower) Admit(ids []wire.ID) []wire.ID    { return ids }
-func (noFollower) Body(m *wire.Message) string      { return m.Body }
-func (noFollower) HandleEvent(*wire.Event)          {}

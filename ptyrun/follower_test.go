@@ -10,43 +10,38 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// fakeFollower withholds the messages that say wait, and types something else than what mail says.
+// fakeFollower withholds the messages that say wait, those that say late not at first, and types something else than what
+// mail says.
 type fakeFollower struct {
-	noFollower
-	run Followed
-
-	mu       sync.Mutex // guards run and withheld
+	lock     sync.Mutex // guards the following
+	run      Followed
 	withheld []wire.ID
-	mayPass  bool // in the loop
+	mayPass  bool
 	isOver   bool
 }
 
 func (f *fakeFollower) follow(run Followed) Follower {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock.Lock()
+	defer f.lock.Unlock()
 	f.run = run
-	return f
+	return Follower{
+		Withhold: f.withhold, Body: func(m *wire.Message) string { return "he said " + m.Body }, Detach: func(Exit, error) { f.isOver = true },
+	}
 }
 
-func (f *fakeFollower) followed() Followed {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.run
-}
-
-func (f *fakeFollower) WhyWithheld(m *wire.Message) string {
-	if m.Body != "wait" || f.mayPass {
+func (f *fakeFollower) withhold(m *wire.Message) string {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	if f.mayPass || m.Body != "wait" && m.Body != "late" {
 		return ""
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	isFirst := !slices.Contains(f.withheld, m.ID)
 	f.withheld = append(f.withheld, m.ID)
+	if m.Body == "late" && isFirst {
+		return ""
+	}
 	return "it waits"
 }
-
-func (f *fakeFollower) Body(m *wire.Message) string { return "he said " + m.Body }
-func (f *fakeFollower) Detach(Exit, error)          { f.isOver = true }
-func (f *fakeFollower) IsReady() bool               { return true }
 
 // What a follower withholds is not typed until it says so, then with the body that it gives, and it may stop the agent.
 func TestFollowerWithholds(t *testing.T) {
@@ -59,11 +54,29 @@ func TestFollowerWithholds(t *testing.T) {
 	if !r.unread(id) {
 		t.Fatal("it was typed")
 	}
-	run := f.followed()
-	run.Do(func() {
-		f.mayPass = true
-		run.Reread(id)
-	})
+	r.wait("the end of the turn", r.has("turn_completed"))
+	late := r.send("late")
+	times := func() (n int) {
+		f.lock.Lock()
+		defer f.lock.Unlock()
+		for _, id := range f.withheld {
+			if id == late {
+				n++
+			}
+		}
+		return n
+	}
+	r.wait("it to be withheld when it was about to be given", func() bool { return times() > 1 })
+	if !r.unread(late) {
+		t.Fatal("it was typed")
+	}
+	f.lock.Lock()
+	f.mayPass = true
+	run := f.run
+	f.lock.Unlock()
+	run.Reread(late)
+	r.wait("the late one to be read", r.read(late))
+	run.Reread(id)
 	r.wait("the message to be read", r.read(id))
 	if got := r.fakes(testagent.Submitted); !strings.Contains(got[len(got)-1], "he said wait") {
 		t.Errorf("submitted %q", got)

@@ -151,22 +151,17 @@ func TestMailIsData(t *testing.T) {
 	}
 }
 
-// hearing is a follower that notes which messages the runner has heard of, which are queued right behind that.
-type hearing struct {
-	noFollower
-	sync.Map
-}
-
-func (h *hearing) WhyWithheld(m *wire.Message) string {
-	h.Store(m.ID, true)
-	return ""
-}
-
 // What waits together is typed together, but for what needs another form; the order stays.
 func TestFormsDoNotMix(t *testing.T) {
 	t.Parallel()
-	r, heard := newRig(t).fake(testagent.Options{}), &hearing{}
-	r.opt.Follow = func(Followed) Follower { return heard }
+	r := newRig(t).fake(testagent.Options{})
+	var heard sync.Map // the messages that the runner has heard of, which are queued behind that
+	r.opt.Follow = func(Followed) Follower {
+		return Follower{Withhold: func(m *wire.Message) string {
+			heard.Store(m.ID, true)
+			return ""
+		}}
+	}
 	r.run().idle()
 	r.send("THINK 2s [sent]")
 	r.wait("the turn", r.has("turn_started"))

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -66,10 +65,12 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 		Run: r.Run, IsScreen: r.hasTerminal(), Notify: r.notify, TellLead: r.NotifyLead, Withdraw: r.WithdrawNotice,
 		Opened: func() { r.inbox.Abandon("a dialog came up") }, MayNotAct: func() { r.inbox.AskMayAct() },
 	}
-	r.follower = noFollower{}
+	if o.Follow != nil {
+		r.follower = o.Follow(Followed{r.Box.Path(), r.Options.Log, r})
+	}
 	mail := inbox.Options{
 		Inject: inbox.Inject(r.Inject), Prompt: r.Prompt, Beside: r.Beside, HasTerminal: r.hasTerminal(), IsPlain: r.Driver.Plain, GoesOn: r.GoesOn,
-		Work: r.Work, Follower: r.follower, Dropped: r.releaseKeys, Gone: r.lost,
+		Work: r.Work, Withhold: r.follower.Withhold, Body: r.follower.Body, Dropped: r.releaseKeys, Gone: r.lost,
 		HasAnswered: r.HasAnswered,
 		Interrupt:   func() error { _, err := r.interruptTurn(byMail); return err },
 	}
@@ -80,10 +81,6 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 	}
 	r.inbox = inbox.New(r.Run, r.Hold, mail)
 	r.Fold = r.inbox.Fold
-	if o.Follow != nil { // which may use all of the above
-		r.follower = o.Follow(Followed{r.Box.Path(), r.Options.Log, r})
-		r.inbox.SetFollower(r.follower)
-	}
 	return r
 }
 
@@ -135,17 +132,19 @@ func (r *runner) startHelpers(server *control.Server, found *watcher.Watcher) {
 			if err != nil {
 				return
 			}
-			if changed := r.inbox.ChangedBy(e); !r.Post(func() { r.handleEntry(e, changed) }) {
+			if tell := r.inbox.ChangedBy(e); !r.Post(func() { r.handleEntry(e, tell) }) {
 				return
 			}
 		}
 	})
-	r.Go(func() { r.follower.Run(r.Context()) })
+	if r.follower.Run != nil {
+		r.Go(func() { r.follower.Run(r.Context()) })
+	}
 	r.Go(r.inbox.Watch)
 }
 
-// handleEntry acts on what the watcher has found, and the message that it is about; nil: there is none.
-func (r *runner) handleEntry(e watcher.Entry, changed *maildir.Item) {
+// handleEntry acts on what the watcher has found. tell is what tells of the message that it is about; nil: there is none.
+func (r *runner) handleEntry(e watcher.Entry, tell func()) {
 	switch {
 	case e.Event != nil:
 		if r.IsOwn(e.Event) {
@@ -156,13 +155,15 @@ func (r *runner) handleEntry(e watcher.Entry, changed *maildir.Item) {
 		if r.logged != nil {
 			r.logged()
 		}
-		r.follower.HandleEvent(e.Event)
+		if r.follower.HandleEvent != nil {
+			r.follower.HandleEvent(e.Event)
+		}
 		r.inbox.HandleEvent(e.Event)
 	case e.Err != nil:
 		r.Log.Error("watching", "err", e.Err)
 	}
-	if changed != nil {
-		r.inbox.Arrived(changed, r.Now())
+	if tell != nil {
+		tell()
 	}
 }
 
@@ -176,7 +177,7 @@ func (r *runner) lost(why error) {
 }
 
 func (r *runner) detachFollower(failed error) {
-	if r.Hold.StillHeld() {
+	if r.follower.Detach != nil && r.Hold.StillHeld() {
 		r.follower.Detach(r.exit, failed)
 	}
 }

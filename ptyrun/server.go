@@ -26,7 +26,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		}
 		if p := r.prog; p != nil {
 			is := p.State()
-			s.ChildPID, s.Started, s.Ready, s.Driver = p.PID(), p.started, is.IsReady && r.IsLogged() && r.unwritten == 0 && r.follower.IsReady(), is.Driver
+			s.ChildPID, s.Started, s.Ready, s.Driver = p.PID(), p.started, is.IsReady && r.IsLogged() && r.unwritten == 0 && (r.follower.IsReady == nil || r.follower.IsReady()), is.Driver
 			s.State, s.Detail, s.Ways, s.NotResumed = string(is.Activity), is.Detail, is.Ways, p.resumed.fresh
 			if r.hasTerminal() || is.IsReady { // else whether it can load the conversation is not known yet
 				s.Resumed = p.resumed.id

@@ -17,7 +17,7 @@ const (
 // captureWords emits what an agent says in its turn, as it comes.
 func (f *follower) captureWords(e *wire.Event) {
 	if f.Capture == Pipe && e.Source == wire.SourceACP {
-		f.hasSaid = f.hasSaid || len(aliveOf(f.all)) > 0
+		f.hasSaid = f.hasSaid || len(f.alive) > 0
 		f.emit(e.Text("delta"), e.Seq)
 	}
 }
@@ -33,7 +33,7 @@ func (f *follower) captureAnswer(e *wire.Event) {
 // emit appends output to the agent's events, for the only session that is alive or else for all. of is the seq of the
 // event whose answer, or words, this repeats.
 func (f *follower) emit(text string, of uint64) {
-	alive := aliveOf(f.all)
+	alive := f.alive
 	if text == "" || len(alive) == 0 {
 		return
 	}

@@ -12,41 +12,30 @@ import (
 	"github.com/agentteammail/atm/wire/foreign"
 )
 
-// WhyWithheld says why mail is kept, and why human input must not be typed now. An abort never is: it is carried out.
-func (f *follower) WhyWithheld(m *wire.Message) string {
+// withhold says why mail is kept, and why human input must not be typed now. An abort never is: it is carried out.
+func (f *follower) withhold(m *wire.Message) string {
 	in, ok := session.InputOf(m)
 	_, counts := f.Store.InputOf(f.agent, m)
 	if in.Kind == foreign.HumanAbort && counts {
 		f.run.Retry("sessions", f.carryOutAborts)
 		return "an abort is not typed"
 	}
-	if why := f.WhyKept(m); why != "" || !ok || in.Kind == foreign.HumanAbort { // one that does not count is mail: Body
+	if why := f.WhyKept(m); why != "" || !ok || in.Kind == foreign.HumanAbort { // one that does not count is mail: body
 		return why
 	}
-	f.input[m.ID] = m
-	if !f.isKnown {
-		return "the runner has not read its sessions yet"
+	all, _ := f.read() // sync logs the error
+	why, _ := session.WithholdReason(m, all, f.Mute)
+	if why != "" {
+		f.lock.Lock()
+		defer f.lock.Unlock()
+		f.held[m.ID] = m
 	}
-	why, _ := session.WithholdReason(m, f.all, f.Mute)
 	return why
 }
 
-// Admit reads the sessions as they are now if there is human input among the messages.
-func (f *follower) Admit(ids []wire.ID) []wire.ID {
-	hasInput := false
-	f.run.Do(func() { hasInput = slices.ContainsFunc(ids, func(id wire.ID) bool { return f.input[id] != nil }) })
-	if hasInput {
-		f.sync() // Run logs the errors
-		f.run.Do(func() {
-			ids = slices.DeleteFunc(ids, func(id wire.ID) bool { return f.input[id] != nil && f.WhyWithheld(f.input[id]) != "" })
-		})
-	}
-	return ids
-}
-
-// Body returns a message's body, and for a verdict on a draft a sentence: "approve draft 6f1c…" would read as if the
+// body returns a message's body, and for a verdict on a draft a sentence: "approve draft 6f1c…" would read as if the
 // agent were to approve it. A verdict that does not count stays what it is, with a line that says so.
-func (f *follower) Body(m *wire.Message) string {
+func (f *follower) body(m *wire.Message) string {
 	in, ok := session.InputOf(m)
 	_, counts := f.Store.InputOf(f.agent, m)
 	switch {

@@ -86,9 +86,8 @@ func (r *rig) openSessions(o session.OpenOptions) *session.Store {
 func (r *rig) useSessions(o session.OpenOptions) {
 	r.own.Store = r.openSessions(o)
 	r.opt.Follow = func(run ptyrun.Followed) ptyrun.Follower {
-		f := r.own.Follow(run)
-		r.knows = f.(*follower)
-		return f
+		r.knows = newFollower(r.own, run)
+		return r.knows.follows()
 	}
 }
 
@@ -206,14 +205,12 @@ func (r *rig) idle() *rig {
 }
 
 // isKnown reports whether the runner has read the sessions, hasSession whether it knows one that is alive.
-func (r *rig) isKnown() (so bool) {
-	r.knows.run.Do(func() { so = r.knows.isKnown })
-	return so
-}
+func (r *rig) isKnown() bool { return r.knows.isReady() }
 
-func (r *rig) hasSession() (so bool) {
-	r.knows.run.Do(func() { so = len(aliveOf(r.knows.all)) > 0 })
-	return so
+func (r *rig) hasSession() bool {
+	r.knows.lock.Lock()
+	defer r.knows.lock.Unlock()
+	return len(r.knows.alive) > 0
 }
 
 func (r *rig) sessions() *session.Store { return r.people }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun"
@@ -37,32 +38,40 @@ type Options struct {
 }
 
 // Follow is for ptyrun.Options.
-func (o Options) Follow(run ptyrun.Followed) ptyrun.Follower {
+func (o Options) Follow(run ptyrun.Followed) ptyrun.Follower { return newFollower(o, run).follows() }
+
+func newFollower(o Options, run ptyrun.Followed) *follower {
 	if o.WhyKept == nil {
 		o.WhyKept = func(*wire.Message) string { return "" }
 	}
 	return &follower{
-		Options: o, run: run, agent: wire.Name(filepath.Base(run.Dir)), startedAt: time.Now(), input: map[wire.ID]*wire.Message{},
+		Options: o, run: run, agent: wire.Name(filepath.Base(run.Dir)), startedAt: time.Now(), held: map[wire.ID]*wire.Message{},
 	}
 }
 
-// follower reads and changes the sessions' files beside the methods that the runner calls one at a time. These have a
-// copy of what was read last.
+func (f *follower) follows() ptyrun.Follower {
+	return ptyrun.Follower{Run: f.sync, HandleEvent: f.handleEvent, IsReady: f.isReady, Detach: f.detach, Withhold: f.withhold, Body: f.body}
+}
+
+// follower reads and changes the sessions' files, beside the runner's loop, and knows what it has read last.
 type follower struct {
 	Options
 	run       ptyrun.Followed
 	agent     wire.Name
 	startedAt time.Time
+	goalSeq   atomic.Uint64 // of the last event that says that a goal is reached
 
-	isKnown bool                      // the sessions have been read
-	all     []*session.Session        // the copy
-	input   map[wire.ID]*wire.Message // human input that was unread
-	goalSeq uint64                    // of the last event that says that a goal is reached
-	hasSaid bool                      // words of the turn were emitted
+	isAttached bool // of sync
+	hasSaid    bool // words of the turn were emitted; of handleEvent
 
-	syncing    sync.Mutex // guards the following
-	isAttached bool
-	modified   time.Time // the store's Modified before the sessions were read last
+	reading  sync.Mutex // guards the following; the loop never takes it
+	all      []*session.Session
+	modified time.Time // the store's Modified before they were read
+
+	lock    sync.Mutex                // guards the following
+	isKnown bool                      // sync has looked at the sessions
+	alive   []wire.UUID               // those that it has found alive
+	held    map[wire.ID]*wire.Message // unread human input that was withheld once
 }
 
 const (
@@ -71,67 +80,83 @@ const (
 	lastTurnTime  = 30 * time.Second       // for the turn that reached the goal to end
 )
 
-// Run syncs the agent's sessions.
-func (f *follower) Run(ctx context.Context) {
+// sync looks at the agent's sessions again and again.
+func (f *follower) sync(ctx context.Context) {
 	for every := time.Duration(0); ; {
 		select {
 		case <-time.After(every):
 		case <-ctx.Done():
 			return
 		}
-		isAnyAlive, err := f.sync()
-		if err != nil {
+		if err := f.look(); err != nil {
 			f.run.Log.Error("sessions", "err", err)
 		}
 		every = syncEveryIdle
-		if isAnyAlive {
+		if len(f.alive) > 0 {
 			every = syncEvery
 		}
 	}
 }
 
-// sync reads the agent's sessions. Before that it attaches the agent if it is not attached yet, if a rule ends a session,
-// or if one has not folded that its goal is reached. What fails is tried again by the next call.
-func (f *follower) sync() (isAnyAlive bool, err error) {
-	f.syncing.Lock()
-	defer f.syncing.Unlock()
-	var all []*session.Session
-	var goalSeq uint64
+// look reads the agent's sessions, and does what follows from what has changed. Before that it attaches the agent if it is not
+// attached yet, if a rule ends a session, or if one has not folded that its goal is reached. What fails is tried again by the
+// next call.
+func (f *follower) look() error {
 	o := session.AttachOptions{Begin: f.Begin && !f.isAttached, Rules: f.Rules}
-	if !f.run.Do(func() {
-		all, goalSeq = f.all, f.goalSeq
-		// Before it was attached, a session may have been quiet because nobody ran the agent.
-		if o.IsEngaged = !f.isAttached || f.run.IsEngaged(f.Rules.WhenIdle); o.IsEngaged {
-			o.Rules.WhenIdle = 0
-		}
-	}) {
-		return false, nil
+	isEngaged, err := f.run.IsEngaged(f.Rules.WhenIdle)
+	if err != nil {
+		return nil // the run is over
 	}
-	all, err = f.read(all)
+	// Before it was attached, a session may have been quiet because nobody ran the agent.
+	if o.IsEngaged = !f.isAttached || isEngaged; o.IsEngaged {
+		o.Rules.WhenIdle = 0
+	}
+	all, err := f.read()
 	isDue := func(s *session.Session) bool {
-		return s.State.Alive() && s.Notes.Seq < goalSeq || s.EndedBy(o.Rules, time.Now()) != ""
+		return s.State.Alive() && s.Notes.Seq < f.goalSeq.Load() || s.EndedBy(o.Rules, time.Now()) != ""
 	}
 	if !f.isAttached || slices.ContainsFunc(all, isDue) {
 		failed := f.Store.Attach(context.Background(), f.agent, o)
 		f.isAttached = f.isAttached || failed == nil
-		all, err = f.read(all)
+		all, err = f.read()
 		err = errors.Join(failed, err)
 	}
-	f.run.Do(func() { f.update(all) })
-	return len(aliveOf(all)) > 0, err
+	before := f.alive
+	f.found(all)
+	for _, s := range all {
+		if slices.Contains(before, s.SessionID) {
+			f.stopIfOver(s)
+		}
+	}
+	return err
 }
 
-// read returns the sessions as they are now; before is what it returned last. The caller holds syncing.
-func (f *follower) read(before []*session.Session) ([]*session.Session, error) {
+// read returns the sessions as they are now, or as they were if they cannot be read.
+func (f *follower) read() ([]*session.Session, error) {
+	f.reading.Lock()
+	defer f.reading.Unlock()
 	at := f.Store.Modified()
 	if !at.IsZero() && at.Equal(f.modified) {
-		return before, nil
+		return f.all, nil
 	}
-	all, err := f.Store.AgentSessions(f.agent, before)
-	if err == nil {
+	all, err := f.Store.AgentSessions(f.agent, f.all)
+	if f.all = all; err == nil {
 		f.modified = at
 	}
 	return all, err
+}
+
+// found notes what sync has found, and has the runner ask again about human input that nothing withholds any more, in the
+// order it was sent.
+func (f *follower) found(all []*session.Session) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	f.isKnown, f.alive = true, aliveOf(all)
+	for _, id := range slices.Sorted(maps.Keys(f.held)) {
+		if why, _ := session.WithholdReason(f.held[id], all, f.Mute); why == "" {
+			f.run.Reread(id)
+		}
+	}
 }
 
 func aliveOf(all []*session.Session) (ids []wire.UUID) {
@@ -143,29 +168,13 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 	return ids
 }
 
-// update replaces the copy, and does what follows from the changes.
-func (f *follower) update(all []*session.Session) {
-	before := aliveOf(f.all)
-	withheld := map[wire.ID]bool{}
-	for id, m := range f.input {
-		withheld[id] = f.WhyWithheld(m) != ""
-	}
-	f.all, f.isKnown = all, true
-	for _, s := range all {
-		if slices.Contains(before, s.SessionID) {
-			f.stopIfOver(s)
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(withheld)) { // in the order they were sent
-		if withheld[id] != (f.WhyWithheld(f.input[id]) != "") {
-			f.run.Reread(id)
-		}
-	}
-}
-
-// IsReady reports whether the agent's sessions have been looked at once, so that whoever hears that the agent is ready
+// isReady reports whether the agent's sessions have been looked at once, so that whoever hears that the agent is ready
 // finds the session that has begun with it.
-func (f *follower) IsReady() bool { return f.isKnown }
+func (f *follower) isReady() bool {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	return f.isKnown
+}
 
 // stopIfOver stops the agent if a session was aborted, or if it was the last one and is complete by its rules: then
 // after the turn that reached the goal.
@@ -174,18 +183,20 @@ func (f *follower) stopIfOver(s *session.Session) {
 	switch {
 	case s.State == session.Aborted:
 		f.run.Stop("session "+name+" was aborted", 0)
-	case s.State == session.Completed && s.Notes.Runner.Ended != "" && len(aliveOf(f.all)) == 0:
+	case s.State == session.Completed && s.Notes.Runner.Ended != "" && len(f.alive) == 0:
 		f.run.Stop(fmt.Sprintf("session %s is complete (%s)", name, s.Notes.Runner.Ended), lastTurnTime)
 	}
 }
 
-// HandleEvent notes what is no longer unread and when a goal is reached, and captures the answers of turns.
-func (f *follower) HandleEvent(e *wire.Event) {
+// handleEvent notes what is no longer unread and when a goal is reached, and captures the answers of turns.
+func (f *follower) handleEvent(e *wire.Event) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
 	switch e.Kind {
 	case wire.EventRead, wire.EventInjected, wire.EventWithdrawn:
-		delete(f.input, e.MessageID())
+		delete(f.held, e.MessageID())
 	case wire.GoalComplete:
-		f.goalSeq = e.Seq
+		f.goalSeq.Store(e.Seq)
 	case wire.MessageDelta:
 		f.captureWords(e)
 	case wire.TurnCompleted:
@@ -193,8 +204,8 @@ func (f *follower) HandleEvent(e *wire.Event) {
 	}
 }
 
-// Detach detaches the agent from its sessions; if it exited by itself they are complete.
-func (f *follower) Detach(exit ptyrun.Exit, failed error) {
+// detach detaches the agent from its sessions; if it exited by itself they are complete.
+func (f *follower) detach(exit ptyrun.Exit, failed error) {
 	if err := f.carryOutAborts(); err != nil { // those that came too late for Retry
 		f.run.Log.Error("sessions", "err", err)
 	}

@@ -21,7 +21,7 @@ type beside struct {
 	isLooking bool
 	restUntil time.Time        // it was of no use
 	taking    *run.Text        // is just being taken back
-	atPrompt  map[wire.ID]bool // what does not go this way: the follower gives it in other words
+	atPrompt  map[wire.ID]bool // what does not go this way: it is given in other words
 }
 
 // besideAgent is an agent with a terminal, which says why it takes nothing beside its prompt.

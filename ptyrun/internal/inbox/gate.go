@@ -58,14 +58,10 @@ func (in *Inbox) gateOf(w run.Way, now time.Time) control.Gate {
 // typable returns those of queued messages that may still be typed, and why the others may not.
 func (in *Inbox) typable(items []*maildir.Item) (ids []wire.ID, why string) {
 	for _, it := range items {
-		withheld := in.whyWithheld(it)
-		switch {
-		case withheld != "":
-			why = withheld
-		case !in.queue.MayHandOver(it.ID, in.Now()):
-			why = "it has expired, or another message replaces it"
-		default:
+		if in.queue.MayHandOver(it.ID, in.Now()) {
 			ids = append(ids, it.ID)
+		} else {
+			why = "it has expired, or another message replaces it"
 		}
 	}
 	return ids, why

@@ -108,14 +108,19 @@ func (in *Inbox) claim(g *giving) {
 			})
 			return
 		}
-		wanted := ids
-		ids = in.o.Follower.Admit(ids)
-		held := slices.DeleteFunc(slices.Clone(wanted), func(id wire.ID) bool { return slices.Contains(ids, id) })
 		n, isPointer := len(ids), how == Pointer
 		if how == Body {
 			n, isPointer = in.countTogether(ids, now, reader)
 		}
-		ids = ids[:n]
+		var held []wire.ID
+		ids = slices.DeleteFunc(slices.Clone(ids[:n]), func(id wire.ID) bool {
+			it, err := in.Box.Get(id)
+			isHeld := err == nil && in.isWithheld(it)
+			if isHeld {
+				held = append(held, id)
+			}
+			return isHeld
+		})
 		c, err := in.hold.Claim(in.Context(), ids)
 		if err == nil && isPointer { // at once, so that a hook of this prompt may hand the messages over
 			c.Release(in.Context()) // an error does not matter: it is done again at the end
@@ -131,7 +136,7 @@ func (in *Inbox) claim(g *giving) {
 			if c != nil {
 				g.Items = c.Items
 			}
-			in.unqueue(held...) // they are told of again when they may be given
+			in.withheld(held...)
 			if err == nil {
 				in.unqueue(ids...)
 			}

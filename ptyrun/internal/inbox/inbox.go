@@ -74,9 +74,14 @@ type Options struct {
 	HasTerminal bool
 	IsPlain     bool // its driver says so, while no program runs
 	GoesOn      bool // it is told to go on when a usage limit is over that has ended its turn
-	Follower    Follower
 
-	Work Work // nil: the agent takes none by itself
+	Withhold func(*wire.Message) string // says why a message must not be given now, beside the loop; nil: all may
+	Body     func(*wire.Message) string // what is given as its body; nil: that
+
+	Work interface { // that the agent takes by itself: see ptyrun.Work; nil: none
+		Look(ctx context.Context, isFree bool) error
+		GiveBack(ctx context.Context) error
+	}
 
 	HasAnswered func(context.Context, *wire.Message) bool // see ptyrun.Options; nil: nothing is known of that
 
@@ -84,16 +89,6 @@ type Options struct {
 	Remind    func(isIdle bool) // sends what is due about overdue answers; nil: nothing is
 	Dropped   func()            // is called when a text is not being given any more
 	Gone      func(error)       // is called when its mailbox is gone, or somebody else has it
-}
-
-// SetFollower replaces the follower, before the loop runs.
-func (in *Inbox) SetFollower(f Follower) { in.o.Follower = f }
-
-// A Follower says which mail may be given, and as what: see ptyrun.Follower.
-type Follower interface {
-	WhyWithheld(m *wire.Message) string
-	Admit(ids []wire.ID) []wire.ID
-	Body(m *wire.Message) string
 }
 
 // New returns the mail of a run, whose runner lock is hold.
@@ -106,21 +101,45 @@ func New(r *run.Run, hold *claim.Runner, o Options) *Inbox {
 	return in
 }
 
-// ChangedBy reads the message that an entry of the watcher reports or has changed; nil: there is none. It runs beside the
-// loop.
-func (in *Inbox) ChangedBy(e watcher.Entry) *maildir.Item {
-	id := wire.ID("")
+// ChangedBy reads the message that an entry of the watcher reports or has changed: see Read.
+func (in *Inbox) ChangedBy(e watcher.Entry) (tell func()) {
 	switch {
 	case e.Message != nil:
-		id = e.Message.ID
+		return in.Read(e.Message.ID)
 	case e.Event != nil && e.Event.Kind == wire.EventUnread:
-		id = e.Event.MessageID()
+		return in.Read(e.Event.MessageID())
 	}
-	if id == "" {
+	return nil
+}
+
+// Read reads a message beside the loop, and returns what tells the loop of it; nil: it is gone.
+func (in *Inbox) Read(id wire.ID) (tell func()) {
+	it, err := in.Box.Get(id)
+	if err != nil {
 		return nil
 	}
-	it, _ := in.Box.Get(id) // nil: it is gone
-	return it
+	isWithheld := in.isWithheld(it)
+	return func() {
+		if isWithheld {
+			in.withheld(id)
+		} else {
+			in.Arrived(it, in.Now())
+		}
+	}
+}
+
+// withheld takes messages that may have been queued out of the queue: it is told of them again when they may be given.
+func (in *Inbox) withheld(ids ...wire.ID) {
+	in.unqueue(ids...)
+	for _, id := range ids {
+		in.queue.Remove(id)
+	}
+	in.stepQueue(in.Now())
+}
+
+// isWithheld reports whether a message must not be given now. It runs beside the loop.
+func (in *Inbox) isWithheld(it *maildir.Item) bool {
+	return it.State == maildir.Unread && in.o.Withhold != nil && in.o.Withhold(it.Message) != ""
 }
 
 // HandleEvent acts on an event from the log.
@@ -155,12 +174,6 @@ func (in *Inbox) Arrived(it *maildir.Item, now time.Time) {
 		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
 		IsRead: it.State != maildir.Unread,
 	}
-	if in.whyWithheld(it) != "" { // it may have been queued
-		in.unqueue(it.ID)
-		in.queue.Remove(it.ID)
-		in.stepQueue(now)
-		return
-	}
 	if in.o.Inject == Off || mail.IsRead && mail.DueAt.IsZero() {
 		return
 	}
@@ -175,14 +188,6 @@ func (in *Inbox) Arrived(it *maildir.Item, now time.Time) {
 	in.stepQueue(now)
 }
 
-// whyWithheld says why the follower withholds a message; "": it does not, or the message was read.
-func (in *Inbox) whyWithheld(it *maildir.Item) string {
-	if it.State != maildir.Unread {
-		return ""
-	}
-	return in.o.Follower.WhyWithheld(it.Message)
-}
-
 // readMoreMail gives the queue the mail that it had no room for. It reads beside the loop: there may be much.
 func (in *Inbox) readMoreMail() {
 	if !in.hasMoreMail || !in.queue.HasRoom() || in.isReadingMail {
@@ -193,9 +198,9 @@ func (in *Inbox) readMoreMail() {
 		ids, err := in.Box.UnreadIDs()
 		isFull := false
 		for i := 0; i < len(ids) && !isFull; i++ {
-			it, err := in.Box.Get(ids[i])
-			isOver := err == nil && !in.Call(func() {
-				in.Arrived(it, in.Now())
+			tell := in.Read(ids[i])
+			isOver := tell != nil && !in.Call(func() {
+				tell()
 				isFull = in.hasMoreMail
 			})
 			if isOver {

@@ -41,7 +41,7 @@ func newPretended(t *testing.T) (in *Inbox, alice *maildir.Box) {
 		Loop: loop.New(t.Context(), slog.New(slog.DiscardHandler), time.Now), Box: store.Box("bob"), Timing: &run.StandardTiming,
 		Agent: pretendedAgent{}, Notify: func(string) {},
 	}
-	in = New(r, hold, Options{Inject: Body, Follower: open{}, Dropped: func() {}})
+	in = New(r, hold, Options{Inject: Body, Dropped: func() {}})
 	r.Fold = in.Fold
 	return in, store.Box("alice")
 }
@@ -52,13 +52,6 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
-
-// open is a follower that withholds nothing.
-type open struct{}
-
-func (open) WhyWithheld(*wire.Message) string { return "" }
-func (open) Admit(ids []wire.ID) []wire.ID    { return ids }
-func (open) Body(m *wire.Message) string      { return m.Body }
 
 // A pretendedAgent is one that is told nothing.
 type pretendedAgent struct{ run.Agent }
@@ -196,7 +189,7 @@ func TestFrames(t *testing.T) {
 			}})
 		}
 		l := &letter.Renderer{Now: time.Now(), Team: "main", Digits: letter.ShortLength(idsOf(items))}
-		text := letter.Typable((&Inbox{o: Options{Follower: open{}}}).letterText(items, nil, l, opencode))
+		text := letter.Typable((&Inbox{}).letterText(items, nil, l, opencode))
 		got, ours := testframe.Parse(text, false)
 		if len(got) != len(items) || len(ours) != 1 || ours[0] != letter.End || !strings.HasSuffix(text, "\n"+letter.End) {
 			t.Fatalf("%d messages are %d, with %q: %q", len(items), len(got), ours, text)

@@ -24,7 +24,9 @@ func (in *Inbox) letterText(items []*maildir.Item, repeats map[wire.ID]bool, l *
 	for i, f := range maildir.Flags(items, nil) {
 		f.Repeat = repeats[items[i].ID]
 		m := *items[i].Message
-		m.Body = in.o.Follower.Body(items[i].Message)
+		if in.o.Body != nil {
+			m.Body = in.o.Body(items[i].Message)
+		}
 		if d == nil {
 			b.Write(l.Frame(&m, f))
 			continue

@@ -8,12 +8,6 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// Work is work that the agent takes by itself: see ptyrun.Work.
-type Work interface {
-	Look(ctx context.Context, isFree bool) error
-	GiveBack(ctx context.Context) error
-}
-
 // work is when the agent was last looked at for what it takes by itself.
 type work struct {
 	hadAgent  bool         // then
