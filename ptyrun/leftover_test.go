@@ -189,9 +189,10 @@ func TestUndoGiven(t *testing.T) {
 		{"spawned turn_started injected/a tool_call_start", "a"},
 		{"spawned turn_started injected/a turn_completed turn_started", ""},
 		{"spawned turn_started injected/a idle", ""}, // no hook told of its end
+		{"injected/a fresh_start", ""},               // what came with a root is past
 		{"spawned turn_started injected/a exited", ""},
 		{"spawned turn_started/2 turn_idle/2 injected/a,2", ""}, // it had answered before that was logged
-		{"injected/a,2", "a"}, // the log begins there
+		{"injected/a,2", "a"},                                   // the log begins there
 
 		// It goes on whatever else happens, or what its hooks tell late.
 		{"spawned turn_started injected/a delivery_stage/x message_read/b message_acked/b", "a"},
@@ -241,6 +242,9 @@ func TestUndoGiven(t *testing.T) {
 				} else {
 					e.TurnID = about
 				}
+			}
+			if kind == wire.FreshStart {
+				e.Source = wire.SourceCLI
 			}
 			if kind == "thinking" || kind == "idle" {
 				e.Kind = "state_change"

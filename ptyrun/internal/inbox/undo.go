@@ -91,13 +91,13 @@ func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnsw
 	return errors.Join(append(errs, box.Log().Append(ctx, again...))...)
 }
 
-// endsTurn reports whether an event ends a turn, or is another program's.
+// endsTurn reports whether an event ends a turn, or is another program's, or what was before it is past.
 func endsTurn(e *wire.Event) bool {
 	switch e.Kind {
 	case wire.TurnCompleted, wire.TurnIdle, wire.Exited, wire.Spawned:
 		return true
 	}
-	return e.Kind == wire.StateChange && run.HasEndedTurn(reducer.Activity(e.Field("new")))
+	return e.IsFreshStart() || e.Kind == wire.StateChange && run.HasEndedTurn(reducer.Activity(e.Field("new")))
 }
 
 // readAnswered marks what was given before, is unread and has been answered, as an answer marks it: that came while its
