@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
+	"github.com/agentteammail/atm/ptyrun/internal/terminal"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -109,19 +110,37 @@ func TestManyRunsLeakNothing(t *testing.T) {
 	}
 }
 
-// The runner answers while a program floods it with lines that are dear to draw.
-func TestAnswersInFlood(t *testing.T) {
-	r := newRig(t).program("plain", "yes")
-	r.run().wait("lines", r.shows("y\ny\ny"))
-	var took []time.Duration
-	for range 9 {
-		began := time.Now()
-		_, err := r.status()
-		must(t, err)
-		took = append(took, time.Since(began))
+// Whoever asks the loop something is heard between two pieces of output, also in a flood: the program prints numbers, and
+// those that are asked for together are few lines apart.
+func TestHeardInFlood(t *testing.T) {
+	needs(t, "awk")
+	r := newRig(t).program("plain", "awk", "BEGIN { for (n = 1000000; ; n++) print n }")
+	r.run().wait("lines", r.shows("\n1"))
+	r.mu.Lock()
+	runner := r.runner
+	r.mu.Unlock()
+	const asked = 30
+	seen := make(chan int, asked)
+	var apart []int
+	for len(apart) < 10 { // a starved program prints nothing between them
+		for range asked {
+			go runner.Post(func() {
+				n, _ := strconv.Atoi(strings.TrimSpace(terminal.Of(runner.Run).Tail(3)[0]))
+				seen <- n
+			})
+		}
+		last := <-seen
+		for range asked - 1 {
+			n := <-seen
+			if n > last {
+				apart = append(apart, n-last)
+			}
+			last = n
+		}
 	}
-	if slices.Sort(took); took[len(took)/2] > time.Second { // 70 ms on a busy machine
-		t.Errorf("it answers after %v", took)
+	slices.Sort(apart)
+	if apart[len(apart)/2] > 2000 { // a piece of 4 KiB has 450
+		t.Errorf("lines between them: %d", apart)
 	}
 }
 
