@@ -167,9 +167,9 @@ bench-runners: build
 # The real Claude Code, Codex, Gemini CLI, opencode, Qwen Code, Kilo, Continue, Cline, pi and
 # GitHub Copilot CLI under atm run, with a fake model. npm installs them, about 1 GB, into the user's cache directory; the newest
 # ones with NEWEST=1: make real-agents NEWEST=1 RUN=/claude. With RESULTS=1 each result takes the place of the one before it in testdata/results.json,
-# of which capabilities makes docs/capabilities.md. PLUGIN=1 RUN=TestByHand installs atm as a plugin of the program.
+# of which capabilities makes docs/capabilities.md.
 real-agents:
-	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' ATM_REAL_PLUGIN='$(PLUGIN)' ATM_REAL_RESULTS='$(RESULTS)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./cmd/internal/realagents
+	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' ATM_REAL_RESULTS='$(RESULTS)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./cmd/internal/realagents
 
 # A working day with the real Claude Code and opencode, in short: make day DURATION=2h. The same day again: SEED=1
 day: DURATION = 10m

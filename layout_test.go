@@ -70,7 +70,7 @@ var importers = map[string][]string{
 	"github.com/coder/websocket":             {"internal/agents/codex/appserver"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
-	"github.com/go-json-experiment/json":     {"cmd/internal/agentconfig", "internal/jsonextra", "wire", "wire/foreign"},
+	"github.com/go-json-experiment/json":     {"internal/jsonextra", "wire", "wire/foreign"},
 	"github.com/gofrs/flock":                 {"internal/lockfile", "internal/testprogram"},
 	"github.com/google/uuid":                 {"wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"cmd/internal/mcp"},

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"cmp"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,52 +24,35 @@ var (
 // Allowed is the line of the report for the permission to run verbs.
 func Allowed(verbs []string) string { return "runs without asking: atm " + strings.Join(verbs, ", ") }
 
-// An Install is one installation of atm's part in a program's configuration.
+// An Install is what a vendor plans the installation of atm's part in its configuration by.
 type Install struct {
-	Home, Top string // the person's directory, and the top of the worktree
-	Root      string // the root that agents here use; "": there is none
-	Agent     string // who the agent is here; "" leaves that as it is
-	Hook      []string
-
-	Local     bool // this worktree's own file, else the user's
-	Claims    bool // also what refuses to edit what another member has claimed
-	Accept    bool // also what takes mail without asking where no permissions are asked for
-	IsRemoval bool // all that any installation makes is planned, to be removed
+	Home, Top string   // the person's directory, and the top of the worktree
+	Root      string   // the root that agents here use; "": there is none
+	Hook      []string // the words of the hooks' command
+	Accept    bool     // also what takes mail without asking where no permissions are asked for
 }
 
-// A Place is where a program keeps a file or directory: User in the directory that a variable names, else in Home in the
-// person's home; in a project, Local.
-type Place struct{ Variable, Home, User, Local string }
+// A Place is where a program keeps a file or directory of its person's: Path in the directory that a variable names, else in
+// Home in the person's home.
+type Place struct{ Variable, Home, Path string }
 
-// Path returns the path of a place in this installation.
-func (in *Install) Path(p Place) string {
-	if in.Local {
-		return filepath.Join(in.Top, p.Local)
-	}
-	return in.UserPath(p)
-}
-
-// UserPath returns the path of a place among the user's files.
-func (in *Install) UserPath(p Place) string {
-	return filepath.Join(cmp.Or(os.Getenv(p.Variable), filepath.Join(in.Home, p.Home)), p.User)
+// At returns the path of a place in this installation.
+func (in *Install) At(p Place) string {
+	return filepath.Join(cmp.Or(os.Getenv(p.Variable), filepath.Join(in.Home, p.Home)), p.Path)
 }
 
 // Configuration is what atm writes into a program's configuration.
 type Configuration struct {
-	// Files plans all files, the one with the hooks or the plugin first, and notes for the person.
-	Files                    func(in *Install) (files []File, notes []string)
-	Hooks                    HookSet // without the command
-	MCP                      MCPServer
-	TakesClaims, TakesAccept bool // see Install
-	IsSandboxed              bool // it may write in a root only if its configuration says so
+	Hooks  HookSet // without the command
+	Plugin *Plugin // nil: the program has none, and the hooks are in one of Files
 
-	Shared string // the file of a project whose hooks its people share, and atm never changes; "": there is none
+	Files       func(in *Install) []File  // of atm's own, in the program's directories; nil: none
+	Entries     func(in *Install) []Entry // of the program's own settings: what a plugin cannot say; nil: none
+	Writable    *List                     // where its sandbox has the directories in which it may write; nil: it has none
+	Notes       []string                  // what the person still has to do or know
+	TakesAccept bool                      // see Install
 
-	// Obstacle says what keeps the program from running hooks, "" if nothing is known to. isHere: only in this project, while the
-	// hooks are the user's. nil: nothing does.
-	Obstacle func(in *Install, look Look) (why string, isHere bool)
-
-	Plugin *Plugin // nil: the program has none
+	Obstacles func(in *Install) []Obstacle // what may keep the hooks from running; nil: nothing is known to
 
 	// Bring plans the hooks of one run; why says for the person what of theirs stands in the way; "": nothing. IsBrought reports
 	// whether a program has those of a file, and Without returns an environment without them. nil: nothing is brought.
@@ -77,46 +61,26 @@ type Configuration struct {
 	Without   func(env []string, file string) []string
 }
 
-// A File is one of a program's that gets hooks and settings (Format) or Keys, or one of atm's own (Comment).
-type File struct {
-	Path string
+// A File is one of atm's own: Comment begins its first line, which says whose it is, and Change is the line for the report.
+type File struct{ Path, Comment, Body, Change string }
 
-	Format     *Dialect // of a JSON file
-	HasHooks   bool
-	NamesAgent bool // the hooks' command does
-	Settings   []Setting
+// An Entry is a value in a file of the program's settings. Pointer is a JSON pointer (RFC 6901), where "/-" at the end adds to a
+// list; in a TOML file it leads to a list in a table. Value is JSON, and Change the line for the report, once for all entries with
+// the same one.
+type Entry struct{ File, Pointer, Value, Change string }
 
-	Keys []Key // of a TOML file
-
-	Comment, Body, Change string // what begins its first line, the rest, and the line for the report
+// A List is one in a file of the program's settings, at a JSON pointer.
+type List struct {
+	Place
+	Pointer string
 }
 
-// A Setting is a value in a JSON file. Its place is a JSON pointer (RFC 6901), where "/-" at the end adds to a list.
-type Setting struct {
-	Pointer, Value string
-	Change         string // for the report, once for all settings with the same text
-	KeepsTheirs    bool   // a value that somebody else has put there is an error
-}
+// An Obstacle is a setting that has a program run no hooks if Value is in its value. Of several files with a setting the last counts.
+type Obstacle struct{ File, Pointer, Value string }
 
-// WritableRoot adds the root to a list of directories.
-func (in *Install) WritableRoot(pointer string) Setting {
-	return Setting{Pointer: pointer, Value: Quoted(in.Root), Change: "writable in the sandbox: " + in.Root}
-}
-
-// A Key is a value in a TOML file.
-type Key struct {
-	Table, Name string
-	Want        string // the value, or an element of the list that it is; "": the key is not wanted
-	Value       string // as TOML
-	Change      string // for the report
-}
-
-// A Dialect is the JSON that a program takes in one of its files. A file with anything else it ignores as a whole, or does
-// not start. All of them take the last of two members with one name, or none; atm takes neither. What else they refuse they
-// tell their person when they start.
-type Dialect struct {
-	Mark     bool // a byte-order mark
-	Comments bool // and commas behind the last element
+// Obstacles are a setting in several files.
+func Obstacles(pointer, value string, files ...string) []Obstacle {
+	return Each(files, func(file string) Obstacle { return Obstacle{file, pointer, value} })
 }
 
 // A HookSet is the hooks of a program whose configuration has the shape of Claude Code's:
@@ -126,21 +90,11 @@ type HookSet struct {
 	Events  []string
 	Waiting []string // the events whose hooks may wait
 	Brief   []string // the events whose hooks the program gives briefly at most
-	IsOnce  bool     // the program runs a command once for an event, though several files have it
-}
-
-// An MCPServer says where a configuration lists MCP servers, and how an entry is written there.
-type MCPServer struct {
-	Place        Place
-	Format       *Dialect // nil: TOML
-	At, Entry    string
-	Note         string // for the person; "": none
-	NamelessNote string // if the entry names no agent
 }
 
 // A Plugin is how a program takes what atm brings as one thing: hooks, the MCP server, a skill and a command. It comes from a
 // marketplace, which is a directory or a repository: the files are both in this one and in the program, which writes
-// them for `atm install --plugin`.
+// them for `atm install`.
 type Plugin struct {
 	Add, Remove [][]string // commands of the program; $DIR is the marketplace
 	Asks        bool       // Add asks the person, and waits for the answer
@@ -148,6 +102,12 @@ type Plugin struct {
 
 	SwitchedIn Place  // the file that says that it is on
 	Switch, On string // the setting there, and its value then
+}
+
+// Quoted returns words as JSON, which is also TOML.
+func Quoted[T string | []string | []any](v T) string {
+	data, _ := json.Marshal(v) // strings never fail
+	return string(data)
 }
 
 // An Object is one of JSON.

@@ -20,9 +20,8 @@ func (p *Installer) Bring(command, env []string, dir string) (b agents.Brought, 
 	if v == nil || v.Configuration == nil || v.Bring == nil {
 		return b, ""
 	}
-	words := append(p.command("", "hook", v.Name), broughtFlag)
-	h := hookSet{v.Hooks, v.Name, policy.QuoteAll(words)}
-	if b, why = v.Bring(&agents.Run{Command: command, Env: env, Dir: dir, Words: words, Hooks: h.document()}); b.File != "" {
+	words := append(p.command("hook", v.Name), broughtFlag)
+	if b, why = v.Bring(&agents.Run{Command: command, Env: env, Dir: dir, Words: words, Hooks: document(v.Hooks, policy.QuoteAll(words))}); b.File != "" {
 		b.Env = append(b.Env, BroughtFile+"="+b.File)
 	}
 	return b, why

@@ -1,12 +1,17 @@
 package agentconfig
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 // PluginVersion is the version of atm's plugins, which is that of the newest release in CHANGELOG.md.
@@ -25,21 +30,84 @@ const pluginHook = "command -v atm >/dev/null || exec cat >/dev/null; exec atm h
 func PluginFiles(verbs [][2]string) map[string]string {
 	files := map[string]string{}
 	for _, v := range all.Vendors {
-		if v.Configuration == nil || v.Plugin == nil {
-			continue
+		if v.Configuration != nil && v.Plugin != nil {
+			maps.Copy(files, pluginFiles(v, pluginHook+v.Name, agents.Object{"command": "atm", "args": []string{"mcp"}}, verbs))
 		}
-		h := hookSet{v.Hooks, v.Name, pluginHook + v.Name}
-		maps.Copy(files, v.Plugin.Files(&agents.PluginParts{
-			Version: PluginVersion, Home: pluginHome, Description: pluginDescription,
-			Manifest: agents.Object{
-				"name": "atm", "version": PluginVersion, "description": pluginDescription, "homepage": pluginHome,
-				"repository": pluginHome, "license": "MIT", "author": agents.Object{"name": "atm", "url": pluginHome},
-			},
-			Server: agents.Object{"command": "atm", "args": []string{"mcp"}},
-			Skill:  pluginSkill(verbs), Hooks: h.document(), Prompt: mailPrompt, Text: indented,
-		}))
 	}
 	return files
+}
+
+// pluginFiles are those of one program, with the command of its hooks and its MCP server.
+func pluginFiles(v *agents.Vendor, hook string, server agents.Object, verbs [][2]string) map[string]string {
+	return v.Plugin.Files(&agents.PluginParts{
+		Version: PluginVersion, Home: pluginHome, Description: pluginDescription,
+		Manifest: agents.Object{
+			"name": "atm", "version": PluginVersion, "description": pluginDescription, "homepage": pluginHome,
+			"repository": pluginHome, "license": "MIT", "author": agents.Object{"name": "atm", "url": pluginHome},
+		},
+		Server: server, Skill: pluginSkill(verbs), Hooks: document(v.Hooks, hook), Prompt: mailPrompt, Text: indented,
+	})
+}
+
+// Folder is the directory with a tool's plugin, which the tool remembers by its path.
+func (p *Installer) Folder(tool string) string {
+	return filepath.Join(cmp.Or(p.State, p.Home), "plugins", tool)
+}
+
+// IsWritten reports whether a tool's folder is there.
+func (p *Installer) IsWritten(tool string) bool {
+	_, err := os.Stat(p.Folder(tool))
+	return err == nil
+}
+
+// HasPlugin reports whether a tool has atm's plugin switched on, whoever has installed it.
+func (p *Installer) HasPlugin(tool string) bool {
+	plugin := all.Find(tool).Plugin
+	if plugin == nil || p.Home == "" {
+		return false
+	}
+	return strings.Trim(lookUp(p.of(tool).At(plugin.SwitchedIn), plugin.Switch), `"`) == plugin.On
+}
+
+// folder are the files of a tool's folder, which this atm would have as after.
+func (p *Installer) folder(v *agents.Vendor) (files []*file) {
+	if v.Plugin == nil {
+		return nil
+	}
+	server := p.command("mcp")
+	texts := pluginFiles(v, policy.QuoteAll(p.command("hook", v.Name)), agents.Object{"command": server[0], "args": server[1:]}, p.Verbs)
+	for name, text := range texts {
+		f := readFile(filepath.Join(p.Folder(v.Name), filepath.FromSlash(name)))
+		f.after = text
+		files = append(files, f)
+	}
+	return files
+}
+
+// WriteFolder writes a tool's folder.
+func (p *Installer) WriteFolder(tool string) (err error) {
+	for _, f := range p.folder(all.Find(tool)) {
+		err = cmp.Or(err, f.write())
+	}
+	return err
+}
+
+// Commands are those with which a tool takes the plugin or gives it back; none if it has no plugin, or nothing is to be done.
+func (p *Installer) Commands(tool string, isRemoval bool) (lines [][]string) {
+	v := all.Find(tool)
+	plugin, has := v.Plugin, p.HasPlugin(tool)
+	isOld := slices.ContainsFunc(p.folder(v), func(f *file) bool { return f.before != f.after })
+	if plugin == nil || isRemoval && !p.IsWritten(tool) && !has || !isRemoval && has && !isOld {
+		return nil
+	}
+	templates := plugin.Add
+	if isRemoval {
+		templates = plugin.Remove
+	}
+	for _, line := range templates {
+		lines = append(lines, agents.Each(line, func(word string) string { return strings.ReplaceAll(word, "$DIR", p.Folder(tool)) }))
+	}
+	return lines
 }
 
 func indented(o agents.Object) string {
@@ -83,12 +151,20 @@ they have not asked for.
 	return b.String()
 }
 
-// document returns a file that has nothing but these hooks.
-func (h hookSet) document() string {
-	root, _ := parseJSON(nil)
-	for _, s := range h.settings() {
-		put(root, s.Pointer, s.Value) // into an object of atm's own
+// Timeouts in seconds: of a hook that waits, and of one of brief, which such a program clamps to with a warning if it is longer.
+const aDay, briefly = 24 * 60 * 60, 3
+
+// document returns a file with a program's hooks that run a command.
+func document(h agents.HookSet, command string) string {
+	events := agents.Object{}
+	for _, event := range h.Events {
+		timeout := h.Timeout
+		if slices.Contains(h.Waiting, event) {
+			timeout = aDay
+		} else if slices.Contains(h.Brief, event) {
+			timeout = briefly
+		}
+		events[event] = []agents.Object{{"hooks": []agents.Object{{"type": "command", "command": command, "timeout": timeout}}}}
 	}
-	root.Format()
-	return string(root.Pack())
+	return indented(agents.Object{"hooks": events})
 }

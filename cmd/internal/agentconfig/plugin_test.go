@@ -8,6 +8,27 @@ import (
 	"testing"
 )
 
+// A hook of a plugin reads its input to the end, also where there is no atm.
+func TestPluginHookWithoutAtm(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	must(t, err)
+	cat, err := exec.LookPath("cat")
+	must(t, err)
+	h := newSetup(t)
+	must(t, os.Mkdir(h.at("alone"), 0o700))
+	must(t, os.Symlink(cat, h.at("alone/cat")))
+	cmd := exec.Command(sh, "-c", pluginHook+"claude")
+	cmd.Env = []string{"PATH=" + h.at("alone")}
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	if _, err := in.Write(make([]byte, 1<<20)); err != nil {
+		t.Error(err)
+	}
+	must(t, in.Close())
+	must(t, cmd.Wait())
+}
+
 // The plugin for OpenCode, run in node with a client and an atm that are none.
 func TestPlugin(t *testing.T) {
 	node, err := exec.LookPath("node")
@@ -30,8 +51,7 @@ esac
 `)
 			must(t, os.Chmod(h.at("bin/atm"), 0o755))
 			must(t, os.Mkdir(h.at("run"), 0o755))
-			_, err := h.Install(Request{Tool: "opencode"})
-			must(t, err)
+			h.edit(Request{Tool: "opencode"})
 			plugin := h.at("plugin.mjs")
 			must(t, os.WriteFile(plugin, []byte(h.read("home/.config/opencode/plugins/atm.js")), 0o644))
 			cmd := exec.Command(node, "testdata/opencode_plugin.mjs", plugin, h.at("run"), thread)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -65,7 +64,7 @@ func (h *setup) read(name string) string {
 	return string(data)
 }
 
-// tree returns the mode and content of every file below a directory except records, and the targets of links.
+// tree returns the mode and content of every file below a directory, and the targets of links.
 func (h *setup) tree(name string) map[string]string {
 	h.Helper()
 	out := map[string]string{}
@@ -79,8 +78,6 @@ func (h *setup) tree(name string) map[string]string {
 			return err
 		}
 		switch {
-		case rel == "state":
-			return filepath.SkipDir
 		case d.IsDir() && strings.HasPrefix(rel, "repo"+string(os.PathSeparator)+".git"):
 		case d.IsDir():
 			out[rel] = info.Mode().String()
@@ -112,33 +109,12 @@ func (h *setup) same(what string, a, b map[string]string) {
 	}
 }
 
-func (h *setup) git(dir string, args ...string) {
+// edit installs a tool's part, or removes it.
+func (h *setup) edit(r Request) *Report {
 	h.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		h.Skip("git is not installed")
-	}
-	cmd := exec.Command("git", append([]string{"-C", h.at(dir)}, args...)...)
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull,
-		"GIT_AUTHOR_NAME=x", "GIT_AUTHOR_EMAIL=x@example.com", "GIT_COMMITTER_NAME=x", "GIT_COMMITTER_EMAIL=x@example.com")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		h.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-}
-
-func (h *setup) install(r Request) *Report {
-	h.Helper()
-	rep, err := h.Install(r)
+	rep, err := h.Edit(r)
 	if err != nil {
-		h.Fatalf("install %+v: %v", r, err)
-	}
-	return rep
-}
-
-func (h *setup) uninstall(r Request) *Report {
-	h.Helper()
-	rep, err := h.Uninstall(r)
-	if err != nil {
-		h.Fatalf("uninstall %+v: %v", r, err)
+		h.Fatalf("%+v: %v", r, err)
 	}
 	return rep
 }

@@ -23,7 +23,7 @@ import (
 var companions = []*cli.Command{
 	{Name: "mcp", Action: runCompanion, Usage: "offer the mail as MCP tools, on stdio",
 		UsageText: `atm mcp --as bob
-atm install claude --mcp      makes Claude Code start it; also codex, gemini, opencode`,
+atm install claude            makes Claude Code start it; also codex, gemini`,
 		Description: `Tools: send read reply ack wait team thread search. Resources: atm://inbox, atm://team.
 A message counts as read once the client has received it.
 stdout carries only the protocol; the server ends when the client closes stdin.`,

@@ -26,14 +26,12 @@ var zork = &agents.Vendor{
 	Name: "zork",
 	Configuration: &agents.Configuration{
 		Hooks: agents.HookSet{Events: []string{"Asked", "Done"}, Timeout: 10},
-		Files: func(in *agents.Install) ([]agents.File, []string) {
-			path := in.Path(agents.Place{Home: ".zork", User: "settings.json", Local: ".zork/settings.json"})
-			return []agents.File{{Path: path, Format: &agents.Dialect{}, HasHooks: true}}, nil
+		Plugin: &agents.Plugin{
+			Add: [][]string{{"zork", "take", "$DIR"}}, Remove: [][]string{{"zork", "drop"}},
+			Files:      func(p *agents.PluginParts) map[string]string { return map[string]string{"hooks.json": p.Hooks} },
+			SwitchedIn: agents.Place{Home: ".zork", Path: "plugins.json"}, Switch: "/atm", On: "on",
 		},
-		MCP: agents.MCPServer{
-			Place:  agents.Place{Home: ".zork", User: "servers.json", Local: ".zork/servers.json"},
-			Format: &agents.Dialect{}, At: "/servers/atm", Entry: `{"run": $COMMAND}`,
-		},
+		Writable: &agents.List{Place: agents.Place{Home: ".zork", Path: "settings.json"}, Pointer: "/sandbox/writable"},
 	},
 	Parsers: map[string]func(*agents.Call){"zork": func(c *agents.Call) {
 		c.Identify(c.In.Text("session"), c.In.Text("event"), c.In.Text("turn"))
@@ -60,11 +58,15 @@ func TestInventedVendor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	program := "#!/bin/sh\nmkdir -p \"$HOME/.zork\"\ncase $1 in take) cp \"$2/hooks.json\" \"$HOME/.zork\"; echo '{\"atm\": \"on\"}' ;; *) rm -f \"$HOME/.zork/hooks.json\"; echo {} ;; esac >\"$HOME/.zork/plugins.json\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "zork"), []byte(program), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	atm := func(in string, words ...string) string {
 		t.Helper()
 		c := exec.Command(os.Args[0], words...)
 		c.Dir, c.Stdin = project, strings.NewReader(in)
-		c.Env = []string{asAtm + "=1", "HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
+		c.Env = []string{asAtm + "=1", "HOME=" + home, "PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH"), "TMPDIR=" + dir}
 		out, err := c.Output()
 		if err != nil {
 			t.Fatalf("atm %q: %v: %s%s", words, err, out, err.(*exec.ExitError).Stderr)
@@ -73,7 +75,10 @@ func TestInventedVendor(t *testing.T) {
 	}
 	atm("", "init", "alice", "bob")
 	atm("", "install", "zork")
-	if settings, err := os.ReadFile(filepath.Join(home, ".zork", "settings.json")); err != nil || strings.Count(string(settings), " hook zork") != 2 {
+	if hooks, err := os.ReadFile(filepath.Join(home, ".zork", "hooks.json")); err != nil || strings.Count(string(hooks), " hook zork") != 2 {
+		t.Errorf("%s, %v", hooks, err)
+	}
+	if settings, err := os.ReadFile(filepath.Join(home, ".zork", "settings.json")); err != nil || !strings.Contains(string(settings), `"writable"`) {
 		t.Errorf("%s, %v", settings, err)
 	}
 	atm("", "send", "bob", "rebase, please", "--as", "alice")
@@ -89,7 +94,9 @@ func TestInventedVendor(t *testing.T) {
 		t.Errorf("bob is %q", out)
 	}
 	atm("", "uninstall", "zork")
-	if _, err := os.Stat(filepath.Join(home, ".zork")); !os.IsNotExist(err) {
-		t.Errorf("its files are still there: %v", err)
+	for _, name := range []string{"hooks.json", "settings.json"} {
+		if _, err := os.Stat(filepath.Join(home, ".zork", name)); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", name, err)
+		}
 	}
 }

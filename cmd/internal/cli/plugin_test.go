@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the plugins' files anew")
 
-// The plugins in this repository, which is a marketplace, are those that atm install --plugin writes:
+// The plugins in this repository, which is a marketplace, are those that atm install writes, but that they run the atm on PATH:
 //
 //	go test ./cmd/internal/cli -run TestPlugins -update
 func TestPlugins(t *testing.T) {

@@ -167,9 +167,9 @@ func (t *tree) check(programs, page, license string, completions map[string]stri
 	}
 
 	// What agents' hooks start stays the same when the package is replaced.
-	t.atm("install", "claude")
-	if settings, _ := os.ReadFile(filepath.Join(t.home, ".claude/settings.json")); !bytes.Contains(settings, []byte(t.link)) {
-		t.Errorf("the hooks start another program than %s: %s", t.link, settings)
+	t.atm("install", "opencode")
+	if plugin, _ := os.ReadFile(filepath.Join(t.home, ".config/opencode/plugins/atm.js")); !bytes.Contains(plugin, []byte(t.link)) {
+		t.Errorf("the plugin starts another program than %s: %s", t.link, plugin)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -470,19 +469,11 @@ func (s *team) turns() int {
 	return len(h.Turns)
 }
 
-// installHooks installs atm's hooks in the program's directory, as bob, and starts him. Codex asks
-// whether the new hooks are to be trusted: nobody but a person at its terminal says yes.
+// installHooks installs atm's hooks, and starts bob. Codex asks whether the new hooks are to be trusted: nobody but a person at
+// its terminal says yes.
 func (s *team) installHooks() {
 	s.t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "atm"), "install", s.program, "--local", "--as", "bob")
-	cmd.Dir = filepath.Join(s.kit.dir, "work")
-	cmd.Env = []string{
-		"HOME=" + filepath.Join(s.kit.dir, "home"), "PATH=" + filepath.Join(s.kit.dir, "bin") + ":" + os.Getenv("PATH"),
-		"ATM_ROOT=" + filepath.Join(s.dir, ".atm"),
-	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		s.t.Fatalf("atm install %s: %v\n%s", s.program, err, out)
-	}
+	s.install(s.kit)
 	if s.program != "codex" {
 		s.run()
 		return

@@ -47,11 +47,7 @@ func newByHand(t *testing.T, program string, isNewest bool, flags ...string) *by
 	s := &byHand{team: &team{kit: k, dir: work, home: home, kits: map[string]*kit{"bob": k}}}
 	s.said = k.recordEach()
 	s.do("init", "lead", "bob", "carl")
-	if os.Getenv("ATM_REAL_PLUGIN") == "" || program == "opencode" { // which knows no hooks but a plugin's
-		s.do("install", program)
-	} else {
-		s.installPlugin()
-	}
+	s.install(k)
 	t.Cleanup(func() {
 		if t.Failed() {
 			s.show()
@@ -66,17 +62,17 @@ func newByHand(t *testing.T, program string, isNewest bool, flags ...string) *by
 // yesOrNo matches a question of Gemini CLI about an extension.
 var yesOrNo = regexp.MustCompile(`(?i)[^\n\x1b?]*\? \[y/n\]`)
 
-// installPlugin installs atm's plugin, which the program itself takes. It says yes to whatever the program asks first.
-func (s *byHand) installPlugin() {
+// install has a kit's program take atm's plugin. It says yes to whatever the program asks first.
+func (s *team) install(k *kit, flags ...string) {
 	s.t.Helper()
-	own := filepath.Join(s.kit.dir, "bin")
-	starts := "#!/bin/sh\nexec " + filepath.Join(scripts, "run") + " " + s.kit.dir + " " + s.program + " \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(own, s.program), []byte(starts), 0o700); err != nil {
+	own := filepath.Join(k.dir, "bin")
+	starts := "#!/bin/sh\nexec " + filepath.Join(scripts, "run") + " " + k.dir + " " + k.program + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(own, k.program), []byte(starts), 0o700); err != nil {
 		s.t.Fatal(err)
 	}
 	child, err := process.Start(process.Command{
-		Argv: []string{filepath.Join(bin, "atm"), "install", s.program, "--plugin"}, Dir: s.dir,
-		Env: append(s.env(), "PATH="+own+":"+bin+":"+os.Getenv("PATH")), Cols: 200, Rows: 50,
+		Argv: append([]string{filepath.Join(bin, "atm"), "install", k.program}, flags...), Dir: s.dir,
+		Env: append(s.env(), "HOME="+filepath.Join(k.dir, "home"), "PATH="+own+":"+bin+":"+os.Getenv("PATH")), Cols: 200, Rows: 50,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -93,7 +89,7 @@ func (s *byHand) installPlugin() {
 		n, err = child.Read(buf)
 	}
 	if <-child.Done(); child.Exit().Code != 0 {
-		s.t.Fatalf("atm install %s --plugin: exit %d\n%s", s.program, child.Exit().Code, out)
+		s.t.Fatalf("atm install %s: exit %d\n%s", k.program, child.Exit().Code, out)
 	}
 }
 

@@ -57,14 +57,15 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 }
 
-// Each program finds the server that install --mcp has written into its configuration, and loses it again.
+// Each program finds the server in the plugin, and loses it again.
 func TestProgramsFindTheServer(t *testing.T) {
-	for _, program := range programs {
+	for _, program := range []string{"claude", "codex", "gemini"} {
 		t.Run(program, func(t *testing.T) {
-			s, atm := newBob(t, program).in(t), filepath.Join(bin, "atm")
+			s := newBob(t, program).in(t)
+			atm := filepath.Join(s.kit.dir, "bin", "atm")
 			home := func(args ...string) string {
 				cmd := exec.Command(args[0], args[1:]...)
-				cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "HOME="+filepath.Join(s.kit.dir, "home"), "ATM_AGENT=bob", "PATH="+bin+":"+os.Getenv("PATH"))
+				cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "HOME="+filepath.Join(s.kit.dir, "home"), "ATM_AGENT=bob", "PATH="+filepath.Join(s.kit.dir, "bin")+":"+bin+":"+os.Getenv("PATH"))
 				out, err := cmd.CombinedOutput()
 				if err != nil {
 					t.Errorf("%q: %v\n%s", args, err, out)
@@ -72,7 +73,7 @@ func TestProgramsFindTheServer(t *testing.T) {
 				return string(out)
 			}
 			list := append(s.command(), "mcp", "list")
-			home(atm, "install", program, "--mcp")
+			s.install(s.kit)
 			got := home(list...)
 			word := map[string]string{"codex": "enabled"}[program]
 			if word == "" {

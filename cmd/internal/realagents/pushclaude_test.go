@@ -43,7 +43,7 @@ func (s *byHand) mailInBypassMode() {
 	bob.waitsFor("idle")
 	s.cannot = true
 	s.gotOnce(bob, s.send("note one without questions"), "note one without questions")
-	s.do("install", "claude", "--accept")
+	s.install(s.kit, "--accept")
 	s.gotOnce(bob, s.send("note two without questions"), "note two without questions")
 	if strings.Contains(ran[s.kit.dir], newest["claude"][1:]) && !strings.Contains(s.do("status", "bob"), "inbox socket") {
 		s.t.Errorf("it does not take what is sent:\n%s", s.do("status", "bob"))

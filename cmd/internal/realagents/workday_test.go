@@ -201,8 +201,8 @@ func newWorkday(t *testing.T, lasts time.Duration) *workday {
 	if err = errors.Join(err, os.WriteFile(filepath.Join(d.dir, ".atm", "main", "team.toml"), []byte(toml), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	d.do("install", "claude")
-	d.do("install", "opencode")
+	d.install(claude)
+	d.install(&opencode)
 	d.settleFar()
 	t.Cleanup(func() {
 		for _, w := range d.open {

@@ -12,31 +12,23 @@ import (
 
 // configuration is what atm writes for Claude Code, and has a run of it bring along (tried with 2.1.197).
 //
-// Sources: https://code.claude.com/docs/en/mcp, …/plugins-reference; the plugin was tried with 2.1.332.
+// Source: https://code.claude.com/docs/en/plugins-reference; the plugin was tried with 2.1.197 and 2.1.332.
 var configuration = &agents.Configuration{
-	Files: plan, Obstacle: obstacle, IsSandboxed: true, TakesClaims: true, TakesAccept: true, Shared: ".claude/settings.json",
-	Hooks: agents.HookSet{
-		Events: events, Timeout: 10, Waiting: []string{"PermissionRequest"}, IsOnce: true,
-	},
-	MCP: agents.MCPServer{
-		Place:  agents.Place{Variable: "CLAUDE_CONFIG_DIR", User: ".claude.json", Local: ".mcp.json"},
-		Format: form, At: "/mcpServers/atm", Entry: `{"type": "stdio", "command": $PROGRAM, "args": $ARGS}`,
-		Note: `claude asks before each use of atm's tools until you allow "mcp__atm"`,
-	},
+	Hooks: agents.HookSet{Events: events, Timeout: 10, Waiting: []string{"PermissionRequest"}},
 	Plugin: &agents.Plugin{
 		Add:    [][]string{{"claude", "plugin", "marketplace", "add", "$DIR"}, {"claude", "plugin", "install", "atm@atm"}},
 		Remove: [][]string{{"claude", "plugin", "uninstall", "atm@atm"}, {"claude", "plugin", "marketplace", "remove", "atm"}},
-		Files:  pluginFiles, SwitchedIn: userSettings, Switch: "/enabledPlugins/atm@atm", On: "true",
+		Files:  pluginFiles, SwitchedIn: settings, Switch: "/enabledPlugins/atm@atm", On: "true",
 	},
-	Bring: bring,
+	Entries: entries, TakesAccept: true, Writable: &agents.List{Place: settings, Pointer: "/sandbox/filesystem/allowWrite"},
+	Obstacles: obstacles,
+	Bring:     bring,
 	IsBrought: func(file string, _ func(string) string, arguments func() []string) bool {
 		return slices.Contains(arguments(), settingsFlag+"="+file)
 	},
 }
 
-var form = &agents.Dialect{Mark: true}
-
-var userSettings = agents.Place{Variable: "CLAUDE_CONFIG_DIR", Home: ".claude", User: "settings.json"}
+var settings = agents.Place{Variable: "CLAUDE_CONFIG_DIR", Home: ".claude", Path: "settings.json"}
 
 // events are the hooks of Claude Code that parse understands.
 var events = []string{
@@ -45,50 +37,34 @@ var events = []string{
 	"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "TeammateIdle",
 }
 
-// plan plans the configuration of Claude Code (2.1): all of it is in settings.json. Bash(atm send:*) allows "atm
-// send", alone or followed by a blank and more, and by "<FILE"; Claude splits a line of several commands first. env is
-// the environment of everything that the session starts. Its dialog is open while the hook for PermissionRequest waits for
-// an answer from elsewhere, as long as its timeout lets it.
+// entries allow atm's verbs: Bash(atm send:*) allows "atm send", alone or followed by a blank and more, and by "<FILE"; Claude
+// splits a line of several commands first.
 //
 // Sources: https://code.claude.com/docs/en/permissions and …/sandboxing, the bundle of 2.1.328; tried with 2.1.197.
-func plan(in *agents.Install) (files []agents.File, notes []string) {
-	place := userSettings
-	place.Local = ".claude/settings.local.json"
-	words := append(agents.Each(agents.Verbs, func(verb string) string { return verb + ":*" }), agents.Looks...)
-	settings := agents.Each(words, func(word string) agents.Setting {
-		return agents.Setting{Pointer: "/permissions/allow/-", Value: agents.Quoted("Bash(atm " + word + ")"), Change: agents.Allowed(policy.Unasked)}
-	})
-	settings = append(settings, in.WritableRoot("/sandbox/filesystem/allowWrite/-"),
-		agents.Setting{Pointer: "/env/ATM_AGENT", Value: agents.Quoted(in.Agent), Change: "ATM_AGENT is " + in.Agent + " here"})
-	if in.Claims || in.IsRemoval {
-		settings = append(settings, agents.Setting{Pointer: "/env/" + agents.Claims, Value: agents.Quoted(agents.Refuse), Change: "refuses to edit what another member has claimed"})
+func entries(in *agents.Install) (all []agents.Entry) {
+	file := in.At(settings)
+	for _, word := range append(agents.Each(agents.Verbs, func(verb string) string { return verb + ":*" }), agents.Looks...) {
+		all = append(all, agents.Entry{File: file, Pointer: "/permissions/allow/-", Value: agents.Quoted("Bash(atm " + word + ")"), Change: agents.Allowed(policy.Unasked)})
 	}
-	if !in.Local && (in.Accept || in.IsRemoval) { // a project's file may only be stricter
-		settings = append(settings, agents.Setting{
-			Pointer: "/crossSessionInbound", Value: agents.Quoted("accept"), KeepsTheirs: true,
+	if in.Accept {
+		all = append(all, agents.Entry{
+			File: file, Pointer: "/crossSessionInbound", Value: agents.Quoted("accept"),
 			Change: "takes messages of other programs of yours without asking, also in bypass mode",
 		})
 	}
-	return []agents.File{{Path: in.Path(place), Format: form, HasHooks: true, Settings: settings}}, nil
+	return all
 }
 
 // Managed is the directory with the settings that an administrator writes; "": none is known for this system.
 var Managed = map[string]string{"linux": "/etc/claude-code", "darwin": "/Library/Application Support/ClaudeCode"}[runtime.GOOS]
 
-// obstacle was tried with 2.1.197: of several files the last counts that says something.
-func obstacle(in *agents.Install, look agents.Look) (why string, isHere bool) {
-	parts, _ := filepath.Glob(filepath.Join(Managed, "managed-settings.d", "*.json"))
-	for _, managed := range append(parts, filepath.Join(Managed, "managed-settings.json")) {
-		for _, pointer := range []string{"/allowManagedHooksOnly", "/disableAllHooks"} {
-			if why := look.IsSet(managed, pointer, "true"); why != "" {
-				return why, false
-			}
-		}
-	}
-	return look.LastOff(in, "/disableAllHooks", "true", []agents.SwitchFile{
-		{Path: in.UserPath(userSettings)},
-		{Path: filepath.Join(in.Top, ".claude", "settings.json"), IsHere: true}, {Path: filepath.Join(in.Top, ".claude", "settings.local.json"), IsHere: true},
-	})
+// obstacles were tried with 2.1.197.
+func obstacles(in *agents.Install) []agents.Obstacle {
+	managed, _ := filepath.Glob(filepath.Join(Managed, "managed-settings.d", "*.json"))
+	managed = append(managed, filepath.Join(Managed, "managed-settings.json"))
+	own := []string{in.At(settings), filepath.Join(in.Top, ".claude", "settings.json"), filepath.Join(in.Top, ".claude", "settings.local.json")}
+	all := append(agents.Obstacles("/disableAllHooks", "true", append(own, managed...)...), agents.Obstacles("/allowManagedHooksOnly", "true", managed...)...)
+	return append(all, agents.Obstacles("/enabledPlugins/atm@atm", "false", own[1:]...)...)
 }
 
 func pluginFiles(p *agents.PluginParts) map[string]string {

@@ -14,18 +14,27 @@ import (
 	"github.com/agentteammail/atm/teams/policy"
 )
 
-// configuration is what atm writes for OpenCode, and has a run of it bring along (tried with 1.18.33).
+// configuration is what atm writes for OpenCode, and has a run of it bring along (tried with 1.18.33): a plugin, which is one file.
+// The permission rules are left to the person: OpenCode merges those of several files, and {"bash":{…}} in one replaces
+// "bash":"ask" in another, which would allow everything. The last matching pattern decides; "atm *>*" asks about
+// redirections. A plugin can only add to the system prompt, so no mail is delivered there.
 //
-// Source: https://opencode.ai/docs/mcp-servers.
+// Sources: https://opencode.ai/docs/config, …/plugins, …/permissions.
 var configuration = &agents.Configuration{
-	Files: plan,
-	MCP: agents.MCPServer{
-		Place:  agents.Place{Variable: "XDG_CONFIG_HOME", Home: ".config", User: "opencode/opencode.json", Local: "opencode.json"},
-		Format: &agents.Dialect{Mark: true, Comments: true}, At: "/mcp/atm", Entry: `{"type": "local", "command": $COMMAND}`,
+	Files: func(in *agents.Install) []agents.File {
+		path := in.At(agents.Place{Variable: "XDG_CONFIG_HOME", Home: ".config", Path: "opencode/plugins/atm.js"})
+		return []agents.File{{Path: path, Comment: "//", Body: withCommand(in.Hook), Change: "a plugin that runs " + policy.QuoteAll(in.Hook)}}
 	},
+	Notes:     []string{`if "permission" in your opencode.json asks about "bash", allow atm there: "bash": {"*": "ask", ` + rules() + `, "atm *>*": "ask"}`},
 	Bring:     bring,
 	IsBrought: func(file string, _ func(string) string, _ func() []string) bool { return filepath.Ext(file) == ".js" },
 	Without:   without,
+}
+
+func rules() string {
+	all := agents.Each(agents.Verbs, func(verb string) string { return agents.Quoted("atm "+verb+" *") + `: "allow"` })
+	all = append(all, agents.Each(agents.Looks, func(look string) string { return agents.Quoted("atm "+look) + `: "allow"` })...)
+	return strings.Join(all, ", ")
 }
 
 // plugin passes on the events that parse understands, one at a time and without repetitions, and adds the primer to the
@@ -36,21 +45,6 @@ var plugin string
 
 func withCommand(words []string) string {
 	return strings.Replace(plugin, "$COMMAND", agents.Quoted(words), 1)
-}
-
-// plan plans the configuration of OpenCode (1.18): a plugin of atm's own. The permission rules are left to the
-// user: OpenCode merges those of several files, and {"bash":{…}} in one replaces "bash":"ask" in another, which would
-// allow everything. The last matching pattern decides; "atm *>*" asks about redirections. A plugin can only add to the
-// system prompt, so no mail is delivered here.
-//
-// Sources: https://opencode.ai/docs/config, …/plugins, …/permissions; tried with 1.18.33.
-func plan(in *agents.Install) (files []agents.File, notes []string) {
-	dir := in.Path(agents.Place{Variable: "XDG_CONFIG_HOME", Home: ".config", User: "opencode", Local: ".opencode"})
-	rules := agents.Each(agents.Verbs, func(verb string) string { return agents.Quoted("atm "+verb+" *") + `: "allow"` })
-	rules = append(rules, agents.Each(agents.Looks, func(look string) string { return agents.Quoted("atm "+look) + `: "allow"` })...)
-	change := "a plugin that runs " + policy.QuoteAll(in.Hook)
-	return []agents.File{{Path: filepath.Join(dir, "plugins", "atm.js"), Comment: "//", Body: withCommand(in.Hook), Change: change}},
-		[]string{`if "permission" in your opencode.json asks about "bash", allow atm there: "bash": {"*": "ask", ` + strings.Join(rules, ", ") + `, "atm *>*": "ask"}`}
 }
 
 // config has configuration beside that of the person.

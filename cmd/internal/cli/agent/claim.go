@@ -28,8 +28,9 @@ var claimCommand = &cli.Command{
 atm claim parser.go docs --for 2h
 atm claim --release parser.go`,
 	Description: `A claim is of a file in the project, or of all in a directory. Whoever else edits that is told,
-and so are you; atm install claude --claims has such an edit refused. Claim again to extend it. If
-somebody else has one of them, none is claimed: exit 5. Members in worktrees edit other files.`,
+and so are you; with ATM_CLAIMS=refuse in its environment its hooks refuse such an edit. Claim again
+to extend it. If somebody else has one of them, none is claimed: exit 5. Members in worktrees edit
+other files.`,
 	Flags: []cli.Flag{
 		cmdline.DurationFlag("for", time.Hour, "it ends after `D` (default 1h, at most 24h)", "lease"),
 		&cli.BoolFlag{Name: "release", Aliases: []string{"done"}, Usage: "end your claims of these; a person ends anybody's"},

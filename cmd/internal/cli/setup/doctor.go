@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/agentconfig"
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/doctor"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -29,7 +28,7 @@ Exits 1 if something is wrong.`,
 func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.App.Version, c.Bool("fix")), checkHooks(cmdline.LineOf(c).Program, newInstaller(p.Given))...)
+	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.App.Version, c.Bool("fix")), checkHooks(newInstaller(c))...)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -51,38 +50,11 @@ func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	return failure.Exit(failure.ExitFailed)
 }
 
-// checkHooks checks the hooks and plugins that atm install wrote.
-func checkHooks(program *cli.App, installer agentconfig.Installer) (checks []doctor.Check) {
+// checkHooks checks what atm install has set up.
+func checkHooks(installer agentconfig.Installer) (checks []doctor.Check) {
 	for _, tool := range agentconfig.Tools() {
-		if pluginOf(installer, tool).isOld(program) {
-			checks = append(checks, doctor.Check{
-				Code: "plugin." + tool, Severity: "warning", Message: tool + " has atm's plugin of another version of atm",
-				Fix: "atm install " + tool + " --plugin",
-			})
-		}
-		again, fix := "atm install "+tool, "leave one: atm uninstall "+tool+" [--local]"
-		if installer.HasPlugin(tool) {
-			again += " --plugin"
-			fix = again
-		}
-		if callers := installer.Callers(tool); len(callers) > 1 {
-			checks = append(checks, doctor.Check{
-				Code: "hooks." + tool, Severity: "warning", Fix: fix,
-				Message: "each event of " + tool + " starts atm more than once, by " + app.Join(callers),
-			})
-		}
-		for _, local := range []bool{false, true} {
-			damage, byHand, err := installer.Damage(tool, local)
-			if err == nil && damage != "" {
-				fix := again
-				if local {
-					fix = "atm install " + tool + " --local"
-				}
-				if byHand {
-					fix = "change that, then: " + fix
-				}
-				checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: "warning", Message: damage, Fix: fix})
-			}
+		if fault, fix := installer.Fault(tool); fault != "" {
+			checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: "warning", Message: fault, Fix: fix})
 		}
 	}
 	return checks

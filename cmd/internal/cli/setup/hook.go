@@ -52,7 +52,7 @@ const (
 var hookCommand = &cli.Command{
 	Name: "hook", ArgsUsage: "TOOL", Usage: "called by an agent's hooks: records its events and hands it mail",
 	UsageText: `atm hook claude < event.json`,
-	Description: `TOOL: claude, codex, gemini, opencode; atm install TOOL writes its configuration.
+	Description: `TOOL: claude, codex, gemini, opencode; atm install TOOL sets it up.
 claude-status: for the statusLine in Claude Code's settings; prints nothing.
 Reads the tool's JSON from stdin, appends its events, and prints the answer for the tool.
 Fails open: whatever goes wrong, one line on stderr, nothing on stdout, exit 0.`,

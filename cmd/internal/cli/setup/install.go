@@ -23,43 +23,29 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/wire"
 )
 
 var installCommand = &cli.Command{
 	Name: "install", ArgsUsage: "[TOOL]", Usage: "hooks for a coding agent, and permission to run atm",
 	UsageText: `atm install claude
-atm install codex --local --as bob
-atm install gemini --mcp --dry-run
-atm install claude --plugin`,
-	Description: `TOOL: claude, codex, gemini, opencode. Writes your own configuration of the tool, never a
-file that a repository tracks; keeps what is there, and prints what it changed. The agent may then
-read and send without asking you (for opencode it prints what to allow), with files of its project
-only, but not run, type, approve or stop. Refuses what the tool would ignore, with the reason.
---local --as NAME also names the agent in this worktree. A claude that bypasses permissions asks you
-about what other programs send it, so atm sends it nothing and its hook wakes it; not with --accept.
---plugin has the tool take hooks, atm mcp, a skill and /mail as one plugin (claude, codex, gemini).`,
-	Flags: installFlags, Action: install,
+atm install codex --dry-run`,
+	Description: `TOOL: claude, codex, gemini, opencode. The tool's own command takes atm's plugin: hooks, atm mcp, a
+skill and /mail (for opencode it is one file). The agent may then read and send without asking you
+(for opencode it prints what to allow), with files of its project only, but not run, type, approve
+or stop; for that atm adds to your own settings of the tool, and prints what it added.
+A claude that bypasses permissions asks you about what other programs send it, so atm sends it
+nothing, and mail waits for its next prompt; not with --accept.`,
+	Flags: append([]cli.Flag{&cli.BoolFlag{Name: "accept", Usage: "a claude that bypasses permissions takes messages without asking"}}, uninstallFlags...), Action: install,
 }
 
 var uninstallCommand = &cli.Command{
-	Name: "uninstall", ArgsUsage: "[TOOL]", Usage: "remove what atm install added to a coding agent's configuration",
-	UsageText: `atm uninstall claude
-atm uninstall codex --local`,
-	Description: "Restores what was in the files before, and keeps your own changes since then.",
+	Name: "uninstall", ArgsUsage: "[TOOL]", Usage: "remove what atm install added to a coding agent",
+	UsageText:   `atm uninstall claude`,
+	Description: "The tool's own command removes the plugin, and atm takes out of your settings what it added.",
 	Flags:       uninstallFlags, Action: install,
 }
 
-var uninstallFlags = []cli.Flag{
-	&cli.BoolFlag{Name: "local", Usage: "use this worktree's own file, which git ignores"},
-	&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"},
-}
-
-var installFlags = slices.Insert(slices.Clone(uninstallFlags), 1,
-	cli.Flag(&cli.BoolFlag{Name: "mcp", Usage: "only the entry that starts atm mcp"}),
-	cli.Flag(&cli.BoolFlag{Name: "plugin", Usage: "the hooks, atm mcp, a skill and /mail as a plugin of the tool"}),
-	cli.Flag(&cli.BoolFlag{Name: "claims", Usage: "claude refuses to edit what another member has claimed"}),
-	cli.Flag(&cli.BoolFlag{Name: "accept", Usage: "a claude that bypasses permissions takes messages without asking"}))
+var uninstallFlags = []cli.Flag{&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"}}
 
 // install runs install and uninstall.
 func install(c *cli.Context) error {
@@ -67,80 +53,48 @@ func install(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.Plugin && !r.DryRun && all.Find(r.Tool).Plugin.Asks && !canAsk(c) {
-		return failure.Usage("%s asks before it takes a plugin, and here is no terminal on which to answer", r.Tool).
-			WithHint("in a terminal: %s", cmdline.LineOf(c).Completed())
-	}
-	p, installs := command.PrinterOf(c), c.Command.Name == "install"
-	installer, err := installerInRoot(c.Context, p.Given)
+	p := command.PrinterOf(c)
+	installer, err := installerInRoot(c)
 	if err != nil {
 		return err
 	}
-	if r.Agent != "" && installer.Root != "" {
-		if _, err := app.OpenMe(p.Given); err != nil {
+	isDry, lines := r.DryRun, installer.Commands(r.Tool, r.IsRemoval)
+	if len(lines) > 0 && !isDry && !r.IsRemoval {
+		if err := checkTool(c, r.Tool); err != nil {
 			return err
 		}
 	}
-	if installer.State != "" && !r.DryRun { // two installs would lose each other's lines in a file that both change
-		lock, err := lockIn(c.Context, p.Given, installer.State, "install")
-		if err != nil {
-			return err
-		}
-		defer lock.Unlock()
-	}
-	do := installer.Install
-	plugin := pluginOf(installer, r.Tool)
-	hasPlugin := !r.Local && plugin.isWritten()
-	switch {
-	case !installs:
-		do = installer.Uninstall
-	case installer.HasPlugin(r.Tool) && !r.Local && !r.Plugin && !r.DryRun:
-		return failure.Failed("%s has atm's plugin, and with it atm's hooks", r.Tool).WithHint("`atm install %s --plugin`, or `atm uninstall %[1]s` before", r.Tool)
-	}
-	dry := r
-	dry.DryRun = true
-	report, err := do(dry)
+	r.DryRun = true
+	report, err := installer.Edit(r)
 	var failed error // of the tool, which gives the plugin back; the files are changed all the same
-	if !r.DryRun && err == nil {
-		// The tool is first: it changes the files as well, and the hooks stay until it has the plugin.
-		if !installs && hasPlugin {
-			failed = plugin.remove(c)
-		} else if r.Plugin {
-			if err := plugin.add(c); err != nil {
-				return err
-			}
+	if err == nil && !isDry {
+		// The tool is first, since it changes the files as well.
+		if r.IsRemoval {
+			failed = removePlugin(c, installer, r.Tool, lines)
+		} else if err := addPlugin(c, installer, r.Tool, lines); err != nil {
+			return err
 		}
-		report, err = do(r)
+		r.DryRun = false
+		report, err = installer.Edit(r)
 	}
-	if errors.Is(err, agentconfig.ErrTracked) {
-		return failure.Failed("%w", err).WithHint("`atm install` changes no file that others share: try with --local, or without")
-	} else if errors.Is(err, agentconfig.ErrLeadsOut) {
-		return failure.Failed("%w", err).WithHint("make a directory of it, or leave out --local")
-	} else if err != nil {
-		return failure.Failed("%w", err).WithHint("fix it, then try again: `%s %s%s --dry-run`", p.Verb, r.Tool, flagsOf(r))
+	if err != nil {
+		return failure.Failed("%w", err).WithHint("fix it, then try again: `%s %s --dry-run`", p.Verb, r.Tool)
 	}
-	if installs && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
+	report.Plugin = lines
+	if !r.IsRemoval && len(report.Files) > 0 {
 		team := ""
 		if p.Given.Team != "" {
 			team = "ATM_TEAM=" + policy.Quote(p.Given.Team) + " "
 		}
 		p.Warn("an agent needs a name: `%sATM_AGENT=NAME %s`, or `atm run NAME -- %[2]s`", team, r.Tool)
 	}
+	if fault, _ := installer.Fault(r.Tool); fault != "" && !r.IsRemoval && !isDry {
+		report.Notes = append(report.Notes, fault)
+	}
 	for _, note := range report.Notes {
 		p.Warn("%s", note)
 	}
-	if (r.Plugin || hasPlugin && !installs) && failed == nil {
-		report.Plugin = plugin.commands(installs)
-	}
 	text := reportText(report)
-	if text == "" && !installs {
-		other := dry
-		other.Local = !r.Local
-		if there, err := do(other); err == nil && len(there.Files) > 0 {
-			other.DryRun = r.DryRun
-			p.Warn("it is installed elsewhere: `atm uninstall %s%s`", r.Tool, flagsOf(other))
-		}
-	}
 	if failed != nil {
 		return p.PrintDone(report, text, failed)
 	}
@@ -167,57 +121,15 @@ func reportText(report *agentconfig.Report) (text string) {
 
 func installRequest(c *cli.Context) (agentconfig.Request, error) {
 	tool := strings.TrimSuffix(strings.TrimSuffix(c.Args().First(), "-cli"), "-code") // claude-code
-	r := agentconfig.Request{Tool: tool, Agent: c.String("as")}
-	r.Local, r.DryRun, r.MCP = c.Bool("local"), c.Bool("dry-run"), c.Bool("mcp")
-	r.Plugin, r.Accept, r.Claims = c.Bool("plugin"), c.Bool("accept"), c.Bool("claims")
+	r := agentconfig.Request{Tool: tool, IsRemoval: c.Command.Name == "uninstall", DryRun: c.Bool("dry-run"), Accept: c.Bool("accept")}
 	if !slices.Contains(agentconfig.Tools(), tool) {
 		return r, failure.Usage("which tool? one of %s", app.Join(agentconfig.Tools())).
-			WithHint("`%s claude%s`", c.Command.HelpName, flagsOf(r)).WithNearest(tool, agentconfig.Tools())
+			WithHint("`%s claude`", c.Command.HelpName).WithNearest(tool, agentconfig.Tools())
 	}
-	if r.Agent != "" && !r.Local {
-		r.Local = true
-		return r, failure.Usage("--as names the agent of one worktree, so it needs --local").
-			WithHint("`%s %s%s`", c.Command.HelpName, tool, flagsOf(r))
+	if r.Accept && !all.Find(tool).TakesAccept {
+		return r, failure.Usage("--accept is for claude").WithHint("leave --accept out")
 	}
-	v := all.Find(tool)
-	if r.Plugin && (r.Local || r.MCP || v.Plugin == nil) {
-		return r, failure.Usage("--plugin is for your own configuration of claude, codex or gemini, and has the entry for atm mcp").
-			WithHint("leave --plugin out, or the flags beside it")
-	}
-	if r.Accept && (!v.TakesAccept || r.Local || r.MCP) {
-		return r, failure.Usage("--accept is for your own configuration of claude").WithHint("leave --accept out")
-	}
-	if r.Claims && (!v.TakesClaims || r.MCP) {
-		return r, failure.Usage("--claims is for the hooks of claude").WithHint("leave --claims out")
-	}
-	_, err := wire.ParseName(cmp.Or(r.Agent, "none"))
-	return r, err
-}
-
-// flagsOf returns the flags of a request, for a hint.
-func flagsOf(r agentconfig.Request) (flags string) {
-	if r.MCP {
-		flags += " --mcp"
-	}
-	if r.Plugin {
-		flags += " --plugin"
-	}
-	if r.Claims {
-		flags += " --claims"
-	}
-	if r.Accept {
-		flags += " --accept"
-	}
-	if r.Local {
-		flags += " --local"
-	}
-	if r.Agent != "" {
-		flags += " --as " + letter.Escape(r.Agent)
-	}
-	if r.DryRun {
-		flags += " --dry-run"
-	}
-	return flags
+	return r, nil
 }
 
 // lockIn takes a lock in this user's state directory.
@@ -234,21 +146,22 @@ func lockIn(ctx context.Context, g *app.Given, state, name string) (*lockfile.Lo
 
 // installerInRoot is newInstaller for the root in which it is called: if that is accepted, it becomes writable in a
 // sandbox.
-func installerInRoot(ctx context.Context, g *app.Given) (agentconfig.Installer, error) {
-	installer := newInstaller(g)
+func installerInRoot(c *cli.Context) (agentconfig.Installer, error) {
+	g := command.Given(c)
+	installer := newInstaller(c)
 	found, _, err := rootdir.Find(g.Place())
 	if errors.Is(err, rootdir.ErrNoRoot) {
 		return installer, nil
 	}
-	if err == nil && found.CheckAccepted(ctx) == nil {
+	if err == nil && found.CheckAccepted(c.Context) == nil {
 		installer.Root = found.Path
 	}
 	return installer, err
 }
 
 // newInstaller returns an Installer that knows everything but the root.
-func newInstaller(g *app.Given) agentconfig.Installer {
-	place := g.Place()
+func newInstaller(c *cli.Context) agentconfig.Installer {
+	place := command.Given(c).Place()
 	self, _ := os.Executable()
-	return agentconfig.Installer{Home: place.Home, Dir: place.Dir, State: place.State, Self: self}
+	return agentconfig.Installer{Home: place.Home, Dir: place.Dir, State: place.State, Self: self, Verbs: examples(cmdline.LineOf(c).Program)}
 }

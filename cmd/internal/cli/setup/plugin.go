@@ -1,12 +1,10 @@
 package setup
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -19,91 +17,60 @@ import (
 	"github.com/agentteammail/atm/teams/policy"
 )
 
-// plugin is a tool's plugin of atm, and this user's own marketplace, which the tool remembers by its path.
-type plugin struct{ tool, dir string }
-
-func pluginOf(installer agentconfig.Installer, tool string) plugin {
-	return plugin{tool, filepath.Join(cmp.Or(installer.State, installer.Home), "plugins", tool)}
-}
-
-// isOld reports whether another version of atm has written it.
-func (p plugin) isOld(program *cli.App) bool {
-	for path, text := range PluginFiles(program) {
-		if there, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(path))); err != nil || string(there) != text {
-			return p.isWritten()
-		}
-	}
-	return false
-}
-
-func (p plugin) isWritten() bool {
-	_, err := os.Stat(p.dir)
-	return err == nil
-}
-
-// write writes the marketplace, with the examples of the commands.
-func (p plugin) write(program *cli.App) error {
-	for path, text := range PluginFiles(program) {
-		path = filepath.Join(p.dir, filepath.FromSlash(path))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // PluginFiles are agentconfig.PluginFiles with the examples of a program's own commands.
 func PluginFiles(program *cli.App) map[string]string {
-	return agentconfig.PluginFiles(cmdline.Explained(program, "read", "reply", "send", "team"))
+	return agentconfig.PluginFiles(examples(program))
 }
 
-// commands are those with which the tool takes the plugin, or gives it back.
-func (p plugin) commands(adds bool) (lines [][]string) {
-	t := all.Find(p.tool).Plugin
-	templates := t.Remove
-	if adds {
-		templates = t.Add
-	}
-	for _, template := range templates {
-		var line []string
-		for _, word := range template {
-			line = append(line, strings.ReplaceAll(word, "$DIR", p.dir))
-		}
-		lines = append(lines, line)
-	}
-	return lines
+func examples(program *cli.App) [][2]string {
+	return cmdline.Explained(program, "read", "reply", "send", "team")
 }
 
-// add has the tool take the plugin, or leaves what was. The person answers what the tool asks, and the tool's own words are
-// shown; see canAsk.
-func (p plugin) add(c *cli.Context) error {
-	isNew := !p.isWritten()
-	err := p.write(cmdline.LineOf(c).Program)
-	if err == nil {
-		_, err = runEach(c, p.commands(true))
+// checkTool returns an error if a tool cannot be started, or would ask and nobody could answer.
+func checkTool(c *cli.Context, tool string) error {
+	plugin := all.Find(tool).Plugin
+	if name := plugin.Add[0][0]; exec.Command(name).Err != nil {
+		return failure.Failed("%s is not on your PATH, and takes the plugin itself", name).
+			WithHint("put it there, then: `%s`; or let atm start it, which needs no install: `atm run NAME -- %s`", cmdline.LineOf(c).Completed(), name)
 	}
-	if err != nil && isNew {
-		for _, line := range p.commands(false) { // the marketplace is there before the plugin
-			exec.CommandContext(c.Context, line[0], line[1:]...).Run()
-		}
-		err = errors.Join(err, os.RemoveAll(p.dir))
-	}
-	if err != nil {
-		return failure.Failed("%w: nothing was changed", err).WithHint("without the plugin: `atm install %s`", p.tool)
+	if plugin.Asks && !canAsk(c) {
+		return failure.Usage("%s asks before it takes a plugin, and here is no terminal on which to answer", tool).
+			WithHint("in a terminal: %s", cmdline.LineOf(c).Completed())
 	}
 	return nil
 }
 
-// remove has the tool give the plugin back. The marketplace goes in any case: the person may have had the tool forget it before.
-func (p plugin) remove(c *cli.Context) error {
-	left, err := runEach(c, p.commands(false))
+// addPlugin has the tool take the plugin; one that it had goes first, since it may have a copy. The person answers what the tool
+// asks, and the tool's own words are shown; see canAsk.
+func addPlugin(c *cli.Context, installer agentconfig.Installer, tool string, lines [][]string) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	giveBack := func() {
+		for _, line := range installer.Commands(tool, true) {
+			exec.CommandContext(c.Context, line[0], line[1:]...).Run() // some of it may not be there
+		}
+	}
+	giveBack()
+	err := installer.WriteFolder(tool)
+	if err == nil {
+		_, err = runEach(c, lines)
+	}
+	if err == nil {
+		return nil
+	}
+	giveBack()
+	err = errors.Join(err, os.RemoveAll(installer.Folder(tool)))
+	return failure.Failed("%w: %s does not have the plugin", err, tool).WithHint("`%s`", cmdline.LineOf(c).Completed())
+}
+
+// removePlugin has the tool give the plugin back. The folder goes in any case: the person may have had the tool forget it before.
+func removePlugin(c *cli.Context, installer agentconfig.Installer, tool string, lines [][]string) error {
+	left, err := runEach(c, lines)
 	if err != nil {
 		err = failure.Failed("%w", err).WithHint("%s", shellLines(left))
 	}
-	return errors.Join(err, os.RemoveAll(p.dir))
+	return errors.Join(err, os.RemoveAll(installer.Folder(tool)))
 }
 
 // canAsk reports whether a person sees what a program asks, and can answer it.
