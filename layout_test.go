@@ -41,7 +41,7 @@ var layers = strings.Fields(
 		"internal/teamdir/work internal/teamdir/setaside " +
 		"internal/teamdir/reply internal/teamdir/input internal/teamdir/notices internal/teamdir/edits teams " +
 		// What runs an agent.
-		"ptyrun/internal/run ptyrun/internal/questions ptyrun/internal/inbox ptyrun/internal/terminal ptyrun/internal/viewers ptyrun/internal/ownserver " +
+		"ptyrun/internal/run ptyrun/internal/questions ptyrun/internal/inbox ptyrun/internal/terminal ptyrun/internal/viewers " +
 		"ptyrun/acp ptyrun/internal/speaker ptyrun ptyrun/sessions " +
 		// What all programs use; what some of them do.
 		"cmd/internal/output cmd/internal/failure cmd/internal/hook cmd/internal/aswire cmd/internal/outlook cmd/internal/app " +

@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun/acp"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
-	"github.com/agentteammail/atm/ptyrun/internal/ownserver"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/speaker"
 	"github.com/agentteammail/atm/ptyrun/internal/terminal"
@@ -28,14 +27,13 @@ type program struct {
 	prompts []*inbox.Prompt // the first prompt, if it was not to be given because a conversation goes on
 }
 
-// startProgram starts the program with a command line that resume has returned. Its own server runs already, unless it is
-// nil.
-func (r *runner) startProgram(command []string, resumed resumption, server *ownserver.Server) error {
+// startProgram starts the program with a command line that resume has returned.
+func (r *runner) startProgram(command []string, resumed resumption) error {
 	now := r.Now()
 	var a run.Agent
 	var err error
 	if r.hasTerminal() {
-		a, err = r.startTerminal(command, server)
+		a, err = r.startTerminal(command)
 	} else {
 		a, err = r.startSpeaker(command, resumed.id)
 	}
@@ -48,9 +46,6 @@ func (r *runner) startProgram(command []string, resumed resumption, server *owns
 	}
 	r.notResumed, r.lastDriver = "", ""
 	r.prog, r.Agent, r.pid = p, a, p.PID()
-	if server != nil {
-		r.servers.Join(terminal.Of(r.Run), server)
-	}
 	r.viewers.Started()
 	r.inbox.ChangeClaim(func() error { return r.Hold.EndSessions(context.Background()) }) // of earlier programs
 	spawned := wire.Event{Kind: wire.Spawned}.With("pid", p.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.ID)
@@ -59,21 +54,16 @@ func (r *runner) startProgram(command []string, resumed resumption, server *owns
 	return nil
 }
 
-// startTerminal starts a program on a PTY. Its own server runs already, unless it is nil.
-func (r *runner) startTerminal(argv []string, server *ownserver.Server) (*terminal.Terminal, error) {
-	if argv = r.Driver.Unshared(argv); server != nil {
-		argv = server.Program
-	}
-	t, err := terminal.Start(r.Run, terminal.Options{
+// startTerminal starts a program on a PTY. It shares no server with other programs: the server would run its hooks and tools in
+// the environment of whoever has started it, for another agent.
+func (r *runner) startTerminal(argv []string) (*terminal.Terminal, error) {
+	argv = r.Driver.Unshared(argv)
+	return terminal.Start(r.Run, terminal.Options{
 		Command: process.Command{Argv: withArguments(argv, r.Arguments), Dir: r.Dir, Env: r.Env, Cols: r.viewers.Size.Cols, Rows: r.viewers.Size.Rows},
 		Driver:  r.Driver, RecordInput: r.RecordInput,
 		Questions: r.asks, Output: r.viewers.Output, UsesPrompt: r.inbox.UsesPrompt,
 		Withheld: r.inbox.Withheld,
 	})
-	if err != nil && server != nil {
-		server.Kill()
-	}
-	return t, err
 }
 
 // startSpeaker starts an agent that speaks the Agent Client Protocol, and loads a conversation, unless that is "".
@@ -104,11 +94,6 @@ func withArguments(argv, more []string) []string {
 		end = len(argv)
 	}
 	return slices.Insert(slices.Clone(argv), end, more...)
-}
-
-// runsWithoutServer says that the program is started without a server of its own.
-func (r *runner) runsWithoutServer(why error) {
-	r.ReportError("it runs without a server of its own: " + why.Error())
 }
 
 // programEnded processes the program's exit, after all that it told. What it has left running is ended beside the loop.

@@ -58,7 +58,6 @@
 //	internal/inbox       its mail and prompts: which is next, whether it may be given, and what becomes of it
 //	internal/terminal    an agent on a PTY: what the screen shows, typing
 //	internal/viewers     people's terminals, and the transcript of an agent without one
-//	internal/ownserver   the server that a program would else share with other agents
 //	internal/speaker     an agent that speaks the Agent Client Protocol
 package ptyrun
 
@@ -115,10 +114,9 @@ type Options struct {
 
 	// Its mail.
 	Inject Inject
-	Prompt string                        // typed once, at the first idle
-	Beside Beside                        // the ways beside its prompt; nil: all mail is typed
-	Serves func(context.Context, Server) // is called beside the loop for the program's own server, and returns when ctx ends; nil: nobody is told
-	Follow func(Followed) Follower       // called once; nil: nobody follows
+	Prompt string                  // typed once, at the first idle
+	Beside Beside                  // the ways beside its prompt; nil: all mail is typed
+	Follow func(Followed) Follower // called once; nil: nobody follows
 
 	Work Work // what the agent takes by itself; nil: nothing
 
@@ -167,12 +165,6 @@ type Beside interface {
 	Give(ctx context.Context, ids []wire.ID) error
 	// TakeBack returns those of the messages that may be given again: they are not read, and nobody else is giving them.
 	TakeBack(ctx context.Context, ids []wire.ID) []wire.ID
-}
-
-// Server is the server of a program that has one for itself.
-type Server struct {
-	Socket  string // its path
-	Program int    // the process that shows its conversation
 }
 
 // ACP is about an agent that speaks the Agent Client Protocol.

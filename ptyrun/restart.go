@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/internal/ownserver"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
@@ -43,19 +42,13 @@ func (r *runner) stepRestart(now time.Time) {
 	if !r.IsLogged() && r.MustWait(r.restarts.Next.Add(r.LogPatience()), now) {
 		return
 	}
-	r.restarts.Next, r.isStarting = time.Time{}, true
+	r.restarts.Next = time.Time{}
 	command, resumed := r.resume()
-	r.servers.With(command, func(server *ownserver.Server, noServer error) {
-		r.isStarting = false
-		if noServer != nil {
-			r.runsWithoutServer(noServer)
-		}
-		if err := r.startProgram(command, resumed, server); err != nil {
-			r.Log.Error("restarting", "err", err)
-			r.exit.Code, r.isOver = 127, true
-			r.AppendChange(reducer.Starting, reducer.Error, err.Error(), "")
-		}
-	})
+	if err := r.startProgram(command, resumed); err != nil {
+		r.Log.Error("restarting", "err", err)
+		r.exit.Code, r.isOver = 127, true
+		r.AppendChange(reducer.Starting, reducer.Error, err.Error(), "")
+	}
 	r.WakeAt(now)
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
-	"github.com/agentteammail/atm/ptyrun/internal/ownserver"
 	"github.com/agentteammail/atm/ptyrun/internal/questions"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/terminal"
@@ -34,13 +33,12 @@ type runner struct {
 	logged    func()        // is called when the log has more events
 	notifier  loop.Worker   // sends questions to people and withdraws them, and sends reminders
 
-	prog       *program // nil between two programs
-	isEnding   bool     // what the last program started is being ended; prog is nil
-	pid        int      // of the current or the last program
-	restarts   run.Restarts
-	isStarting bool // the next one starts as soon as its server listens
-	stopping   *stopping
-	exit       Exit
+	prog     *program // nil between two programs
+	isEnding bool     // what the last program started is being ended; prog is nil
+	pid      int      // of the current or the last program
+	restarts run.Restarts
+	stopping *stopping
+	exit     Exit
 
 	lastDriver string // that of the last program under this name; "": not known
 	notResumed string // why the next program begins a new conversation
@@ -52,7 +50,6 @@ type runner struct {
 	follower Follower // of Options.Follow
 	asks     *questions.Questions
 	viewers  *viewers.Viewers
-	servers  *ownserver.Servers
 }
 
 func newRunner(ctx context.Context, o Options, m *Mail) *runner {
@@ -82,18 +79,6 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 	r.inbox = inbox.New(r.Run, r.Hold, mail)
 	r.Fold = r.inbox.Fold
 	return r
-}
-
-// ownServers has the servers of the run's programs. What has no terminal has none for itself.
-func (r *runner) ownServers() *ownserver.Servers {
-	if !r.hasTerminal() {
-		return &ownserver.Servers{}
-	}
-	o := ownserver.Options{Command: r.Command, Driver: r.Driver, Dir: r.Dir, Env: r.Env}
-	if r.Serves != nil {
-		o.Serves = func(ctx context.Context, socket string, pid int) { r.Serves(ctx, Server{Socket: socket, Program: pid}) }
-	}
-	return ownserver.New(r.Run, o)
 }
 
 // openDir opens the run directory, and makes it if it is missing.
@@ -185,7 +170,7 @@ func (r *runner) detachFollower(failed error) {
 func (r *runner) runInfo() runinfo.Info {
 	info := runinfo.Info{
 		Run: r.ID, Version: r.Version, Runner: os.Getpid(), PID: r.pid, Started: r.Now().UTC(), Cwd: r.Dir,
-		Inject: string(r.inbox.Inject()), ServerDir: r.servers.Dir(),
+		Inject: string(r.inbox.Inject()),
 	}
 	if r.prog != nil { // hints repeat a command that could be started
 		info.Command, info.Driver = r.Command, r.prog.State().Driver

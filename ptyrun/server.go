@@ -120,9 +120,7 @@ func (r *runner) restart(req control.RestartRequest) (control.Outcome, error) {
 		return control.Outcome{}, errors.New(string(control.GateStopping))
 	}
 	if r.prog == nil && !r.isEnding {
-		if !r.isStarting {
-			r.restarts.Next = r.Now()
-		}
+		r.restarts.Next = r.Now()
 		return control.Outcome{Done: "restarted"}, nil
 	}
 	r.stop("asked to restart")

@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
-	"github.com/agentteammail/atm/ptyrun/internal/ownserver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -152,18 +151,11 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 	})
 	opened = append(opened, found.Close)
 	r.lastDriver = last.Driver
-	ownserver.Remove(last.ServerDir)
-	r.servers = r.ownServers()
-	opened = append(opened, r.servers.Close)
 	if err = r.runInfo().Write(r.dir); err != nil { // before the program starts: its processes are found if this runner is killed
 		return h, err
 	}
 	command, resumed := r.resume()
-	own, noServer := r.servers.Start(ctx, command)
-	if noServer != nil {
-		r.runsWithoutServer(noServer)
-	}
-	if err = r.startProgram(command, resumed, own); err != nil {
+	if err = r.startProgram(command, resumed); err != nil {
 		r.AppendChange(reducer.Starting, reducer.Error, err.Error(), "")
 		return h, err
 	}
@@ -215,7 +207,6 @@ func (r *runner) shut(err error) error {
 	r.notes.Wait()
 	r.Loop.Wait()
 	r.WaitLogged()
-	r.servers.Close()
 	r.giveWorkBack(context.Background())
 	r.detachFollower(err)
 	return errors.Join(err, r.dir.Close())

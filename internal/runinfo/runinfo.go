@@ -32,7 +32,6 @@ type Info struct {
 	Inject  string    `json:"inject,omitempty"`
 	Driver  string    `json:"driver,omitempty"` // the program's, as far as known
 
-	ServerDir string `json:"server_dir,omitempty"` // the directory with the socket of the program's own server
 }
 
 // Read reads an agent's file below its team's directory. Info is zero if there is none, and with an error, which is a

@@ -2,7 +2,6 @@ package testagent
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,12 +70,6 @@ func run(o Options) (int, error) {
 		o: o, face: f, log: log, events: make(chan func()), cwd: cwd, dir: filepath.Base(cwd),
 		pastes: map[string]string{},
 	}
-	var server net.Conn
-	if o.Remote != "" {
-		if server, err = connect(o.Remote, log); err != nil {
-			return 1, err
-		}
-	}
 	restore, cols, rows, err := openTerminal()
 	if err != nil {
 		return 2, err
@@ -85,9 +78,6 @@ func run(o Options) (int, error) {
 	a.cols, a.rows = cols, rows
 	a.handleSignals()
 	go a.read()
-	if server != nil {
-		go stayConnected(server, o.Remote, log)
-	}
 	go func() {
 		for range time.Tick(100 * time.Millisecond) {
 			a.events <- func() { a.spin++ }

@@ -27,7 +27,6 @@ const (
 	DialogShown = "dialog"     // Kind: permission, question, trust; Text: what it asks about
 	DialogKey   = "dialog-key" // Text was typed into a dialog and chose nothing
 	Answered    = "answer"     // Kind and Text: the dialog's; Option: the id of the chosen one
-	Connected   = "connected"  // Text: what its server says
 	Orphaned    = "orphan"     // Code: the process left behind
 )
 

@@ -30,7 +30,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 )
@@ -49,7 +48,6 @@ type Options struct {
 	Resume     string        // the conversation that it says it continues
 	Inbox      string        // Claude Code's inbox for messages, in CLAUDE_CONFIG_DIR, or atm's plugin: open, drops or shut; "": there is none
 	Settings   string        `json:"-"` // a file whose hooks it calls, as those in CLAUDE_CONFIG_DIR/settings.json
-	Remote     string        `json:"-"` // unix://PATH of the server that it needs at its start, and connects to again when that ends
 
 	TrustLate    time.Duration // asks for trust so long after the prompt was drawn
 	PasteOff     bool          // no bracketed paste
@@ -71,9 +69,8 @@ func (o *Options) flags() *flag.FlagSet {
 	f.StringVar(&o.Resume, "resume", "", "continue the conversation with this `id`")
 	f.StringVar(&o.Inbox, "inbox", "", "have an inbox for messages, in CLAUDE_CONFIG_DIR, or with opencode atm's plugin, that is `open`, drops them or is shut")
 	f.StringVar(&o.Settings, "settings", "", "call the hooks of this `file`, too")
-	f.StringVar(&o.Remote, "remote", "", "use the server at this `address`, unix://PATH")
 	f.String("C", ".", "work in this `directory`")
-	f.Bool("no-daemon", false, "use no server, as always without --remote")
+	f.Bool("no-daemon", false, "use no server, as always")
 	f.BoolVar(&o.Daemon, "daemon", false, "leave a process behind from the start")
 	return f
 }
@@ -105,9 +102,6 @@ func Main() int {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "acp" {
 		return mainACP()
-	}
-	if i := slices.Index(os.Args, "app-server"); i >= 0 {
-		return mainServer(os.Args[i+1:])
 	}
 	var o Options
 	if err := o.flags().Parse(os.Args[1:]); err != nil {

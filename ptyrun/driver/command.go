@@ -33,43 +33,15 @@ func ForCommand(argv []string) *Driver {
 	return &d
 }
 
-// Unshared returns the command line with the flag that gives the agent a server of its own, if its sessions would
-// otherwise share one that has the environment of the first.
+// Unshared returns the command line with the flag that has the agent share no server, if its sessions would otherwise share one
+// that has the environment of the first.
 func (d *Driver) Unshared(argv []string) []string {
 	args, isNamed := d.arguments(argv)
 	c := &d.file.Command
-	if c.Unshared == "" || !isNamed || !mayAdd(c, args, c.IsUnshared) {
+	if c.Unshared == "" || !isNamed || slices.ContainsFunc(args, func(arg string) bool { return startsAny(arg, c.IsUnshared) }) {
 		return argv
 	}
 	return slices.Insert(slices.Clone(argv), len(argv)-len(args), c.Unshared)
-}
-
-// mayAdd reports whether the arguments begin a session and none of them begins with any of barred.
-func mayAdd(c *agents.Command, args, barred []string) bool {
-	isBarred := func(arg string) bool { return startsAny(arg, barred) }
-	return !slices.ContainsFunc(args, isBarred) && !slices.Contains(c.Subcommands, subcommand(c, args))
-}
-
-// WithServer returns the command line that starts a server for this agent alone, which listens on a socket, and the one
-// with which the program uses it; ok is false if it knows no such server, or its command line leaves no choice.
-func (d *Driver) WithServer(argv []string, socket string) (server, program []string, ok bool) {
-	args, isNamed := d.arguments(argv)
-	s := &d.file.Server
-	if s.Start == nil || !isNamed || !mayAdd(&d.file.Command, args, s.Barred) {
-		return nil, argv, false
-	}
-	at := len(argv) - len(args)
-	fill := func(words []string) (filled []string) {
-		for _, word := range words {
-			filled = append(filled, strings.ReplaceAll(word, "{socket}", socket))
-		}
-		return filled
-	}
-	use := fill(s.Use)
-	if !slices.ContainsFunc(args, func(arg string) bool { return startsAny(arg, s.IsDir) }) {
-		use = append(use, s.Dir...)
-	}
-	return append(slices.Clone(argv[:at]), fill(s.Start)...), slices.Insert(slices.Clone(argv), at, use...), true
 }
 
 // ErrChosen means that the command line says itself which conversation it continues.

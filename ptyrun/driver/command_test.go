@@ -55,10 +55,10 @@ func TestUnshared(t *testing.T) {
 		"env A=1 /opt/codex resume --last": "env A=1 /opt/codex --no-daemon resume --last",
 		"codex -m x --no-daemon":           "codex -m x --no-daemon",
 		"codex --remote unix://":           "codex --remote unix://",
-		"codex exec -m x":                  "codex exec -m x",
+		"codex exec -m x":                  "codex --no-daemon exec -m x",
 		"codex -m review -c a=b resume":    "codex --no-daemon -m review -c a=b resume",
-		"codex -p x app-server":            "codex -p x app-server",
-		"codex review":                     "codex review",
+		"codex -p x app-server":            "codex --no-daemon -p x app-server",
+		"codex review":                     "codex --no-daemon review",
 		"run DIR codex -m x":               "run DIR codex --no-daemon -m x",
 		"run codex.log":                    "run codex.log",
 		"":                                 "",
@@ -69,35 +69,6 @@ func TestUnshared(t *testing.T) {
 	}
 	if got := builtIn("claude").Unshared([]string{"claude"}); len(got) != 1 {
 		t.Errorf("Claude Code gets %q", got)
-	}
-}
-
-// An agent that would share a server gets one of its own, unless its command says otherwise or cannot use it.
-func TestWithServer(t *testing.T) {
-	const unix = "unix:///d/s"
-	for _, c := range []struct{ command, server, program string }{
-		{"codex", "codex app-server --listen " + unix, "codex --remote " + unix + " -C ."},
-		{"env A=1 /opt/codex resume --last", "env A=1 /opt/codex app-server --listen " + unix, "env A=1 /opt/codex --remote " + unix + " -C . resume --last"},
-		{"codex resume -C /x", "codex app-server --listen " + unix, "codex --remote " + unix + " resume -C /x"},
-		{"run DIR codex -m x", "run DIR codex app-server --listen " + unix, "run DIR codex --remote " + unix + " -C . -m x"},
-		{"codex --no-daemon", "", ""},
-		{"codex --remote unix://", "", ""},
-		{"codex exec -m x", "", ""},
-		{"codex -p x app-server", "", ""},
-		{"codex login", "", ""},
-		{"codex --add-dir /x", "", ""},
-		{"codex --worktree", "", ""},
-		{"codex -c sandbox_workspace_write.writable_roots=[]", "", ""},
-		{"run DIR", "", ""},
-		{"", "", ""},
-	} {
-		server, program, ok := builtIn("codex").WithServer(strings.Fields(c.command), "/d/s")
-		if ok != (c.server != "") || ok && (strings.Join(server, " ") != c.server || strings.Join(program, " ") != c.program) {
-			t.Errorf("%q: %q and %q, %v", c.command, server, program, ok)
-		}
-	}
-	if _, _, ok := builtIn("claude").WithServer([]string{"claude"}, "/d/s"); ok {
-		t.Error("Claude Code gets a server")
 	}
 }
 

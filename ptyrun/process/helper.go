@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Helper is a program that another one needs, such as its server, or that is run beside it. It is started in a session of
-// its own and without a terminal, and Stop ends it with the one that has joined it.
+// Helper is a program that is run beside another one. It is started in a session of its own and without a terminal, and Stop
+// does not end it.
 type Helper struct {
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -52,7 +52,7 @@ func (h *Helper) Done() <-chan struct{} { return h.done }
 // Exit returns how it ended. Only after Done.
 func (h *Helper) Exit() Exit { return h.exit }
 
-// Kill kills one that nobody has joined, with its process group, and waits for it.
+// Kill kills it, with its process group, and waits for it.
 func (h *Helper) Kill() {
 	if !h.hasEnded() {
 		unix.Kill(-h.cmd.Process.Pid, unix.SIGKILL)
@@ -67,15 +67,4 @@ func (h *Helper) hasEnded() bool {
 	default:
 		return false
 	}
-}
-
-// Join makes Stop end a helper, too. It is not among the processes that Stop returns.
-func (c *Child) Join(h *Helper) {
-	runningLock.Lock()
-	defer runningLock.Unlock()
-	pid := h.cmd.Process.Pid
-	if running[pid] == h.of {
-		running[pid], h.of = c, c
-	}
-	c.helpers = append(c.helpers, pid)
 }

@@ -3,7 +3,6 @@
 package process
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -45,7 +44,7 @@ func TestPipeKeptOpen(t *testing.T) {
 	}
 }
 
-// A helper runs before its program, which ends it with all that it left; its end kills what is left in its group.
+// A helper's end kills what is left in its group.
 func TestHelper(t *testing.T) {
 	findsAll(t)
 	nap := nap()
@@ -58,23 +57,9 @@ func TestHelper(t *testing.T) {
 	if <-alone.Done(); alone.Exit() != (Exit{Code: 9}) {
 		t.Errorf("it ended with %+v", alone.Exit())
 	}
-	unjoined := run("sleep NAP; :")
-	unjoined.Kill()
+	killed := run("sleep NAP; :")
+	killed.Kill()
 	eventually(t, func() bool { return nappers(t, nap) == 0 }, func() string { return "both to be gone" })
-	h := run("(setsid env -i sleep NAP </dev/null >/dev/null 2>&1 &); sleep NAP; :")
-	s := begin(t, Command{Argv: []string{"sh", "-c", "sleep " + nap + "; :"}, Pipes: true})
-	s.Join(h)
-	eventually(t, func() bool { return nappers(t, nap) >= 5 }, func() string { return "all to run" })
-	others, err := s.Stop(context.Background(), 5*time.Second)
-	<-h.Done()
-	if n := nappers(t, nap); n != 0 || zombies(t) != 0 || err != nil {
-		t.Errorf("%d processes and %d zombies are left: %v", n, zombies(t), err)
-	}
-	for _, p := range others {
-		if p.PID == h.cmd.Process.Pid {
-			t.Errorf("its helper is among %v", others)
-		}
-	}
 	if _, err := StartHelper(Command{Argv: []string{"/nowhere"}}, io.Discard); err == nil {
 		t.Error("what is not there was started")
 	}

@@ -40,10 +40,9 @@ type Child struct {
 	exit Exit // written before done is closed
 
 	stopping sync.Mutex
-	helpers  []int // sessions of its helpers; with runningLock
 }
 
-// running has the started programs that are not stopped yet, by PID, and with the same Child its helpers. It is locked during a start, so that the new child is not taken for an orphan.
+// running has the started programs that are not stopped yet, by PID, and its helpers. It is locked during a start, so that the new child is not taken for an orphan.
 var (
 	runningLock sync.Mutex
 	running     = make(map[int]*Child)

@@ -41,10 +41,7 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 		c.in.Close()
 	}
 	ended, err := endAll(ctx, min(grace, maxLastGrace), c.pid, c.findTree)
-	runningLock.Lock()
-	helpers := slices.Clone(c.helpers)
-	runningLock.Unlock()
-	others = slices.DeleteFunc(ended, func(p Info) bool { return p.PID == c.pid || slices.Contains(helpers, p.sid) })
+	others = slices.DeleteFunc(ended, func(p Info) bool { return p.PID == c.pid })
 	c.awaitEnd(context.Background(), killWait)
 	if c.hasEnded() {
 		late := time.After(killWait) // for a reader that is slow, or none

@@ -40,7 +40,6 @@ func StartHelper(Command, io.Writer) (*Helper, error) { return nil, errUnsupport
 func (h *Helper) Done() <-chan struct{} { return nil }
 func (h *Helper) Exit() Exit            { return Exit{} }
 func (h *Helper) Kill()                 {}
-func (c *Child) Join(*Helper)           {}
 
 func (Info) StartedAt() time.Time              { return time.Time{} }
 func Ancestors(pid int) []int                  { return nil }

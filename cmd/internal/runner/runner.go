@@ -215,7 +215,6 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, Fork: spec.Fork, Anew: spec.Anew, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
 		Conversation: func(run string) string { return programs.ShownIn(team, name, run) },
 		Beside:       push.RunWays{Team: team, Name: name, Run: spec.Run},
-		Serves:       func(ctx context.Context, s ptyrun.Server) { follow(ctx, team, name, s) },
 		Follow: sessions.Options{
 			Store: team.Sessions(), Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute,
 			WhyKept: func(m *wire.Message) string { return team.WhyKept(m, name, p) },

@@ -188,11 +188,6 @@ func (k *checker) check(f *File) {
 		}
 	}
 	k.checkWays(f.Ways)
-	for key, args := range map[string][]string{"server.start": f.Server.Start, "server.use": f.Server.Use} {
-		if f.Server.Start != nil && !slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "{socket}") }) {
-			k.add(k.lines.Of("server"), "%s: {socket} is missing", key)
-		}
-	}
 	if t := f.Typing; t != nil {
 		k.checkLength("typing.escapes", len(t.Escapes))
 		k.checkLength("typing.refused", len(t.Refused))

@@ -28,7 +28,6 @@ type File struct {
 	Protocol string            // "acp": it speaks that protocol, and Screen does not count
 	Parts    map[string]string // {{NAME}} in a pattern stands for the part of that name
 	Command  Command
-	Server   Server
 	Keys     Keys
 	Resume   Resume
 	Ways     []Way
@@ -42,18 +41,8 @@ type Command struct {
 	Names       []string // of the program
 	Unshared    string   // flag: no server that all sessions share, with the environment of the first
 	IsUnshared  []string `toml:"is_unshared"` // beginnings of arguments with which it shares none anyway
-	Subcommands []string // that draw no session and share nothing
+	Subcommands []string // that draw no session
 	ValueFlags  []string `toml:"value_flags"` // flags that take the next argument
-}
-
-// A Server says how the program gets a server of its own, instead of one that all its sessions share. {socket} stands for
-// the path of the server's socket.
-type Server struct {
-	Start  []string // the arguments that start one, right after the program's name
-	Use    []string // the arguments with which the program uses it, likewise
-	Dir    []string // more of them, that say where it works, so that it asks whether to trust that
-	IsDir  []string `toml:"is_dir"` // beginnings of arguments that say so
-	Barred []string // beginnings of arguments with which the program uses none but its own, or cannot use this one
 }
 
 // Keys are the keys that the program takes.

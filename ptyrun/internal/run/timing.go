@@ -23,7 +23,6 @@ type Timing struct {
 	Stale        time.Duration // after which a source is stale: reducer.StaleAfter
 	Backoff      time.Duration // the first pause before a restart
 	Leftovers    time.Duration // for what a program that exited has left running to end
-	Serving      time.Duration // until a program's own server listens; Codex takes 0.3 s
 	Remind       time.Duration // between two looks at overdue answers
 	Logged       time.Duration // for the last events of a program to be logged: see Run.LogPatience
 }
@@ -36,5 +35,5 @@ var StandardTiming = Timing{
 	FirstIdle: driver.FirstSettle, Idle: driver.Settle, PersonQuiet: 3 * time.Second, Render: 2 * time.Second,
 	Quiet: 100 * time.Millisecond, Accept: 3 * time.Second, RetryReturn: 500 * time.Millisecond,
 	Unanswered: 1500 * time.Millisecond, Unstarted: 10 * time.Second, Settle: driver.DialogSettle, Stale: reducer.StaleAfter, Backoff: 500 * time.Millisecond,
-	Leftovers: 250 * time.Millisecond, Logged: 15 * time.Second, Serving: 10 * time.Second, Remind: time.Minute,
+	Leftovers: 250 * time.Millisecond, Logged: 15 * time.Second, Remind: time.Minute,
 }

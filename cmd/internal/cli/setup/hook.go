@@ -259,21 +259,13 @@ func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 	p := h.program()
 	p.Session, p.Mode, p.Entry, p.Flags = session.ID, session.Mode, os.Getenv(h.vendor.Entry), h.scope.Given.Flags("", "root", "team", "as")
 	if h.isRunning && !h.isSecond {
-		h.ofRun(&p)
+		run, _ := runinfo.Read(h.scope.Team.Dir(), h.scope.Me.Agent())
+		p.Run = run.Run
 	}
 	if session.HasPlugin {
 		p.Opens = []string{drivers.Plugin}
 	}
 	return programs.Note(h.scope.Team, h.scope.Me.Agent(), p, isNew)
-}
-
-// ofRun notes whose run the program is of. Hooks that a server runs show nothing of it.
-func (h *hookCall) ofRun(p *programs.Program) {
-	run, _ := runinfo.Read(h.scope.Team.Dir(), h.scope.Me.Agent())
-	p.Run = run.Run
-	if info, ok := process.Find(run.PID); ok && h.vendor.Server != nil {
-		p.PID, p.Start = info.PID, info.Start
-	}
 }
 
 // primer returns the text for the agent when its session begins; "": it may not act here.
