@@ -92,7 +92,7 @@ test:
 
 # For a small change: the packages whose tests start no programs, without kills and floods. RUN=send adds that script.
 HEAVY = cmd/atm% examples examples/% internal/testagent/% $(addprefix cmd/internal/,acpagent agentconfig bench bridge claudeteam cli/agent \
-	crashtest follow machines mcp realagents room tui web windows) ptyrun ptyrun/acp ptyrun/process ptyrun/sessions
+	crashtest machines mcp realagents room tui web windows) ptyrun ptyrun/acp ptyrun/process ptyrun/sessions
 quick: gofmt
 	$(GO) vet ./...
 	@$(GO) test $(TESTFLAGS) -skip 'Kill|Fault|Full|Flood|Many|ByteByByte|ShellsAgree|nightly' \

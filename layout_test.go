@@ -50,7 +50,7 @@ var layers = strings.Fields(
 		"cmd/internal/cli/cmdline cmd/internal/cli/command " +
 		"cmd/internal/cli/mail cmd/internal/cli/agent cmd/internal/cli/session cmd/internal/cli/setup cmd/internal/cli " +
 		// The other programs.
-		"cmd/internal/runner cmd/internal/follow cmd/internal/acpagent cmd/internal/bridge cmd/internal/claudeteam " +
+		"cmd/internal/runner cmd/internal/acpagent cmd/internal/bridge cmd/internal/claudeteam " +
 		"cmd/internal/mcp cmd/internal/tui cmd/internal/web " +
 		"cmd/atm cmd/atm-runner cmd/atm-more " +
 		// What only tests use, and tests of the whole.
@@ -78,7 +78,7 @@ var importers = map[string][]string{
 	"github.com/pelletier/go-toml":           {"internal/tomlfile", "cmd/internal/agentconfig", "internal/testagent"},
 	"github.com/tailscale/peercred":          {"internal/agents/claude", "internal/agents/codex/appserver", "ptyrun/control"},
 	"github.com/tailscale/hujson":            {"cmd/internal/agentconfig", "internal/agents/opencode"},
-	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/follow", "cmd/internal/mcp", "cmd/internal/tui", "cmd/internal/web"},
+	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/mcp", "cmd/internal/tui", "cmd/internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
 	"golang.org/x/term":                      {"internal/testagent", "cmd/internal/output", "cmd/internal/cli/session"},
 	"golang.org/x/sys":                       {"internal/durable", "ptyrun/process", "internal/teamdir/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
@@ -217,7 +217,6 @@ var mayNameVendors = map[string]string{
 	"internal/testagent/":      "it plays them",
 	"wire/foreign/":            "their formats",
 	"cmd/internal/claudeteam/": "a companion for one", "cmd/atm-more/": "the list of companions",
-	"cmd/internal/follow/":   "a companion for one",
 	"cmd/internal/cli/":      "help has examples, and lists what can be installed",
 	"mailbox/letter/mark.go": "what programs say to their models", "internal/testframe/testframe.go": "what programs say to their models",
 }

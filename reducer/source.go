@@ -13,7 +13,7 @@ import (
 //	hook      the program's hooks                                            at some points of a turn
 //	event     a program of your own (atm event, a file)                      likewise
 //	declared  the program itself, with a status sequence (OSC 7501)          always
-//	file      a file that the program keeps of its state (Claude Code)       always
+//	file      a file that the program keeps of its state, or its server       always
 //	title     the title of its window                                        always
 //	progress  its progress bar (OSC 9;4), which counts as a title does       always
 //	screen    what a driver reads from its screen                            always

@@ -12,7 +12,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/claudeteam"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/cmd/internal/follow"
 	"github.com/agentteammail/atm/cmd/internal/mcp"
 	"github.com/agentteammail/atm/cmd/internal/tui"
 	"github.com/agentteammail/atm/cmd/internal/web"
@@ -21,8 +20,7 @@ import (
 var version = "dev" // set by the linker
 
 var verbs = map[string]func(version string, words []string) (code int){
-	"acp": acpagent.Main, "bridge": bridge.Main, "claude": claudeteam.Main, "codex": follow.Main,
-	app.Exchange: bridge.ExchangeMain, "mcp": mcp.Main, "tui": tui.Main, "web": web.Main,
+	"acp": acpagent.Main, "bridge": bridge.Main, "claude": claudeteam.Main, app.Exchange: bridge.ExchangeMain, "mcp": mcp.Main, "tui": tui.Main, "web": web.Main,
 }
 
 func main() { os.Exit(run(os.Args[1:])) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // A Vendor is a coding agent that atm knows more of than its screen. What it does not have is nil.
@@ -37,14 +38,21 @@ type Vendor struct {
 	// Activity returns a function that says what a program, which waits for an answer, is seen to do; nil: nothing is seen.
 	Activity func(ctx context.Context, pid int) func() reducer.Activity
 
-	Session func(pid int) (*Session, error) // what a process says of itself; nil: nothing
+	Session func(Process) (*Session, error) // what a program says of itself; nil: nothing
 	Server  *Server                         // which its processes share; nil: none
 
 	// Edits are the tools that edit a file, and the argument that names it, or is a patch of several.
 	Edits map[string]string
 }
 
-// A Session is what a program says of its conversation in a file of its own.
+// A Process is a program as its hooks have told of it.
+type Process struct {
+	PID          int
+	Conversation string
+	Server       string // the socket of the server that has the conversation; "": the program has it itself
+}
+
+// A Session is what a program says of its conversation, in a file of its own or through its server.
 type Session struct {
 	ID         string // as its hooks name it
 	Activity   reducer.Activity
@@ -53,8 +61,14 @@ type Session struct {
 
 	TakesContextAtStop bool // it goes on with what its hook adds to the context where it would stop
 
+	// What its hooks do not tell.
+	FailedTurn, FailedWhy string         // its last turn, if that has failed
+	Questions             []ask.Question // what it asks now, as Answer takes it
+
 	// Open opens the way to the conversation. mode is that of its permissions, which its hooks tell.
 	Open func(mode string) (delivery.Way, error)
+	// Answer answers one of the Questions; nil: there are none. The model gets why; isGiven: it does.
+	Answer func(ctx context.Context, q ask.Question, o ask.Option, why string) (isGiven bool, err error)
 }
 
 // IsIdle reports whether the program waits for its next prompt.
@@ -63,7 +77,6 @@ func (s *Session) IsIdle() bool { return s.Activity == reducer.Idle }
 // A Server has the conversations (threads) of all programs of a person's. It runs their hooks and commands with the
 // environment of whoever started it.
 type Server struct {
-	Follower string   // the part of atm-more that gives its threads their mail
 	Unshared []string // starts a session without it
 	Thread   string   // the variable that names the thread to a command
 
@@ -72,4 +85,9 @@ type Server struct {
 	// Shows reports whether a process with these arguments and that environment may show a thread of the server that the
 	// environment env leads to, and which directory it works in.
 	Shows func(pid int, arguments []string, its map[string]string, env func(string) string) (dir string, ok bool)
+	// Threads returns the threads that a server has and people may see, the newest first, as far as they are newer than one.
+	Threads func(socket, after string) ([]Thread, error)
 }
+
+// A Thread is a conversation that a server has.
+type Thread struct{ ID, Dir string }

@@ -1,8 +1,8 @@
 // Package delivery is what happens to a message between "unread" and "read": one table for all who carry mail to an
 // agent's program, and one interface for the ways into it. It is pure: the carrier carries the effects out.
 //
-// Three carry: a runner, which types and pushes; whoever sends, and the follower of a thread, which push; and a hook, whose answer has
-// the mail. Each claims a message, so that nobody else gives it, gives it by a Way, and waits for a receipt: something
+// Three carry: a runner, which types and pushes; whoever sends, who pushes; and a hook, whose answer has the mail. Each claims
+// a message, so that nobody else gives it, gives it by a Way, and waits for a receipt: something
 // that the program's own hook, server, protocol or screen shows. Only then is the message read.
 //
 //	unread → claimed → put → sent → read
@@ -117,6 +117,8 @@ type Text struct {
 	ID   wire.ID
 	From string // whom the program may name as its sender: a member's name
 	Body string
+
+	IsUrgent bool // it may break into what the program does
 }
 
 // A Way is a way into the conversation that a program shows. Its methods return soon, or when ctx ends. They are called one

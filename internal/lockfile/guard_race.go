@@ -14,7 +14,7 @@ import (
 // Only tests are built with the race detector. In them a goroutine panics that waits for more than the file system while it
 // holds a lock, but for those of waitWith: docs/format.md names them, and init is of no team.
 
-var waitWith = []string{"runner", "follow", "asks", "worktrees", "bridge", "link", "init"}
+var waitWith = []string{"runner", "asks", "worktrees", "bridge", "link", "init"}
 
 var holders sync.Map // by *Lock: the goroutine that took it
 

@@ -32,9 +32,6 @@ type Root struct {
 	// MayAct is as in maildir.Store; set it before a team is opened. At first it is CheckAccepted.
 	MayAct func(context.Context) error
 
-	// StartFollower starts a process that gives a conversation of a program, which is a process, its mail; nil: there is none.
-	StartFollower func(t *Team, name wire.Name, session string, pid int) error
-
 	dir   *durable.Root
 	told  Told
 	mu    sync.Mutex

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/teamdir/input"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -176,6 +177,15 @@ func (s *Scope) Answer(ctx context.Context, q ask.Question, a ask.Answer) (o con
 func (s *Scope) answerServed(ctx context.Context, q ask.Question, a ask.Answer) (o control.Outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, AnswerWithin)
 	defer cancel()
+	if chosen, bad := q.Pick(a); bad == nil {
+		if programs.InSharedServer(s.Root) && !s.Actor().IsAgent { // an agent that has hidden who it is
+			return o, failure.Refused("this process runs in the server of programs that ask: it may not answer for a person").WithHint("ask a person")
+		}
+		why := agents.Verdict{IsDeny: a.Reason != "", By: a.By, Reason: a.Reason}.Why()
+		if isAsked, isGiven, err := programs.AnswerAtServer(ctx, s.Team, q.Agent, q, chosen, why); isAsked {
+			return control.Outcome{Done: "answered", Detail: chosen.Label, ReasonGiven: isGiven}, errors.Join(err, s.noteAnswer(ctx, q, a, chosen, err))
+		}
+	}
 	c, err := programs.DialQuestion(ctx, s.Team, q.Agent, q.ID)
 	if err == nil {
 		defer c.Close()
@@ -188,6 +198,23 @@ func (s *Scope) answerServed(ctx context.Context, q ask.Question, a ask.Answer) 
 		err = failure.Failed("the process that waits for the answer does not answer").WithHint("answer it where %s asks it", q.Agent)
 	}
 	return o, s.RunnerError(q.Agent, err)
+}
+
+// noteAnswer notes an answer that a program's server has taken, unless that has failed.
+func (s *Scope) noteAnswer(ctx context.Context, q ask.Question, a ask.Answer, chosen ask.Option, failed error) error {
+	state, err := s.Team.State(q.Agent)
+	if err != nil || failed != nil {
+		return err
+	}
+	now := reducer.ToolRunning
+	if a.Deny = chosen.Denies(); a.Deny || q.Kind == reducer.Question {
+		now = reducer.Thinking
+	}
+	ses := state.Session()
+	e := wire.Event{Kind: wire.StateChange, Source: wire.SourceHook, Session: ses.ID, TurnID: ses.Turn.ID}
+	e = e.With("previous", string(ses.Activity)).With(wire.FieldNew, string(now)).With(wire.FieldID, q.ID)
+	e = e.With("answer", chosen.Label).With(wire.FieldBy, a.By).With("option_id", chosen.ID).With("decision", a.Decision())
+	return s.Team.Box(q.Agent).Log().Append(ctx, e)
 }
 
 // AnswerFor answers a question of a member of this team for a.By on another host, if the rules allow that.

@@ -82,7 +82,6 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 	}
 	root.LockTimeout = max(g.LockTimeout, time.Nanosecond) // 0: try once
 	root.KeysDir = KeysDir()
-	root.StartFollower = startFollower
 	return &Scope{Root: root, Given: g}, nil
 }
 

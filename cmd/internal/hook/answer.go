@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -31,7 +32,7 @@ func Mail(h *claim.Claim, l *letter.Renderer, to wire.Name) string {
 func (c *call) answer() (exit int, err error) {
 	text := c.Text.String()
 	switch {
-	case c.Refusal == "" && text == "" && !c.AnswersAlways:
+	case c.Refusal == "" && text == "" && (!c.AnswersAlways || c.Permission != nil): // see waitForVerdict
 		return 0, nil
 	case c.Refusal == "" && text != "" && c.ReplyAs == agents.OnStderr:
 		_, err = io.WriteString(c.o.Stderr, text)
@@ -50,5 +51,13 @@ func (c *call) write(document any) error {
 
 // waitForVerdict waits for the answer to a request, and writes it. Without one the person answers the dialog.
 func (c *call) waitForVerdict(ctx context.Context) error {
-	return c.o.Ask(ctx, c.Permission, func(v agents.Verdict) error { return c.write(c.Vendor.Decide(&c.Call, v)) })
+	isAnswered := false
+	err := c.o.Ask(ctx, c.Permission, func(v agents.Verdict) error {
+		isAnswered = true
+		return c.write(c.Vendor.Decide(&c.Call, v))
+	})
+	if !isAnswered && c.AnswersAlways {
+		err = errors.Join(err, c.write(c.Vendor.Answer(&c.Call, "")))
+	}
+	return err
 }

@@ -57,10 +57,42 @@ func TestPermission(t *testing.T) {
 			t.Errorf("%s: the log has\n%.500s", about, all)
 		}
 		asked = agents.Permission{}
-		call(Codex, Options{})
 		call(Claude, Options{IsSecond: true})
 		if asked.Tool != "" {
 			t.Errorf("%s: where nothing may wait, it asked %+.300v", about, asked)
+		}
+	}
+}
+
+// Codex opens its dialog when the hook has answered: only rules are asked, and without their verdict the answer is empty.
+func TestPermissionByRule(t *testing.T) {
+	t.Parallel()
+	for fields, want := range map[string]agents.Permission{
+		`"tool_name":"Bash","tool_input":{"command":"make","description":"Builds it"}`:           {Tool: "Bash", Input: "make", IsCommand: true},
+		`"tool_name":"Bash","tool_input":{"command":"make","description":"network-access a.io"}`: {Tool: "Bash", Input: "make", IsCommand: true, IsRisky: true},
+		`"tool_name":"Bash","tool_input":{"command":["make"]}`:                                   {Tool: "Bash", IsCommand: true, IsRisky: true},
+		`"tool_name":"apply_patch","tool_input":{"command":"*** Begin Patch"}`:                   {Tool: "apply_patch", Input: `{"command":"*** Begin Patch"}`},
+	} {
+		for verdict, answer := range map[string]string{
+			"":      "{}\n",
+			"allow": `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}` + "\n",
+			"deny":  `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"[atm] a rule says no"}}}` + "\n",
+		} {
+			var out strings.Builder
+			var got agents.Permission
+			o := Options{Box: team(t, nil), Now: time.Now(), Stdout: &out, Ask: func(_ context.Context, p *agents.Permission, give func(agents.Verdict) error) error {
+				if got = *p; verdict == "" {
+					return nil
+				}
+				return give(agents.Verdict{By: "a rule", IsDeny: verdict == "deny"})
+			}}
+			in := `{"session_id":"s1","turn_id":"t1","hook_event_name":"PermissionRequest",` + fields + "}"
+			if _, err := Handle(ctx, Codex, []byte(in), o); err != nil || out.String() != answer {
+				t.Errorf("%s, %q: answers %s, %v", fields, verdict, out.String(), err)
+			}
+			if got.Tool != want.Tool || got.Input != want.Input || got.IsCommand != want.IsCommand || got.IsRisky != want.IsRisky {
+				t.Errorf("%s: asks for %+v", fields, got)
+			}
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (x mail) pushed() []row {
 	return []row{
 		{isPushed && p.IsUnsure, Now, "{busy}: handed over, not confirmed", ""},
 		{isIn && m.State == reducer.WordBlocked, Answer, "{busy}: handed over, and comes once that is answered", ""},
-		{isIn && m.State == reducer.WordBusy, Turn, "{busy}: handed over, and comes behind the tool that runs", ""},
+		{isIn && m.State == reducer.WordBusy, Turn, "{busy}: handed over, and comes behind what it does", ""},
 		{isIn, Now, "{busy}: handed over now", ""},
 		{isPushed && m.State == reducer.WordIdle, Now, "{busy}: it takes it now", ""},
 		{isPushed && m.State == reducer.WordBlocked, Answer, "{busy}: it takes it once that is answered", ""},
@@ -185,17 +185,18 @@ func (x mail) asked() []row {
 func (x mail) gated() []row {
 	m := x.to
 	gate, isGate := gates[m.Runner.Gate]
-	isLimited, isBusy := m.State == reducer.WordLimited && m.Running, m.State == reducer.WordBusy && m.Running
+	isLimited, isBusy := m.State == reducer.WordLimited, m.State == reducer.WordBusy && m.Running
 	const limited = "{name} {has been} at its usage limit{for} ({about}) and gets it when that ends: `atm wait --idle {name}`"
 	const busy = "{name} {has been} busy{for} and gets it when idle: `atm wait --idle {name}`"
 	until := ""
 	if m.Until != nil {
-		until = letter.Stamp(*m.Until)
+		until = " until " + letter.Stamp(*m.Until)
 	}
 	return []row{
 		{isGate && gate.when == Never, Never, "{busy}, but {reason}: not typed in", gate.why},
+		{isLimited && !m.Running, Limit, "at its usage limit" + until + ": it gets it with the next message or turn after that", "{name} {has been} at its usage limit{for} ({about}): it gets it with the next message or turn after that"},
 		{isLimited && m.Until == nil, Limit, "at its usage limit, which names no time: {typed} after its next turn", limited},
-		{isLimited, Limit, "at its usage limit until " + until + ": {typed} when that ends", limited},
+		{isLimited, Limit, "at its usage limit" + until + ": {typed} when that ends", limited},
 		{isBusy && x.message.Urgent() && x.item == nil, Now, "{busy}: interrupts it", busy},
 		{isGate, gate.when, "{busy}, but {reason}: {typed} later", gate.why},
 		{m.Running && m.State == reducer.WordIdle && m.GateReason() != "", Prompt, "idle, but {reason}: {typed} later", "{name} {has been} {state}{for} and has not received it yet: `atm screen {name}`"},

@@ -88,7 +88,7 @@ func TestOutlook(t *testing.T) {
 		"taken, busy":       {mail: mail{push: push.Outcome{By: agents.Plugin}}, m: with(presence.Member{}, reducer.WordBusy), when: Turn, text: "busy: it takes it at once, or behind what it does"},
 		"taken, blocked":    {mail: mail{push: push.Outcome{By: agents.Plugin}}, m: with(presence.Member{}, reducer.WordBlocked), when: Answer, text: "blocked: it takes it once that is answered"},
 		"handed over":       {mail: mail{push: push.Outcome{By: "inbox socket"}}, m: with(presence.Member{}, reducer.WordIdle, hooks), when: Now, text: "idle: it takes it now"},
-		"handed over, busy": {mail: mail{push: push.Outcome{By: "plugin", IsIn: true, To: *with(presence.Member{}, reducer.WordBusy, busy)}}, m: with(run, reducer.WordIdle), when: Turn, text: "busy 3m: handed over, and comes behind the tool that runs"},
+		"handed over, busy": {mail: mail{push: push.Outcome{By: "plugin", IsIn: true, To: *with(presence.Member{}, reducer.WordBusy, busy)}}, m: with(run, reducer.WordIdle), when: Turn, text: "busy 3m: handed over, and comes behind what it does"},
 	} {
 		if c.to = c.m; c.message == nil {
 			c.message = &wire.Message{}

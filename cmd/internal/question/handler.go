@@ -71,7 +71,7 @@ func (w *wait) Answer(ctx context.Context, r ask.Answer) (control.Outcome, error
 	}
 	r.Deny = r.Deny || o.Denies()
 	err = w.accept(ctx, r, o)
-	return control.Outcome{Done: "answered", Detail: o.Label, ReasonGiven: !w.o.DropsReason}, err
+	return control.Outcome{Done: "answered", Detail: o.Label, ReasonGiven: true}, err
 }
 
 // refusing is a control.Handler without the methods of wait, which refuses everything.

@@ -1,7 +1,7 @@
 // Package question waits for the answer to one question of a program that atm does not run.
 //
-// Such a program asks on its own screen, and gives a process the chance to answer too: a hook that it waits for, or a
-// client of its server. That process calls Wait. What you may rely on:
+// Such a program asks on its own screen, and gives a hook that it waits for the chance to answer too. That calls Wait. What
+// you may rely on:
 //
 //   - The question is in the agent's log, and so in `atm pending`: once somebody can answer it, or also if nobody can,
 //     because team.toml has mistakes for example.
@@ -71,11 +71,8 @@ type Options struct {
 	// Give gives the program the answer, and whoever answered gets its error. nil: Wait's caller does it afterwards.
 	Give func(ask.Answer) error
 
-	// DropsReason is for a program that takes no reason with an answer: then it gets the reason as a message.
-	DropsReason bool
-
-	// OnlyRules is for a program that atm runs: what no rule answers is left to its runner, which sees the dialog. Then Wait
-	// records nothing and returns ErrUnruled.
+	// OnlyRules is for a program that atm runs, or that opens its dialog only after the hook: what no rule answers is left to
+	// its runner, or to its server. Then Wait records nothing and returns ErrUnruled.
 	OnlyRules bool
 
 	Log *slog.Logger // for what is not worth an end of the wait; nil: silence

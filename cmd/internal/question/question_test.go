@@ -177,20 +177,6 @@ func TestRejectWithReason(t *testing.T) {
 	a.expectClean()
 }
 
-// A program that takes no reason with an answer, as Codex, gets it as a message.
-func TestDropsReason(t *testing.T) {
-	for _, drops := range []bool{true, false} {
-		a := newTeam(t, led)
-		q, done := a.asks(t.Context(), bash("make"), question.Options{DropsReason: drops})
-		o, err := app.Of(a.team).Answer(t.Context(), q, ask.Answer{Deny: true, Reason: "use go build", By: "lead"})
-		must(t, err)
-		<-done
-		if o.ReasonGiven == drops {
-			t.Errorf("%+v", o)
-		}
-	}
-}
-
 // Where a runner asks people, only a rule answers, and without one nothing is recorded.
 func TestOnlyRules(t *testing.T) {
 	const rules = led + "[[rules]]\nagent = \"bob\"\ntool = \"Bash(make)\"\ndecision = \"allow\"\n"

@@ -13,7 +13,9 @@ import (
 func TestAnswersFromOutside(t *testing.T) {
 	for _, v := range byHandVersions {
 		if v.program == "codex" {
-			t.Run(nameOf(v.program, v.isNewest)+"/reject", func(t *testing.T) { newByHand(t, v.program, v.isNewest).rejectedFromOutside() })
+			for name, do := range map[string]func(*byHand){"approve": (*byHand).approvedFromOutside, "reject": (*byHand).rejectedFromOutside, "rule": (*byHand).ruled, "yes": (*byHand).personSaysYes, "no": (*byHand).personSaysNo} {
+				t.Run(nameOf(v.program, v.isNewest)+"/"+name, func(t *testing.T) { do(newByHand(t, v.program, v.isNewest)) })
+			}
 		}
 		if v.program != "claude" {
 			continue

@@ -425,7 +425,7 @@ func (s *byHand) pusherIsKilled() {
 		time.Sleep(rand.N(80 * time.Millisecond)) // the moment is the point
 		cmd.Process.Kill()
 		cmd.Wait()
-		s.endProcesses("atm-more codex", "atm hook")
+		s.endProcesses("atm hook")
 	}
 	bob.waitsFor("idle")
 	for i := range many {

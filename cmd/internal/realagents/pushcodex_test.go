@@ -3,19 +3,18 @@
 package realagents
 
 import (
-	"strings"
 	"testing"
 	"time"
 )
 
-// What Codex does beside TestByHand: what is urgent goes into the turn, nothing is given to a thread whose terminal is
-// gone, and a server that comes back has its mail again.
+// What Codex does beside TestByHand: what is urgent goes into the turn, what waits behind a turn that its person ends begins
+// with the next message, and nothing is given to a thread whose terminal is gone.
 func TestPushCodex(t *testing.T) {
 	for name, do := range map[string]func(*byHand){
-		"urgent":         (*byHand).urgentMail,
-		"escape":         (*byHand).mailAfterEscape,
-		"person left":    (*byHand).personHasLeft,
-		"server is back": (*byHand).serverIsBack,
+		"urgent":      (*byHand).urgentMail,
+		"escape":      (*byHand).mailAfterEscape,
+		"person left": (*byHand).personHasLeft,
+		"failed turn": (*byHand).turnFails,
 	} {
 		for _, isNewest := range []bool{false, true} {
 			t.Run(nameOf("codex", isNewest)+"/"+name, func(t *testing.T) { do(newByHand(t, "codex", isNewest)) })
@@ -46,6 +45,13 @@ func (s *byHand) mailAfterEscape() {
 	bob.keys("\x1b")
 	bob.waitsFor("idle")
 	s.gotOnce(bob, s.send("note after Escape"), "note after Escape")
+	bob.says("DOSLOW")
+	bob.waitsFor("busy")
+	before := s.send("note behind a turn")
+	bob.keys("\x1b")
+	bob.waitsFor("idle")
+	s.gotOnce(bob, s.send("note that goes on"), "note that goes on")
+	s.gotOnce(bob, before, "note behind a turn")
 }
 
 // The server keeps the thread for a minute.
@@ -58,20 +64,19 @@ func (s *byHand) personHasLeft() {
 	if s.gets("note for nobody") > 0 || s.has(id, "read") {
 		s.t.Error("a thread got it that nobody sees")
 	}
-	s.wait("the follower to end", func() bool { return !strings.Contains(s.leftovers(), "atm-more codex") })
 	bob = s.resume("bob")
 	s.hasBegun()
 	s.gotOnce(bob, id, "note for nobody")
 }
 
-// A terminal whose server was killed waits for the next one, which another terminal starts, and goes on with its thread.
-func (s *byHand) serverIsBack() {
+// A turn that fails calls no hook: who looks sees it. At its usage limit Codex gets nothing.
+func (s *byHand) turnFails() {
 	bob := s.talks("bob")
-	if s.endProcesses("app-server --listen") == 0 {
-		s.t.Fatal("Codex has no server:\n", s.leftovers())
+	bob.says("DOLIMIT")
+	s.wait("the limit", func() bool { return s.stateOf("bob") == "limited" })
+	s.send("note at the limit")
+	time.Sleep(2 * time.Second) // it would be there within one
+	if s.gets("note at the limit") > 0 {
+		s.t.Error("it was given a message that fails")
 	}
-	id := s.send("note while it is away")
-	s.open("bob")
-	s.gotOnce(bob, id, "note while it is away")
-	s.gotOnce(bob, s.send("note with the new server"), "note with the new server")
 }

@@ -40,11 +40,6 @@ func OfHook(word string) *agents.Vendor {
 	return first(func(v *agents.Vendor) bool { return v.Parsers[word] != nil })
 }
 
-// Follower returns the part of atm-more that gives the threads of a server their mail. Only one vendor has a server.
-func Follower() string {
-	return first(func(v *agents.Vendor) bool { return v.Server != nil }).Server.Follower
-}
-
 func first(is func(*agents.Vendor) bool) *agents.Vendor {
 	if i := slices.IndexFunc(Vendors, is); i >= 0 {
 		return Vendors[i]

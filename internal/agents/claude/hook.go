@@ -328,8 +328,8 @@ func answer(c *agents.Call, text string) any {
 	return c.Document(text)
 }
 
-// decide answers a request for a permission.
-func decide(c *agents.Call, v agents.Verdict) any {
+// Decide answers a request for a permission, also for programs that took over its form.
+func Decide(c *agents.Call, v agents.Verdict) any {
 	var document struct {
 		Output struct {
 			Event    string `json:"hookEventName"`

@@ -191,8 +191,8 @@ func reason(err error) string {
 }
 
 // session returns what a process of Claude Code says of itself.
-func session(pid int) (*agents.Session, error) {
-	s, err := Find(ConfigDir(process.Environment(pid)), pid)
+func session(p agents.Process) (*agents.Session, error) {
+	s, err := Find(ConfigDir(process.Environment(p.PID)), p.PID)
 	if err != nil {
 		return nil, err
 	}

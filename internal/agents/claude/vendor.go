@@ -11,7 +11,7 @@ var Vendor = &agents.Vendor{
 	Configuration: configuration,
 	Parsers:       map[string]func(*agents.Call){"claude": parse, "claude-status": parseStatus},
 	Answer:        answer,
-	Decide:        decide,
+	Decide:        Decide,
 	ProjectDir:    "CLAUDE_PROJECT_DIR", // it runs a hook where the agent has gone with cd
 	Entry:         entry,
 	EnvFile:       "CLAUDE_ENV_FILE",

@@ -14,8 +14,12 @@ const (
 	server = "app-server" // its argument
 )
 
-// notShown are arguments of a program of Codex that shows no thread of the shared server.
-var notShown = []string{server, "--no-daemon", "--remote", "exec", "e", "review", "mcp-server", "exec-server", "login", "queue"}
+// notShown are arguments of a program of Codex that shows no thread of the shared server: it is none for a person, or one of
+// these has it do without the server. Tried with 0.171.0.
+var notShown = []string{
+	server, "exec", "e", "review", "mcp-server", "exec-server", "login", "queue",
+	"--no-daemon", "--remote", "-c", "--config", "-p", "--profile", "--search", "--oss", "--approve-for-me", "--dangerously-bypass-hook-trust", "--strict-config",
+}
 
 func isServer(args []string) bool {
 	return len(args) > 1 && filepath.Base(args[0]) == name && slices.Contains(args[1:], server)
@@ -35,7 +39,10 @@ func socket(environ []string) (string, error) {
 }
 
 func shows(pid int, args []string, its map[string]string, env func(string) string) (dir string, ok bool) {
-	isNone := slices.ContainsFunc(args[1:], func(arg string) bool { return slices.Contains(notShown, arg) })
+	isNone := slices.ContainsFunc(args[1:], func(arg string) bool {
+		arg, _, _ = strings.Cut(arg, "=")
+		return slices.Contains(notShown, arg)
+	})
 	if isNone || its["CODEX_HOME"] != env("CODEX_HOME") {
 		return "", false
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/agents/claude"
 )
 
 // Vendor is Codex.
@@ -15,8 +16,10 @@ var Vendor = &agents.Vendor{
 	Configuration: configuration,
 	Parsers:       map[string]func(*agents.Call){"codex": parse},
 	Answer:        func(c *agents.Call, text string) any { return c.Document(text) },
+	Decide:        claude.Decide,
+	Session:       session,
 	Server: &agents.Server{
-		Follower: "codex", Unshared: []string{name, "--no-daemon"}, Thread: "CODEX_THREAD_ID", IsOne: isServer, Socket: socket, Shows: shows,
+		Unshared: []string{name, "--no-daemon"}, Thread: "CODEX_THREAD_ID", IsOne: isServer, Socket: socket, Shows: shows, Threads: threads,
 	},
 	IsScript: func(_ func(string) string, arguments func() []string) bool {
 		return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains([]string{"exec", "e", "review"}, word) })

@@ -210,11 +210,16 @@ var saysNoState = []string{
 	wire.MessageDelta, wire.ThoughtDelta, wire.AgentOutput,
 }
 
-// Tell is a teamdir.Told: it tells those who have asked for it that events have brought a member into another state. What
-// fails here is done by the next one.
+// Tell is a teamdir.Told: it tells those who have asked for it that events have brought a member into another state, and
+// withdraws the message about a question that an event closes. What fails here is done by the next one, or not at all.
 func Tell(ctx context.Context, t *teamdir.Team, name wire.Name, events []wire.Event) {
 	if !slices.ContainsFunc(events, func(e wire.Event) bool { return !slices.Contains(saysNoState, e.Kind) }) {
 		return // also what is appended under the locks of a mailbox
+	}
+	for _, e := range events {
+		if id := e.Text(wire.FieldID); e.Kind == wire.StateChange && wire.IsID(id) {
+			WithdrawRequest(context.WithoutCancel(ctx), t, t.Box(name), wire.ID(id))
+		}
 	}
 	var now reducer.Word
 	for _, sub := range Subscribers(t) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,8 +30,12 @@ func TestNoLockIsHeldOver(t *testing.T) {
 	ctx := t.Context()
 	r := teamtest.NewRoot(t, Tell)
 	team := teamtest.NewTeam(t, r, "alice", "bob")
-	asked := map[string]int{}
-	checkFree := func(what string) {
+	var mu sync.Mutex
+	during, asked := "", map[string]int{}
+	checkFree := func(who string) {
+		mu.Lock()
+		defer mu.Unlock()
+		what := who + " during " + during
 		asked[what]++
 		names, err := team.Dir().Names(".locks")
 		teamtest.Must(t, err)
@@ -40,26 +45,29 @@ func TestNoLockIsHeldOver(t *testing.T) {
 			}
 		}
 	}
-	during := ""
-	team.Store.MayAct = func(context.Context) error { checkFree("git during " + during); return nil }
-	bindCodex(t, team, "bob")
-	r.StartFollower = func(*teamdir.Team, wire.Name, string, int) error { checkFree("a program during " + during); return nil }
+	begin := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		during = what
+	}
+	team.Store.MayAct = func(context.Context) error { checkFree("git"); return nil }
+	bindCodex(t, team, "bob", func() { checkFree("a program") })
 
-	during = "a dropped file"
+	begin("a dropped file")
 	teamtest.Must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note"), []byte("hello"), 0o600))
 	if got := teamtest.UnreadOf(t, team, "bob"); len(got) != 1 {
 		t.Errorf("dropped: %q", got)
 	}
-	during = "what is due"
+	begin("what is due")
 	due := &post.Outgoing{From: team.Box("alice"), To: []wire.Address{team.Box("bob").Address()}, Message: &wire.Message{Body: "due"}}
 	_, err := post.SendLater(ctx, r, due, time.Now().Add(-time.Second))
 	teamtest.Must(t, err)
 	_, err = post.DeliverLater(ctx, team)
 	teamtest.Must(t, err)
-	during = "a notice"
+	begin("a notice")
 	teamtest.Must(t, wanting(t, team, "bob", "busy alice"))
 	teamtest.Happen(t, team, "alice", "turn_started")
-	during = "input"
+	begin("input")
 	s, err := team.Sessions().New(ctx, session.Options{Agent: "bob"})
 	teamtest.Must(t, err)
 	_, err = input.SendInput(ctx, team, s.SessionID, input.SessionInput{From: team.Box("alice"), Input: foreign.HumanInput{Kind: "message", Text: "go on"}})
@@ -68,29 +76,41 @@ func TestNoLockIsHeldOver(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for _, what := range []string{"git during a dropped file", "git during what is due", "git during a notice", "a program during what is due", "a program during a notice", "a program during input"} {
-		if asked[what] == 0 {
+		mu.Lock()
+		isAsked := asked[what] > 0
+		mu.Unlock()
+		if !isAsked {
 			t.Errorf("nobody asked %s: %v", what, asked)
 		}
 	}
 }
 
-// bindCodex notes a program of a vendor with a server as the one that a member's mail is given to.
-func bindCodex(t *testing.T, team *teamdir.Team, name wire.Name) {
+// bindCodex notes a program of a vendor with a server as the one that a member's mail is given to. The server hangs up.
+func bindCodex(t *testing.T, team *teamdir.Team, name wire.Name, asked func()) {
 	t.Helper()
-	home, err := os.MkdirTemp("", "cx") // a socket's path is short
+	dir, err := os.MkdirTemp("", "cx") // a socket's path is short
 	teamtest.Must(t, err)
-	t.Cleanup(func() { os.RemoveAll(home) })
-	teamtest.Must(t, os.MkdirAll(filepath.Join(home, "app-server-control"), 0o700))
-	l, err := net.Listen("unix", filepath.Join(home, "app-server-control/app-server-control.sock"))
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", socket)
 	teamtest.Must(t, err)
 	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			asked()
+			c.Close()
+		}
+	}()
 	cmd := exec.Command("sleep", "600")
-	cmd.Env = []string{"CODEX_HOME=" + home, "HOME=" + home}
 	teamtest.Must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	info, ok := process.Find(cmd.Process.Pid)
 	if !ok {
 		t.Fatal("no process")
 	}
-	teamtest.Must(t, programs.Note(team, name, programs.Program{Tool: "codex", PID: info.PID, Start: info.Start, Session: "s1", Server: "x"}, true))
+	teamtest.Must(t, programs.Note(team, name, programs.Program{Tool: "codex", PID: info.PID, Start: info.Start, Session: "s1", Server: socket}, true))
 }

@@ -114,7 +114,10 @@ func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
 	if i < 0 || m.Running {
 		return nil
 	}
-	session, err := m.Programs[i].Says()
+	session, err := m.says, error(nil)
+	if session == nil {
+		session, err = m.Programs[i].Says()
+	}
 	if err != nil || session.ID != s.Session().ID || session.Activity == reducer.Unknown {
 		return nil
 	}

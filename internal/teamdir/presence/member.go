@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
@@ -69,6 +70,7 @@ type Member struct {
 	Questions  []ask.Question     `json:"-"` // what is open in all sessions of its program; none while it is off
 	EventsErr  error              `json:"-"` // an *UnreadableError if its events cannot be read
 	note       string             // the end of Detail that is atm's own
+	says       *agents.Session    // what its program says of itself; nil: nothing
 	AtPrompt   reducer.Word       `json:"-"` // State but for a question on the session channel, which holds up no mail; "": State
 }
 
@@ -210,7 +212,9 @@ func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s 
 	entry, run := k.config.Members[name], t.RunInfo(name)
 	m := Member{Name: name, Kind: "agent", Role: entry.Role}
 	given := s
+	m.Programs = programs.Of(t, name)
 	if !running {
+		m.says, s = programs.Ask(ctx, t, name, s, m.Programs)
 		s = withoutEnded(t, name, s)
 	}
 	if running {
@@ -253,7 +257,6 @@ func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s 
 			m.addNote(fmt.Sprintf("%s still runs: atm stop %s", letter.OneLine(fmt.Sprint(left[0]), 40), name))
 		}
 	}
-	m.Programs = programs.Of(t, name)
 	if declared := m.declaredState(s, evidence.Now); declared != nil {
 		m.setView(declared, declared.Evaluate(evidence))
 	}

@@ -52,7 +52,13 @@ func questions(t *teamdir.Team, m *Member, requests []reducer.Waiting) (out []as
 	for _, w := range requests {
 		q := ask.Of(w)
 		q.Agent, q.Running, q.ByWire = m.Name, m.Running, w.IsOnWire && !m.Running
-		q.Served = !m.Running && programs.IsServed(t, m.Name, w.ID)
+		if asked := programs.Asked(m.says, w, requests); asked != nil {
+			if q.Options, q.Served = asked.Options, len(asked.Options) > 0; !asked.Cut { // else a hook has told more
+				q.Prompt, q.Input, q.Tool, q.Cut = asked.Prompt, asked.Input, asked.Tool, false
+			}
+		} else {
+			q.Served = !m.Running && programs.IsServed(t, m.Name, w.ID)
+		}
 		out = append(out, q)
 	}
 	if slices.ContainsFunc(out, func(q ask.Question) bool { return q.OnChannel }) && t.CheckHumanInput(m.Name) == nil {

@@ -19,7 +19,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
@@ -39,8 +38,7 @@ type Program struct {
 	Run     string    `json:"run,omitempty"`     // of atm, whose program it is; "": a person has started it
 	Flags   string    `json:"flags,omitempty"`   // what a command in it needs to act as the member: " --as bob"
 	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.WayNames) that its hooks have opened
-	Shut    string    `json:"shut,omitempty"`    // why one of these is not open now
-	Server  string    `json:"server,omitempty"`  // the socket of the server that has the conversation
+	Server  string    `json:"server,omitempty"`  // the socket of the server that has the conversation, and has run its hooks
 	At      time.Time `json:"at,omitzero"`       // when its hooks last said so
 
 	Space  string `json:"space,omitempty"` // where PID is its number: see processSpace
@@ -49,10 +47,11 @@ type Program struct {
 
 func (p Program) String() string { return fmt.Sprintf("%s (process %d)", wire.Clip(p.Tool, 20), p.PID) }
 
-func (p Program) isRunning() bool { return process.Info{PID: p.PID, Start: p.Start}.IsRunning() }
+// IsRunning reports whether its process runs.
+func (p Program) IsRunning() bool { return process.Info{PID: p.PID, Start: p.Start}.IsRunning() }
 
 // hasEnded reports whether the program has certainly ended.
-func (p Program) hasEnded() bool { return p.Lasted && p.Space == processSpace() && !p.isRunning() }
+func (p Program) hasEnded() bool { return p.Lasted && p.Space == processSpace() && !p.IsRunning() }
 
 // processSpace names the host and, on Linux, the namespace of processes. Elsewhere a process's number says nothing.
 func processSpace() string {
@@ -90,9 +89,6 @@ func File(name wire.Name, pid int) string {
 	return string(name) + programsDir + "/" + strconv.Itoa(pid) + ".json"
 }
 
-// maxShut is how long a Program's Shut is, in columns.
-const maxShut = 300
-
 // noteEvery is how old the note of a program may be that has nothing new to say.
 const noteEvery = time.Minute
 
@@ -103,8 +99,7 @@ func This(tool string) Program {
 }
 
 // Note notes that a program uses the member's name, and forgets those that have ended; an event says so of the
-// session of one that was killed. isNew says that its session begins; one that goes on keeps the server and the ways that
-// were noted.
+// session of one that was killed. isNew says that its session begins; one that goes on keeps the ways that were noted.
 func Note(t *teamdir.Team, name wire.Name, p Program, isNew bool) error {
 	if p.PID == 0 {
 		return nil
@@ -125,11 +120,11 @@ func Note(t *teamdir.Team, name wire.Name, p Program, isNew bool) error {
 	}
 	for _, other := range noted {
 		switch {
-		case !other.isRunning():
+		case !other.IsRunning():
 			t.Dir().Remove(File(name, other.PID))
 		case other.PID == p.PID && other.Session == p.Session && !isNew:
-			if p.Server = cmp.Or(p.Server, other.Server); p.Opens == nil {
-				p.Opens, p.Shut = other.Opens, other.Shut
+			if p.Opens == nil {
+				p.Opens = other.Opens
 			}
 			isRecent := p.At.Sub(other.At).Abs() < noteEvery
 			if other.At = p.At; isRecent && reflect.DeepEqual(other, p) {
@@ -156,7 +151,7 @@ func endSessions(t *teamdir.Team, name wire.Name, noted []Program) error {
 // EndedUnsaid returns those of a member's programs that have ended with a session that is open as far as its events say.
 func EndedUnsaid(noted []Program, s *reducer.State) (ended []Program) {
 	for _, p := range noted {
-		goesOn := func(other Program) bool { return other.Session == p.Session && other.isRunning() }
+		goesOn := func(other Program) bool { return other.Session == p.Session && other.IsRunning() }
 		if p.Session == "" || !p.hasEnded() || slices.ContainsFunc(noted, goesOn) {
 			continue
 		}
@@ -167,8 +162,7 @@ func EndedUnsaid(noted []Program, s *reducer.State) (ended []Program) {
 	return ended
 }
 
-// lockNotes keeps the notes of a member's programs as they are while one of them is changed: its hooks change it, and who
-// follows its conversation.
+// lockNotes keeps the notes of a member's programs as they are while one of them is changed.
 func lockNotes(t *teamdir.Team, name wire.Name) (*lockfile.Lock, error) {
 	return t.Locks().Lock(context.Background(), string(name)+".programs", lockfile.Exclusive, lockfile.DefaultTimeout, t.Box(name).CheckPresent)
 }
@@ -186,7 +180,7 @@ func saveProgram(t *teamdir.Team, name wire.Name, p Program) error {
 // still noted.
 func EndedSessions(t *teamdir.Team, name wire.Name) (sessions []string) {
 	for _, p := range NotedPrograms(t, name) {
-		if p.Session != "" && !p.isRunning() {
+		if p.Session != "" && !p.IsRunning() {
 			sessions = append(sessions, p.Session)
 		}
 	}
@@ -212,7 +206,7 @@ func Of(t *teamdir.Team, name wire.Name) []Program {
 
 // RunningPrograms returns those that atm runs, too.
 func RunningPrograms(t *teamdir.Team, name wire.Name) []Program {
-	all := slices.DeleteFunc(NotedPrograms(t, name), func(p Program) bool { return !p.isRunning() })
+	all := slices.DeleteFunc(NotedPrograms(t, name), func(p Program) bool { return !p.IsRunning() })
 	slices.SortFunc(all, func(a, b Program) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) })
 	return all
 }
@@ -237,7 +231,6 @@ func NotedPrograms(t *teamdir.Team, name wire.Name) (all []Program) {
 			if !areFlags(t, p.Flags, name) {
 				p.Flags = ""
 			}
-			p.Shut = letter.OneLine(p.Shut, maxShut)
 			if p.At.After(time.Now().Add(noteEvery)) { // the clock was set back since
 				p.At = time.Time{}
 			}

@@ -61,28 +61,24 @@ func TestNotedProgramIsUntrusted(t *testing.T) {
 	}
 }
 
-// The ways that hooks have opened, and the server, are a conversation's: another one in the same program has none of them.
+// The ways that hooks have opened are a conversation's: another one in the same program has none of them.
 func TestNotedProgramOpens(t *testing.T) {
 	t.Parallel()
 	team, own := newTeam(t)
 	note := func(session string, isNew bool, opens ...string) Program {
 		t.Helper()
-		p := Program{Tool: "codex", PID: own.PID, Start: own.Start, Session: session, Opens: opens}
-		if isNew {
-			p.Server = "/run/codex.sock"
-		}
-		teamtest.Must(t, Note(team, "bob", p, isNew))
+		teamtest.Must(t, Note(team, "bob", Program{Tool: "claude", PID: own.PID, Start: own.Start, Session: session, Opens: opens}, isNew))
 		all := Of(team, "bob")
 		if len(all) != 1 || all[0].Session != session {
 			t.Fatalf("noted: %+v", all)
 		}
 		return all[0]
 	}
-	note("one", true, agents.ServerQueue)
-	if p := note("one", false); len(p.Opens) != 1 || p.Server == "" {
+	note("one", true, agents.Plugin)
+	if p := note("one", false); len(p.Opens) != 1 {
 		t.Errorf("the same conversation has lost its ways: %+v", p)
 	}
-	if p := note("two", false); len(p.Opens) != 0 || p.Server != "" {
+	if p := note("two", false); len(p.Opens) != 0 {
 		t.Errorf("another conversation has got its ways: %+v", p)
 	}
 }
@@ -96,30 +92,6 @@ func TestEndedSessions(t *testing.T) {
 	teamtest.Must(t, saveProgram(team, "bob", Program{Tool: "codex", PID: own.PID + 2, Start: own.Start - 1}))
 	if got := EndedSessions(team, "bob"); !slices.Equal(got, []string{"ended"}) {
 		t.Errorf("%q", got)
-	}
-}
-
-// Who follows a conversation may note its server when a hook has noted the next one, or that the program shows none.
-func TestServerOfAnEarlierConversation(t *testing.T) {
-	t.Parallel()
-	team, own := newTeam(t)
-	first := Program{Tool: "codex", PID: own.PID, Start: own.Start, Session: "one"}
-	next := first
-	next.Session = "two"
-	teamtest.Must(t, Note(team, "bob", first, true))
-	teamtest.Must(t, Note(team, "bob", next, true))
-	teamtest.Must(t, NoteServer(team, "bob", first, "/run/codex.sock", ""))
-	if p, ok := Conversation(team, "bob", "two"); !ok || p.Server != "" || len(p.Opens) != 0 {
-		t.Errorf("the next conversation is noted as %+v", p)
-	}
-	teamtest.Must(t, NoteServer(team, "bob", next, "/run/codex.sock", ""))
-	if p, _ := Conversation(team, "bob", "two"); p.Server == "" || len(p.Opens) != 1 {
-		t.Errorf("with its server it is noted as %+v", p)
-	}
-	Forget(team, "bob", next)
-	teamtest.Must(t, NoteServer(team, "bob", next, "/run/other.sock", ""))
-	if all := Of(team, "bob"); len(all) > 0 {
-		t.Errorf("noted again: %+v", all)
 	}
 }
 

@@ -1,7 +1,6 @@
 package programs
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -36,15 +35,6 @@ func InSharedServer(r *teamdir.Root) bool {
 func isServer(pid int) bool {
 	args := process.Arguments(pid)
 	return slices.ContainsFunc(all.Vendors, func(v *agents.Vendor) bool { return v.Server != nil && v.Server.IsOne(args) })
-}
-
-// ServerSocket returns the path of the socket of the server that a program uses. The server need not run.
-func (p Program) ServerSocket() (string, error) {
-	server := all.Of(p.Tool).Server
-	if server == nil {
-		return "", errors.New("its program shares no server")
-	}
-	return server.Socket(process.Environment(p.PID))
 }
 
 // A boundProgram is one that a person has started under a member's name.
@@ -86,7 +76,7 @@ func noted(r *teamdir.Root, thread string, isRunning bool) (of wire.Address, p P
 		return of, p, false
 	}
 	for _, b := range programs(r) {
-		if all.Of(b.Tool).Server != nil && b.Session == thread && b.isRunning() == isRunning {
+		if all.Of(b.Tool).Server != nil && b.Session == thread && b.IsRunning() == isRunning {
 			return b.of, b.Program, true
 		}
 	}
@@ -129,7 +119,9 @@ func FindProgram(r *teamdir.Root, thread, dir string, isNew bool, env func(strin
 		return "", p, others
 	}
 	newest := found[len(found)-1]
-	return newest.name, Program{Tool: newest.tool, PID: newest.PID, Start: newest.Start}, others
+	p = Program{Tool: newest.tool, PID: newest.PID, Start: newest.Start}
+	p.Server, _ = all.Of(p.Tool).Server.Socket(process.Environment(p.PID))
+	return newest.name, p, others
 }
 
 // firstThread is how long after its start a program begins its first thread. Each does, before its person writes anything.

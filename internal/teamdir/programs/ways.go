@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
+	vendors "github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -20,10 +22,10 @@ type OpenWay struct {
 }
 
 // open opens a way to a program, or says in a few words why it is not open.
-func (p Program) open(way agents.Way) (*OpenWay, error) {
+func (p Program) open(way agents.Way, says func() (*vendors.Session, error)) (*OpenWay, error) {
 	switch way.By {
-	case agents.InboxSocket:
-		s, err := p.Says()
+	case agents.InboxSocket, agents.ServerQueue:
+		s, err := says()
 		if err != nil {
 			return nil, err
 		}
@@ -36,9 +38,6 @@ func (p Program) open(way agents.Way) (*OpenWay, error) {
 		return &OpenWay{By: way.By}, nil // its hooks have noted it
 	}
 	if !slices.Contains(p.Opens, way.By) {
-		if p.Shut != "" {
-			return nil, errors.New(p.Shut)
-		}
 		return nil, fmt.Errorf("its hooks have not opened the %s", way.By)
 	}
 	return &OpenWay{By: way.By}, nil
@@ -47,12 +46,16 @@ func (p Program) open(way agents.Way) (*OpenWay, error) {
 // BestWay opens the best way to a program for a moment (of agents.Moments) besides those that were tried in vain, and says
 // why better ones are not open.
 func (p Program) BestWay(moment string, tried ...string) (*OpenWay, string) {
+	return p.bestWay(p.Says, moment, tried...)
+}
+
+func (p Program) bestWay(says func() (*vendors.Session, error), moment string, tried ...string) (*OpenWay, string) {
 	var why []string
 	for _, way := range agents.WaysOf(p.Tool) {
 		if !slices.Contains(way.At, moment) || slices.Contains(tried, way.By) {
 			continue
 		}
-		d, err := p.open(way)
+		d, err := p.open(way, says)
 		if err == nil {
 			return d, strings.Join(why, "; ")
 		}
@@ -74,8 +77,9 @@ func WaysNow(t *teamdir.Team, name wire.Name) (all []WayNow) {
 	if !ok {
 		return nil
 	}
+	says := sync.OnceValues(p.Says)
 	for _, moment := range agents.Moments {
-		way, why := p.BestWay(moment)
+		way, why := p.bestWay(says, moment)
 		now := WayNow{At: moment, Why: cmp.Or(why, "its maker offers none")}
 		if way != nil {
 			now.By, now.Why = way.By, why

@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -89,10 +90,9 @@ func (w RunWays) Give(ctx context.Context, ids []wire.ID) error {
 	return err
 }
 
-// TakeBack returns those of the messages that may be given again. What lies in a server's queue is the follower's to take back.
+// TakeBack returns those of the messages that may be given again.
 func (w RunWays) TakeBack(ctx context.Context, ids []wire.ID) (back []wire.ID) {
 	box, now := w.Team.Box(w.Name), time.Now()
-	_, way := w.way()
 	taken := map[wire.ID]claim.Given{}
 	for _, g := range claim.AllGiven(box, now) {
 		if g.IsLive {
@@ -102,7 +102,7 @@ func (w RunWays) TakeBack(ctx context.Context, ids []wire.ID) (back []wire.ID) {
 	for _, id := range ids {
 		it, err := box.Get(id)
 		g, isTaken := taken[id]
-		if err != nil || it.State != maildir.Unread || isTaken && way != nil && way.By == agents.ServerQueue {
+		if err != nil || it.State != maildir.Unread {
 			continue
 		}
 		if isTaken {
@@ -118,11 +118,21 @@ func (w RunWays) TakeBack(ctx context.Context, ids []wire.ID) (back []wire.ID) {
 // Unread gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
 // it costs one look into a directory.
 func Unread(ctx context.Context, t *teamdir.Team, name wire.Name) (h Outcome) {
-	p, ok := programs.Bound(t, name)
-	if !ok {
+	if _, ok := programs.Bound(t, name); !ok {
 		return h
 	}
-	p = programs.FollowAgain(ctx, t, name, p)
+	h.To, _ = presence.Summary(ctx, t, name) // the mail may begin a turn
+	if h.To.State == reducer.WordLimited {
+		return Outcome{Why: "it is at its usage limit"}
+	}
+	p, ok := programs.Bound(t, name) // the look may have found that it shows another conversation
+	if !ok {
+		return Outcome{}
+	}
+	p, err := p.Now(t, name)
+	if err != nil {
+		return Outcome{Why: err.Error()}
+	}
 	way, why := p.BestWay(agents.AtIdle)
 	if way == nil {
 		return Outcome{Why: why}
@@ -130,7 +140,6 @@ func Unread(ctx context.Context, t *teamdir.Team, name wire.Name) (h Outcome) {
 	if h.By = way.By; way.Way == nil {
 		return h
 	}
-	h.To, _ = presence.Summary(ctx, t, name) // the mail may begin a turn
 	ctx, cancel := context.WithTimeout(ctx, senderTime)
 	defer cancel()
 	got, err := Into(ctx, t, name, p, Options{Limit: letter.MaxMessages, Way: way})
@@ -177,9 +186,6 @@ func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Progr
 	if err != nil || len(h.Items) == 0 {
 		return h, errors.Join(err, h.Release(after))
 	}
-	if o.Limit == 1 { // the hooks of the turn that it begins add the others
-		h.More, h.GivenUp = 0, 0
-	}
 	first, isIn := h.Items[0].ID, false
 	if h.Repeat[first] {
 		if isIn, err = o.Way.Has(ctx, first); errors.Is(err, delivery.ErrSilent) {
@@ -187,7 +193,8 @@ func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Progr
 		}
 	}
 	if err == nil && !isIn {
-		err = o.Way.Put(ctx, delivery.Text{ID: first, From: h.Sender(), Body: h.PushText(l)})
+		isUrgent := slices.ContainsFunc(h.Items, (*maildir.Item).Urgent)
+		err = o.Way.Put(ctx, delivery.Text{ID: first, From: h.Sender(), Body: h.PushText(l), IsUrgent: isUrgent})
 	}
 	if errors.Is(err, delivery.ErrUnsure) {
 		if isIn, asked := o.Way.Has(ctx, first); !isIn && !errors.Is(asked, delivery.ErrSilent) {

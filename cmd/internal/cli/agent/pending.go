@@ -143,7 +143,7 @@ func answers(q ask.Question) (lines []failure.Hint) {
 	}
 	var options []string
 	for _, o := range q.Options {
-		option := letter.Name(o.ID, 40) + " " + letter.Name(o.Label, 40)
+		option := letter.Name(o.ID, 40) + " " + letter.Name(o.Label, 200) // whoever says yes has to see to what
 		if o.About != "" {
 			option += " (" + letter.Name(o.About, 40) + ")"
 		}

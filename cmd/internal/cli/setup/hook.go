@@ -190,7 +190,9 @@ func (h *hookCall) options() hook.Options {
 		HasEnded:  func(session string) bool { return slices.Contains(h.ended(), session) },
 		Begins:    h.begin,
 		Ends: func() string {
-			programs.Forget(team, name, h.program())
+			if p := h.program(); p.Server == "" || !p.IsRunning() { // else it shows another one: see programs.Ask
+				programs.Forget(team, name, p)
+			}
 			return programs.OtherSession(team, name, h.program())
 		},
 		TakesContextAtStop: func() bool { return h.program().TakesContextAtStop() },
@@ -245,9 +247,6 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 		h.err = errors.Join(h.err, h.scope.SavePolicy())
 	}
 	h.err = errors.Join(h.err, h.noteProgram(session, isNew))
-	if isByHand && h.vendor.Server != nil {
-		h.err = errors.Join(h.err, h.follow(session.ID))
-	}
 	if !isNew {
 		return ""
 	}

@@ -12,11 +12,13 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
 )
 
 // answerWithin is how long a hook waits for an answer: a little less than its timeout, at which Claude Code would end it as
@@ -27,7 +29,8 @@ const answerWithin = 24*time.Hour - time.Minute
 // SIGTERM when the person has said no, and does not tell it of a yes; the plugin of OpenCode ends it when the person has
 // answered.
 //
-// With isRun atm runs the program: then only a rule answers here, and the runner asks people.
+// With isRun atm runs the program: then only a rule answers here, and the runner asks people. So it is if the program opens
+// no dialog before this hook has ended, and its server asks people.
 func waitForAnswer(ctx context.Context, s *app.Scope, v *agents.Vendor, isRun bool, p *agents.Permission, give func(agents.Verdict) error) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, os.Interrupt)
 	defer stop()
@@ -58,14 +61,19 @@ func waitForAnswer(ctx context.Context, s *app.Scope, v *agents.Vendor, isRun bo
 	_, err := question.Wait(ctx, s.Team, s.Me, q, question.Options{
 		Program:   program,
 		Now:       now,
-		OnlyRules: isRun,
+		OnlyRules: isRun || v.Server != nil,
 		Give: func(a ask.Answer) error {
 			return give(agents.Verdict{Option: a.Option, IsDeny: a.Deny, By: a.By, Reason: a.Reason})
 		},
 	})
-	if errors.Is(err, question.ErrUnruled) {
+	switch {
+	case errors.Is(err, question.ErrUnruled) && isRun:
 		waitForRunner(ctx, s)
 		return s.Me.Log().Append(ctx, p.Event)
+	case errors.Is(err, question.ErrUnruled):
+		id := wire.NewID()
+		q.ID = string(id)
+		return errors.Join(s.Me.Log().Append(ctx, p.Event.With(wire.FieldID, q.ID)), notices.NotifyRequest(ctx, s.Team, s.Me, q.Question, id, s.Origin()))
 	}
 	if errors.Is(err, question.ErrOver) || errors.Is(err, question.ErrAsked) || ctx.Err() != nil {
 		return nil

@@ -2,11 +2,9 @@ package setup
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -87,20 +85,6 @@ func warnPerson(stdout io.Writer, text string) error {
 	out, err := wire.Marshal(map[string]string{"systemMessage": "[atm] " + text})
 	if err == nil {
 		_, err = fmt.Fprintf(stdout, "%s\n", out)
-	}
-	return err
-}
-
-// follow has a thread given its mail, if the shared server has it.
-func (h *hookCall) follow(thread string) error {
-	name := h.scope.Me.Agent()
-	p, ok := programs.Conversation(h.scope.Team, name, thread)
-	if !ok || !programs.InSharedServer(h.scope.Root) {
-		return nil
-	}
-	err := programs.Follow(h.scope.Team, name, p)
-	if errors.Is(err, exec.ErrNotFound) {
-		return nil // mail comes with the hooks then
 	}
 	return err
 }

@@ -1,5 +1,5 @@
-// Package appserver speaks with the server of OpenAI's Codex, which runs the threads that its terminals show: it puts
-// messages into them and hears what happens there.
+// Package appserver speaks with the server of OpenAI's Codex, which runs the threads that its terminals show: it asks what a
+// thread does, puts messages into it, and answers what it asks. Nothing stays connected.
 //
 // One server serves all threads of a CODEX_HOME. It listens on a Unix socket and speaks JSON-RPC over WebSocket, without
 // the field "jsonrpc". What is used here was tried with 0.169 and 0.171.
@@ -53,7 +53,6 @@ var errTooLong = errors.New("the message is too long")
 // A Client is one connection to a server. It has one goroutine. Its methods may be called concurrently.
 type Client struct {
 	conn *websocket.Conn
-	pid  int
 
 	events  chan Event
 	stop    context.CancelFunc // of reading
@@ -117,10 +116,11 @@ func (c *Client) connect(ctx context.Context, socket string) error {
 			if err != nil {
 				return nil, fmt.Errorf("%w: %w", ErrGone, err)
 			}
-			if c.pid, err = checkPeer(conn, os.Geteuid()); err != nil {
+			if err := checkPeer(conn, os.Geteuid()); err != nil {
 				conn.Close()
+				return nil, err
 			}
-			return conn, err
+			return conn, nil
 		},
 	}
 	defer transport.CloseIdleConnections()
@@ -134,17 +134,16 @@ func (c *Client) connect(ctx context.Context, socket string) error {
 	return nil
 }
 
-// checkPeer returns the process at the other end, if it is the user's.
-func checkPeer(conn net.Conn, user int) (pid int, err error) {
+// checkPeer checks that the process at the other end is the user's.
+func checkPeer(conn net.Conn, user int) error {
 	creds, err := peercred.Get(conn)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if uid, ok := creds.UserID(); !ok || uid != strconv.Itoa(user) {
-		return 0, fmt.Errorf("user %s listens there, not you", cmp.Or(uid, "unknown"))
+		return fmt.Errorf("user %s listens there, not you", cmp.Or(uid, "unknown"))
 	}
-	pid, _ = creds.PID()
-	return pid, nil
+	return nil
 }
 
 func (c *Client) initialize(ctx context.Context) error {
@@ -167,9 +166,6 @@ func (c *Client) initialize(ctx context.Context) error {
 	return c.write(ctx, map[string]string{"method": "initialized"})
 }
 
-// PID is the server's process; 0: the system does not say.
-func (c *Client) PID() int { return c.pid }
-
 // Close hangs up, and waits for the goroutine.
 func (c *Client) Close() error {
 	c.stop()
@@ -177,7 +173,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Events are what happens in the threads that were resumed, and to which all clients may listen. The channel is closed
+// Events are what happens in the threads that were resumed, and what all clients are told. The channel is closed
 // when the connection has ended; Err says why. Whoever does not take them loses the connection.
 func (c *Client) Events() <-chan Event { return c.events }
 

@@ -16,14 +16,20 @@ const (
 	Failed    = "systemError"
 )
 
+// ErrNotLoaded says that the server does not have a thread in memory: no program shows it any more, or its program has a
+// server of its own.
+var ErrNotLoaded = errors.New("codex's server does not have its conversation")
+
 // A Status says what a thread does.
 type Status struct {
 	Type  string   `json:"type"`
-	Flags []string `json:"activeFlags"` // "waitingOnApproval", "waitingOnUserInput"
+	Flags []string `json:"activeFlags"` // of Active: see Asks
 }
 
-// IsIdle reports whether a message begins a turn at once. A turn that failed leaves Failed.
-func (s Status) IsIdle() bool { return s.Type == Idle || s.Type == Failed }
+// Asks reports whether the thread waits for an answer: to a request for an approval, or to a question.
+func (s Status) Asks() (approval, question bool) {
+	return slices.Contains(s.Flags, "waitingOnApproval"), slices.Contains(s.Flags, "waitingOnUserInput")
+}
 
 // A Thread is a conversation.
 type Thread struct {
@@ -38,9 +44,15 @@ type Thread struct {
 // A Turn is what an agent does upon one message.
 type Turn struct {
 	ID     string     `json:"id"`
-	Status string     `json:"status"` // "inProgress", "completed", "interrupted", "failed"
+	Status string     `json:"status"` // InProgress, "completed", "interrupted", TurnFailed
 	Error  *TurnError `json:"error"`
 }
+
+// States of a turn.
+const (
+	InProgress = "inProgress"
+	TurnFailed = "failed"
+)
 
 // A TurnError is why a turn failed.
 type TurnError struct {
@@ -50,16 +62,12 @@ type TurnError struct {
 // An Item is a part of a turn: a message, a command and the like.
 type Item struct {
 	ID       string  `json:"id"`
-	Type     string  `json:"type"` // "userMessage", "agentMessage", "commandExecution", …
-	ClientID string  `json:"clientId"`
-	Text     string  `json:"text"`    // of an agent's message
-	Command  string  `json:"command"` // of a command
-	Content  []Input `json:"content"` // of a user's message
+	Type     string  `json:"type"`     // "userMessage", "agentMessage", "commandExecution", …
+	ClientID string  `json:"clientId"` // of a user's message: what QueueAdd and the like were given
+	Text     string  `json:"text"`     // of an agent's message
+	Command  string  `json:"command"`  // of a command
+	Content  []Input `json:"content"`  // of a user's message
 }
-
-// UserMessage is the Type of an Item that was somebody's message to the agent. Its ClientID is what QueueAdd and the like
-// were given.
-const UserMessage = "userMessage"
 
 // An Input is a part of a message.
 type Input struct {
@@ -130,9 +138,10 @@ func (c *Client) Steer(ctx context.Context, thread, turn, id, message string) er
 	return err
 }
 
-// Start has a message that was taken out of the queue begin a turn. On a busy thread it goes into the running one.
-func (c *Client) Start(ctx context.Context, thread string, q Queued) error {
-	_, err := get[struct{}](ctx, c, "turn/start", thread, withThread{Thread: thread, ClientID: q.ClientID, Input: q.Input})
+// QueueStart has the first message of the queue begin a turn. It is refused while a turn runs, and without a message. A queue
+// goes on by itself, but not after its person has ended a turn.
+func (c *Client) QueueStart(ctx context.Context, thread string) error {
+	_, err := get[struct{}](ctx, c, "thread/queue/start", thread, withThread{Thread: thread})
 	return err
 }
 
@@ -140,28 +149,6 @@ func (c *Client) Start(ctx context.Context, thread string, q Queued) error {
 func (c *Client) Loaded(ctx context.Context) ([]string, error) {
 	return list[string](ctx, c, "thread/loaded/list", maxPages, withThread{})
 }
-
-// Newest returns the newest thread that a person may see, of those that the server has in memory: of a server that one
-// program has for itself, the one that the program shows. Ids are in order of time.
-func (c *Client) Newest(ctx context.Context) (newest string, err error) {
-	loaded, err := c.Loaded(ctx)
-	if err != nil {
-		return "", err
-	}
-	slices.Sort(loaded)
-	for _, id := range slices.Backward(loaded[max(0, len(loaded)-maxLooked):]) {
-		t, err := c.Read(ctx, id)
-		if err != nil || t.Parent == "" && !t.Ephemeral {
-			return id, err
-		}
-	}
-	return "", errNoThread
-}
-
-// maxLooked is how many threads Newest looks at, with those of sub-agents.
-const maxLooked = 20
-
-var errNoThread = errors.New("codex's server has no conversation yet")
 
 // Read returns a thread, loaded or not.
 func (c *Client) Read(ctx context.Context, thread string) (Thread, error) {
@@ -171,19 +158,13 @@ func (c *Client) Read(ctx context.Context, thread string) (Thread, error) {
 	return result.Thread, err
 }
 
-// Resume has Events tell what happens in a thread, and of what it asks already. It loads a thread that is not loaded, and
-// is refused before the thread's first message. As long as a client listens, a thread stays loaded.
+// Resume has Events tell what happens in a thread, and of what it asks already, until the connection ends. It loads a thread
+// that is not loaded, and is refused before the thread's first message.
 func (c *Client) Resume(ctx context.Context, thread string) (Thread, error) {
 	result, err := get[struct {
 		Thread Thread `json:"thread"`
 	}](ctx, c, "thread/resume", thread, withThread{Thread: thread, NoTurns: true})
 	return result.Thread, err
-}
-
-// Unsubscribe ends what Resume began.
-func (c *Client) Unsubscribe(ctx context.Context, thread string) error {
-	_, err := get[struct{}](ctx, c, "thread/unsubscribe", thread, withThread{Thread: thread})
-	return err
 }
 
 // Turns returns a thread's last turns, the newest first.

@@ -1,0 +1,267 @@
+//go:build linux || darwin
+
+package push_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/internal/teamdir/push"
+	"github.com/agentteammail/atm/internal/teamdir/teamtest"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+type object = map[string]any
+
+// A scene is a team in which bob's conversation is the thread T of a pretended server of Codex.
+type scene struct {
+	t      *testing.T
+	team   *teamdir.Team
+	bob    *maildir.Box
+	socket string
+
+	mu      sync.Mutex
+	status  object
+	turn    object   // the last one; nil: there is none
+	asks    string   // a request; "": it asks nothing
+	got     []string // methods that change something, with the text
+	answers []string
+}
+
+func newScene(t *testing.T) *scene {
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, notices.Tell), "bob", "lead")
+	dir, err := os.MkdirTemp("", "cx") // a socket's path is short
+	teamtest.Must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s := &scene{t: t, team: team, bob: team.Box("bob"), socket: filepath.Join(dir, "s"), status: object{"type": "idle"}}
+	l, err := net.Listen("unix", s.socket)
+	teamtest.Must(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(s.serve)}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	own, _ := process.Find(os.Getpid())
+	teamtest.Must(t, programs.Note(team, "bob", programs.Program{Tool: "codex", PID: own.PID, Start: own.Start, Session: "T", Server: s.socket}, true))
+	s.happens(wire.SessionStart, "")
+	return s
+}
+
+// happens reports an event, as bob's hooks do.
+func (s *scene) happens(kind, turn string, pairs ...string) {
+	e := wire.Event{Source: wire.SourceHook, Kind: kind, Session: "T", TurnID: turn}.With("transport", "hook")
+	for pair := range slices.Chunk(pairs, 2) {
+		e = e.With(pair[0], pair[1])
+	}
+	teamtest.Must(s.t, s.bob.Log().Append(s.t.Context(), e))
+}
+
+func (s *scene) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *scene) serve(w http.ResponseWriter, r *http.Request) {
+	conn, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer conn.CloseNow()
+	for {
+		_, data, err := conn.Read(context.Background())
+		if err != nil {
+			return
+		}
+		s.set(func() {
+			for _, text := range s.answer(data) {
+				conn.Write(context.Background(), websocket.MessageText, []byte(text))
+			}
+		})
+	}
+}
+
+func (s *scene) answer(data []byte) (texts []string) {
+	var m struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Input []struct{ Text string } }
+	}
+	json.Unmarshal(data, &m)
+	if m.Method == "" {
+		s.answers = append(s.answers, string(data))
+		return []string{`{"method":"serverRequest/resolved","params":{"threadId":"T","requestId":7}}`}
+	}
+	if len(m.Params.Input) > 0 {
+		s.got = append(s.got, m.Method+" "+m.Params.Input[0].Text)
+	}
+	thread := object{"thread": object{"id": "T", "status": s.status}}
+	result, isKnown := object{
+		"initialize": object{}, "thread/loaded/list": object{"data": []string{"T"}}, "thread/read": thread, "thread/resume": thread,
+		"thread/turns/list": object{"data": []object{s.turn}}, "thread/queue/start": object{}, "turn/steer": object{},
+		"thread/queue/add": object{"queuedSubmission": object{"id": "q"}},
+	}[m.Method]
+	if !isKnown {
+		return nil
+	}
+	answer, _ := json.Marshal(object{"id": m.ID, "result": result})
+	if texts = append(texts, string(answer)); m.Method == "thread/resume" && s.asks != "" {
+		texts = append(texts, s.asks)
+	}
+	return texts
+}
+
+// send sends bob a message and returns what became of it, and what the server got.
+func (s *scene) send(text string, change func(*wire.Message)) (push.Outcome, []string) {
+	s.t.Helper()
+	s.set(func() { s.got = nil })
+	m := &wire.Message{Body: text}
+	if change != nil {
+		change(m)
+	}
+	out, err := post.Send(s.t.Context(), s.team.Root(), &post.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: m})
+	teamtest.Must(s.t, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return out.To[0].Push, s.got
+}
+
+func (s *scene) look() presence.Member {
+	s.t.Helper()
+	m, err := presence.Summary(s.t.Context(), s.team, "bob")
+	teamtest.Must(s.t, err)
+	return m
+}
+
+// What comes while a turn runs begins the next one; only what is urgent goes into it.
+func TestMailIntoAThread(t *testing.T) {
+	s := newScene(t)
+	if out, got := s.send("Rebase, please.", nil); out.By != agents.ServerQueue || !out.IsIn || len(got) != 1 || !strings.HasPrefix(got[0], "thread/queue/add [atm ") {
+		t.Errorf("idle: %+v, %q", out, got)
+	}
+	if n := len(teamtest.UnreadOf(t, s.team, "bob")); n != 1 {
+		t.Errorf("%d are unread: nothing has shown that the model has it", n)
+	}
+	s.set(func() { s.status, s.turn = object{"type": "active"}, object{"id": "U", "status": "inProgress"} })
+	s.happens(wire.TurnStarted, "U")
+	if out, got := s.send("And then?", nil); !out.IsIn || len(got) != 1 || !strings.HasPrefix(got[0], "thread/queue/add ") {
+		t.Errorf("busy: %+v, %q", out, got)
+	}
+	if out, got := s.send("Stop!", func(m *wire.Message) { m.Priority = "urgent" }); !out.IsIn || len(got) != 1 || !strings.HasPrefix(got[0], "turn/steer ") {
+		t.Errorf("urgent: %+v, %q", out, got)
+	}
+	s.set(func() { s.status = object{"type": "notLoaded"} })
+	if out, got := s.send("Are you there?", nil); out.IsIn || len(got) > 0 || !strings.Contains(out.Why, "does not have its conversation") {
+		t.Errorf("gone: %+v, %q", out, got)
+	}
+}
+
+// Codex calls no hook when a turn has failed. Whoever looks sees it, and it is in the log from then on. At a usage limit nothing
+// is given that would fail.
+func TestFailedTurn(t *testing.T) {
+	s := newScene(t)
+	s.happens(wire.TurnStarted, "U1")
+	s.set(func() {
+		s.status, s.turn = object{"type": "systemError"}, object{"id": "U1", "status": "failed", "error": object{"message": "bad request"}}
+	})
+	for range 2 {
+		if m := s.look(); m.State != reducer.WordIdle || m.LastTurn == nil || m.LastTurn.Status != reducer.Failed || m.Errors != 1 {
+			t.Errorf("%s, last turn %+v, %d errors", m.State, m.LastTurn, m.Errors)
+		}
+	}
+	if state, err := s.team.State("bob"); err != nil || state.Session().Last.Status != reducer.Failed {
+		t.Errorf("the log says %+v, %v", state.Session().Last, err)
+	}
+	if out, _ := s.send("Again?", nil); !out.IsIn {
+		t.Errorf("after a failure: %+v", out)
+	}
+	s.happens(wire.TurnStarted, "U2")
+	s.set(func() {
+		until := time.Now().Add(2 * time.Hour).Format("Jan 2, 2006 3:04 PM")
+		s.turn = object{"id": "U2", "status": "failed", "error": object{"message": "You’ve hit your usage limit. Try again at " + until + "."}}
+	})
+	out, got := s.send("And now?", nil)
+	if m := s.look(); out.IsIn || len(got) > 0 || out.Why != "it is at its usage limit" || m.State != reducer.WordLimited || m.Until == nil {
+		t.Errorf("at its limit: %+v, %q; %s until %v", out, got, m.State, m.Until)
+	}
+}
+
+// What it asks is known with its answers when somebody looks, whether its hooks have told of it or not, until it is answered,
+// wherever that is.
+func TestQuestionsOfAThread(t *testing.T) {
+	const command = `{"id":7,"method":"item/commandExecution/requestApproval","params":{"threadId":"T","turnId":"U","itemId":"call","command":"/bin/bash -lc 'touch a'"}}`
+	const question = `{"id":7,"method":"item/tool/requestUserInput","params":{"threadId":"T","turnId":"U","itemId":"call","questions":[{"id":"db","question":"Which?","options":[{"label":"SQLite"}]}]}}`
+	for about, c := range map[string]struct {
+		flag, request string
+		hook          func(*scene)
+		line, answer  string
+	}{
+		"an approval": {"waitingOnApproval", command, func(s *scene) {
+			s.happens(wire.ConfirmRequired, "U", "id", string(wire.NewID()), "tool", "Bash", "prompt", "touch a")
+		}, "Bash: touch a", `{"id":7,"result":{"decision":"accept"}}`},
+		"an approval without an id": {"waitingOnApproval", command, func(s *scene) { s.happens(wire.ConfirmRequired, "U", "tool", "Bash", "prompt", "touch a") },
+			"Bash: touch a", `{"id":7,"result":{"decision":"accept"}}`},
+		"of which no hook tells": {"waitingOnUserInput", question, func(*scene) {}, "Which?", `{"id":7,"result":{"answers":{"db":{"answers":["SQLite"]}}}}`},
+	} {
+		t.Run(about, func(t *testing.T) {
+			s := newScene(t)
+			s.happens(wire.TurnStarted, "U")
+			c.hook(s)
+			s.set(func() { s.status, s.asks = object{"type": "active", "activeFlags": []string{c.flag}}, c.request })
+			var m presence.Member
+			for range 2 {
+				m = s.look()
+				if m.State != reducer.WordBlocked || len(m.Questions) != 1 || m.Questions[0].Line() != c.line || !m.Questions[0].Served || len(m.Questions[0].Options) == 0 {
+					t.Fatalf("%s, asks %+v", m.State, m.Questions)
+				}
+			}
+			q := m.Questions[0]
+			isAsked, _, err := programs.AnswerAtServer(t.Context(), s.team, "bob", q, q.Options[0], "")
+			if s.set(func() {}); !isAsked || err != nil || fmt.Sprint(s.answers) != "["+c.answer+"]" {
+				t.Errorf("%v, %v: %q", isAsked, err, s.answers)
+			}
+			s.set(func() { s.status, s.asks = object{"type": "active"}, "" })
+			for until := time.Now().Add(time.Minute); len(s.look().Questions) > 0 || s.look().State != reducer.WordBusy; time.Sleep(50 * time.Millisecond) {
+				if time.Now().After(until) {
+					t.Fatalf("it still asks %+v", s.look().Questions)
+				}
+			}
+		})
+	}
+}
+
+// A program that does without the server says so, and its hooks hand over the mail.
+func TestWithoutTheServer(t *testing.T) {
+	s := newScene(t)
+	own, _ := process.Find(os.Getpid())
+	teamtest.Must(t, programs.Note(s.team, "bob", programs.Program{Tool: "codex", PID: own.PID, Start: own.Start, Session: "T"}, true))
+	if out, got := s.send("Hello?", nil); out.IsIn || len(got) > 0 || !strings.Contains(out.Why, "--no-daemon") {
+		t.Errorf("%+v, %q", out, got)
+	}
+	way := func(at string) programs.WayNow {
+		all := programs.WaysNow(s.team, "bob")
+		return all[slices.IndexFunc(all, func(w programs.WayNow) bool { return w.At == at })]
+	}
+	if idle, busy := way(agents.AtIdle), way(agents.AtBusy); idle.By != "" || busy.By != agents.Hook {
+		t.Errorf("idle %+v, busy %+v", idle, busy)
+	}
+}
