@@ -44,7 +44,7 @@ func TestMistakes(t *testing.T) {
 		{"another", start + "modes = 1", []string{"5: screen.box.modes: a list of tables is needed, not a TOML integer"}},
 		{"no pattern", start + "bottom = {}", []string{"5: bottom: a string in quotes is needed"}},
 		{"a broken option", start + "[screen.dialog]\noption = \"(\"", []string{"6: option: error parsing regexp"}},
-		{"a part that breaks what it extends", "extends = \"claude\"\n[parts]\ntool = \"(\"", []string{"2: parts: in claude, line 190", "2: parts: in claude, line 93", "2: parts: in claude, line 94"}},
+		{"a part that breaks what it extends", "extends = \"claude\"\n[parts]\ntool = \"(\"", []string{"2: parts: in claude, line 187", "2: parts: in claude, line 90", "2: parts: in claude, line 91"}},
 		{"no table", start + "below = [\n1]", []string{"6: screen.box.below: a table is needed, not a TOML integer"}},
 		{"a key", "[keys]\ninterrupt = \"Escape\"", []string{`2: keys.interrupt: "Escape" is not a key`}},
 		{"a style", start + "[[screen.rows]]\npattern = \"x\"\nkind = \"tool\"\nmark = \"red\"", []string{`8: screen.rows.mark: "red" is not one of ink`}},
