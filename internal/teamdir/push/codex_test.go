@@ -6,10 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/agentteammail/atm/internal/delivery/waytest"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
@@ -51,15 +49,8 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	team := teamtest.NewTeam(t, teamtest.NewRoot(t, notices.Tell), "bob", "lead")
-	dir, err := os.MkdirTemp("", "cx") // a socket's path is short
-	teamtest.Must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &scene{t: t, team: team, bob: team.Box("bob"), socket: filepath.Join(dir, "s"), status: object{"type": "idle"}}
-	l, err := net.Listen("unix", s.socket)
-	teamtest.Must(t, err)
-	server := &http.Server{Handler: http.HandlerFunc(s.serve)}
-	go server.Serve(l)
-	t.Cleanup(func() { server.Close() })
+	s := &scene{t: t, team: team, bob: team.Box("bob"), status: object{"type": "idle"}}
+	s.socket = waytest.Serve(t, waytest.Messages(s.take))
 	own, _ := process.Find(os.Getpid())
 	teamtest.Must(t, programs.Note(team, "bob", programs.Program{Tool: "codex", PID: own.PID, Start: own.Start, Session: "T", Server: s.socket}, true))
 	s.happens(wire.SessionStart, "")
@@ -81,23 +72,13 @@ func (s *scene) set(change func()) {
 	change()
 }
 
-func (s *scene) serve(w http.ResponseWriter, r *http.Request) {
-	conn, err := websocket.Accept(w, r, nil)
-	if err != nil {
-		return
-	}
-	defer conn.CloseNow()
-	for {
-		_, data, err := conn.Read(context.Background())
-		if err != nil {
-			return
+func (s *scene) take(conn *websocket.Conn, data []byte) (goesOn bool) {
+	s.set(func() {
+		for _, text := range s.answer(data) {
+			conn.Write(context.Background(), websocket.MessageText, []byte(text))
 		}
-		s.set(func() {
-			for _, text := range s.answer(data) {
-				conn.Write(context.Background(), websocket.MessageText, []byte(text))
-			}
-		})
-	}
+	})
+	return true
 }
 
 func (s *scene) answer(data []byte) (texts []string) {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/internal/delivery/waytest"
 )
 
 // A fakeServer answers requests by method with what results has, as JSON, and notes what it was asked.
@@ -28,55 +30,32 @@ type fakeServer struct {
 	answers chan string // what a test of answers has sorted out of asked
 }
 
-// newServer makes a server; the handler of a test's own may replace its.
-func newServer(t *testing.T, handler http.Handler) *fakeServer {
+func newServer(t *testing.T) *fakeServer {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cx") // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &fakeServer{t: t, socket: filepath.Join(dir, "s"), asked: make(chan string, 100), conns: make(chan *websocket.Conn, 10), answers: make(chan string, 10)}
+	s := &fakeServer{t: t, asked: make(chan string, 100), conns: make(chan *websocket.Conn, 10), answers: make(chan string, 10)}
 	s.results.Store("initialize", "{}")
-	l, err := net.Listen("unix", s.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if handler == nil {
-		handler = s
-	}
-	server := &http.Server{Handler: handler}
-	go server.Serve(l)
-	t.Cleanup(func() { server.Close() })
+	s.socket = waytest.Serve(t, waytest.Messages(s.take))
 	return s
 }
 
-func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	conn, err := websocket.Accept(w, r, nil)
-	if err != nil {
-		return
+func (s *fakeServer) take(conn *websocket.Conn, data []byte) (goesOn bool) {
+	s.asked <- string(data)
+	var m message
+	json.Unmarshal(data, &m)
+	if m.Method == "initialize" {
+		s.conns <- conn
 	}
-	defer conn.CloseNow()
-	s.conns <- conn
-	for {
-		_, data, err := conn.Read(context.Background())
-		if err != nil {
-			return
-		}
-		s.asked <- string(data)
-		var m message
-		json.Unmarshal(data, &m)
-		stored, isKnown := s.results.Load(m.Method)
-		if !isKnown {
-			continue
-		}
-		result := stored.(string)
-		answer := fmt.Sprintf(`{"id":%s,"result":%s}`, m.ID, result)
-		if problem, ok := strings.CutPrefix(result, "!"); ok {
-			answer = fmt.Sprintf(`{"id":%s,"error":%s}`, m.ID, problem)
-		}
-		s.send(conn, answer)
+	stored, isKnown := s.results.Load(m.Method)
+	if !isKnown {
+		return true
 	}
+	result := stored.(string)
+	answer := fmt.Sprintf(`{"id":%s,"result":%s}`, m.ID, result)
+	if problem, ok := strings.CutPrefix(result, "!"); ok {
+		answer = fmt.Sprintf(`{"id":%s,"error":%s}`, m.ID, problem)
+	}
+	s.send(conn, answer)
+	return true
 }
 
 func (s *fakeServer) send(conn *websocket.Conn, text string) {
@@ -111,7 +90,7 @@ func soon(do func()) {
 }
 
 func TestRequests(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	c, _ := s.dial()
 	ctx := t.Context()
 	for _, test := range []struct {
@@ -168,7 +147,7 @@ func TestRequests(t *testing.T) {
 
 // Whatever a server sends, a call ends with an answer or an error, and an event is empty where it is not understood.
 func TestNonsense(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	c, conn := s.dial()
 	for _, text := range []string{"", "hello", "[]", "null", "{}", `{"id":"x","result":1}`, `{"id":99,"result":{}}`, `{"id":1,"error":7}`, "\xff\xfe", "{\"id\":", "12"} {
 		s.send(conn, text)
@@ -207,7 +186,7 @@ func TestNonsense(t *testing.T) {
 
 // An endless list is read to an end.
 func TestEndlessList(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	c, _ := s.dial()
 	s.results.Store("thread/loaded/list", `{"data":["T"],"nextCursor":"again"}`)
 	if all, err := c.Loaded(t.Context()); err != nil || len(all) != maxPages {
@@ -216,7 +195,7 @@ func TestEndlessList(t *testing.T) {
 }
 
 func TestHugeMessageIsSkipped(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	c, conn := s.dial()
 	s.send(conn, `{"method":"item/completed","params":{"threadId":"T","text":"`+strings.Repeat("x", maxMessage)+`"}}`)
 	s.send(conn, `{"method":"turn/completed","params":{"threadId":"T"}}`)
@@ -251,7 +230,7 @@ func TestGone(t *testing.T) {
 		t.Error(err)
 	}
 
-	s := newServer(t, nil)
+	s := newServer(t)
 	c, conn := s.dial()
 	ended := make(chan error)
 	go func() {
@@ -276,23 +255,23 @@ func TestGone(t *testing.T) {
 	}
 
 	// Something else listens.
-	mute := newServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-t.Context().Done() }))
+	mute := waytest.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-t.Context().Done() }))
 	soon(func() {
-		if err := dial(mute.socket); !strings.Contains(err.Error(), "no answer within 200ms") {
+		if err := dial(mute); !strings.Contains(err.Error(), "no answer within 200ms") {
 			t.Error(err)
 		}
 	})
 	for _, status := range []int{200, 302, 404} {
-		other := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		other := waytest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "http://elsewhere.example/")
 			w.WriteHeader(status)
 			w.Write([]byte("one\ntwo\n"))
 		}))
-		if err := dial(other.socket); strings.Contains(err.Error(), "\n") {
+		if err := dial(other); strings.Contains(err.Error(), "\n") {
 			t.Error(err)
 		}
 	}
-	silent := newServer(t, nil) // a server that does not answer initialize
+	silent := newServer(t) // a server that does not answer initialize
 	silent.results.Delete("initialize")
 	soon(func() { // on a busy machine it may not even connect in that time
 		if err := dial(silent.socket); !strings.Contains(err.Error(), "no answer within 200ms") {
@@ -303,7 +282,7 @@ func TestGone(t *testing.T) {
 
 // Whoever does not take the events loses the connection, and not the memory.
 func TestEventsMustBeTaken(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	c, conn := s.dial()
 	for range maxWaiting + 1 {
 		s.send(conn, `{"method":"turn/started"}`)
@@ -315,7 +294,7 @@ func TestEventsMustBeTaken(t *testing.T) {
 }
 
 func TestAnotherUsersServerIsRefused(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	conn, err := net.Dial("unix", s.socket)
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func TestQuestions(t *testing.T) {
 		"what atm does not know":   {`{"id":7,"method":"mcpServer/elicitation/request","params":{"threadId":"T"}}`, "", ""},
 	} {
 		t.Run(about, func(t *testing.T) {
-			s := newServer(t, nil)
+			s := newServer(t)
 			s.results.Store("thread/resume", `{"thread":{"id":"T"}}`)
 			c2, conn := s.dial()
 			s.send(conn, strings.ReplaceAll(c.request, `"T"`, `"other"`)) // is no question of this thread
@@ -90,7 +90,7 @@ func TestAnswer(t *testing.T) {
 			before := toldWithin
 			toldWithin = 200 * time.Millisecond
 			defer func() { toldWithin = before }()
-			s := newServer(t, nil)
+			s := newServer(t)
 			s.results.Store("thread/resume", `{"thread":{"id":"T"}}`)
 			s.results.Store("turn/steer", `{"turnId":"U"}`)
 			go func() {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -29,36 +28,31 @@ type pretended struct {
 	items []Item
 }
 
-func (p *pretended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	conn, err := websocket.Accept(w, r, nil)
-	if err != nil {
-		return
+// start starts it, and returns the way to its thread.
+func (p *pretended) start(t *testing.T) Way {
+	return Way{Socket: waytest.Serve(t, waytest.Messages(p.take)), Thread: "T"}
+}
+
+func (p *pretended) take(conn *websocket.Conn, data []byte) (goesOn bool) {
+	var m struct {
+		ID     *int64
+		Method string
+		Params withThread
 	}
-	defer conn.CloseNow()
-	for {
-		_, data, err := conn.Read(context.Background())
-		if err != nil {
-			return
-		}
-		var m struct {
-			ID     *int64
-			Method string
-			Params withThread
-		}
-		if json.Unmarshal(data, &m) != nil || m.ID == nil {
-			continue
-		}
-		result, problem := p.answer(m.Method, m.Params)
-		if errors.Is(problem, errHang) {
-			return
-		}
-		answer := map[string]any{"id": *m.ID, "result": result}
-		if problem != nil {
-			answer = map[string]any{"id": *m.ID, "error": map[string]any{"code": -32600, "message": problem.Error()}}
-		}
-		encoded, _ := json.Marshal(answer)
-		conn.Write(context.Background(), websocket.MessageText, encoded)
+	if json.Unmarshal(data, &m) != nil || m.ID == nil {
+		return true
 	}
+	result, problem := p.answer(m.Method, m.Params)
+	if errors.Is(problem, errHang) {
+		return false
+	}
+	answer := map[string]any{"id": *m.ID, "result": result}
+	if problem != nil {
+		answer = map[string]any{"id": *m.ID, "error": map[string]any{"code": -32600, "message": problem.Error()}}
+	}
+	encoded, _ := json.Marshal(answer)
+	conn.Write(context.Background(), websocket.MessageText, encoded)
+	return true
 }
 
 var errHang = errors.New("the server ends")
@@ -157,7 +151,7 @@ func TestWay(t *testing.T) {
 	waytest.Test(t, func(t *testing.T) *waytest.Program {
 		p := &pretended{}
 		program := &waytest.Program{
-			Way:    Way{Socket: newServer(t, p).socket, Thread: "T"},
+			Way:    p.start(t),
 			Acted:  p.acted,
 			Shut:   func() { p.set(func() { p.isGone = true }) },
 			Refuse: func() { p.set(func() { p.next = "refuse" }) },
@@ -174,7 +168,7 @@ func TestWay(t *testing.T) {
 // What is urgent goes into the running turn, anything else behind it. Without a turn it begins one.
 func TestUrgent(t *testing.T) {
 	p := &pretended{isBusy: true}
-	way := Way{Socket: newServer(t, p).socket, Thread: "T"}
+	way := p.start(t)
 	put := func(body string, isUrgent bool) {
 		t.Helper()
 		if err := way.Put(t.Context(), delivery.Text{ID: wire.NewID(), Body: body, IsUrgent: isUrgent}); err != nil {
@@ -196,7 +190,7 @@ func TestUrgent(t *testing.T) {
 // After its person has ended a turn, the queue of an idle thread waits.
 func TestQueueThatWaits(t *testing.T) {
 	p := &pretended{isHalted: true}
-	way := Way{Socket: newServer(t, p).socket, Thread: "T"}
+	way := p.start(t)
 	if err := way.Put(t.Context(), delivery.Text{ID: wire.NewID(), Body: "go on"}); err != nil {
 		t.Error(err)
 	}
