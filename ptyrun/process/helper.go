@@ -17,7 +17,6 @@ type Helper struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	exit Exit // written before done is closed
-	of   *Child
 }
 
 // StartHelper starts one. What it prints goes to out, which one goroutine writes to.
@@ -30,8 +29,8 @@ func StartHelper(c Command, out io.Writer) (*Helper, error) {
 	if c.Stdin != nil {
 		cmd.Stdin = bytes.NewReader(c.Stdin)
 	}
-	h := &Helper{cmd: cmd, done: make(chan struct{}), of: &Child{}} // nobody's yet
-	if err := h.of.startCommand(cmd); err != nil {
+	h := &Helper{cmd: cmd, done: make(chan struct{})}
+	if err := new(Child).startCommand(cmd); err != nil {
 		return nil, fmt.Errorf("run %s: %w", c.Argv[0], NoProgramError{err})
 	}
 	go func() {

@@ -42,7 +42,8 @@ type Child struct {
 	stopping sync.Mutex
 }
 
-// running has the started programs that are not stopped yet, by PID, and its helpers. It is locked during a start, so that the new child is not taken for an orphan.
+// running has the started programs that are not stopped yet and the helpers that run, by PID; a helper has a Child of its
+// own. It is locked during a start, so that the new child is not taken for an orphan.
 var (
 	runningLock sync.Mutex
 	running     = make(map[int]*Child)
@@ -102,7 +103,7 @@ func (c *Child) connect(as Command) (closeTheirs func(), err error) {
 	return func() { tty.Close() }, nil
 }
 
-// startCommand starts the program, or a helper of it.
+// startCommand starts the program, or a helper.
 func (c *Child) startCommand(cmd *exec.Cmd) error {
 	lockfile.Waits("start " + cmd.Path)
 	runningLock.Lock()
@@ -116,11 +117,11 @@ func (c *Child) startCommand(cmd *exec.Cmd) error {
 	return nil
 }
 
-func (c *Child) forget(pid int) {
+func (c *Child) forget() {
 	runningLock.Lock()
 	defer runningLock.Unlock()
-	if running[pid] == c {
-		delete(running, pid)
+	if running[c.pid] == c {
+		delete(running, c.pid)
 	}
 }
 

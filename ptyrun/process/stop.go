@@ -53,7 +53,7 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 			}
 		}
 		c.closeFiles()
-		c.forget(c.pid)
+		c.forget()
 	}
 	reapOrphans()
 	return others, err
@@ -88,7 +88,7 @@ func (c *Child) findTree() ([]Info, error) {
 	isOurs := func(p Info) bool {
 		inSession, isMarked := p.sid == c.pid && !isReused, c.mark != "" && hasMark(p.PID, c.mark)
 		// If several programs run, an orphan may belong to any of them: then only the mark counts.
-		return inSession || isMarked || running[p.PID] == c && p.PID != c.pid || isAlone && isOrphan(p)
+		return inSession || isMarked || isAlone && isOrphan(p)
 	}
 	for _, p := range all {
 		if !slices.Contains(spared, p.PID) && isOurs(p) {
