@@ -67,7 +67,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testframe", "mailbox/letter"},
 	"github.com/coder/acp-go-sdk":            {"cmd/internal/acpagent", "internal/testagent", "ptyrun/acp"},
-	"github.com/coder/websocket":             {"internal/agents/codex/appserver"},
+	"github.com/coder/websocket":             {"internal/agents/codex/appserver", "internal/delivery/waytest"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
 	"github.com/go-json-experiment/json":     {"internal/jsonextra", "wire", "wire/foreign"},
