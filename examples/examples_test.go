@@ -31,7 +31,7 @@ func TestExamples(t *testing.T) {
 		{[]string{"alone", t.TempDir()}, []string{"alice@main says Go on.\n", "bob is busy\n"}},
 		{[]string{"manager", "echo hello", "bash", "--norc"}, []string{"turn_completed", "\nhello\n"}},
 		{[]string{"manager", "CONFIRM [touch x]", filepath.Join(bin, "claude")}, []string{"confirm_required", "turn_completed", "All done."}},
-		{[]string{"team", filepath.Join(bin, "t", "main"), "hello", filepath.Join(bin, "claude")}, []string{"completed Pong", "\nread 2", "\nturn_done 2"}},
+		{[]string{"team", filepath.Join(bin, "t", "main"), "hello", filepath.Join(bin, "fakeagent"), "acp"}, []string{"completed [[", "\nread 2", "\nturn_done 2"}},
 		{[]string{"acp", "CONFIRM [touch x]", filepath.Join(bin, "fakeagent"), "acp"}, []string{"[execute: touch x: yes]", "CONFIRM: once", "[completed ]"}},
 	} {
 		run := exec.Command(filepath.Join(bin, c.args[0]), c.args[1:]...)

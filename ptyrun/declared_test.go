@@ -12,7 +12,6 @@ import (
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
@@ -60,7 +59,7 @@ func TestDeclared(t *testing.T) {
 			r.wait("idle", func() bool { return strings.HasSuffix(strings.Join(r.says(), ", "), "idle declared") })
 
 			r.send("STREAM 1h")
-			r.wait("work", func() bool { return strings.HasPrefix(r.lastSaid(), "responding") })
+			r.wait("work", func() bool { return strings.HasPrefix(r.lastSaid(), "thinking") })
 			c := r.client()
 			if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b"), Raw: true}); err != nil {
 				t.Fatal(err)
@@ -99,10 +98,7 @@ func TestDeclaredDialog(t *testing.T) {
 	t.Parallel()
 	r := declaring(t, "claude")
 	r.opt.timing.Idle = quick.Idle // an answer waits for a part of it, and its screen may say first that it is idle
-	r.run().wait("the prompt", func() bool {
-		status, err := r.status()
-		return err == nil && slices.ContainsFunc(status.Claims, func(c control.Claim) bool { return c.Source == string(reducer.FromDeclared) })
-	})
+	r.run().wait("the prompt", r.said("idle declared"))
 	for _, answer := range []func(c *control.Client) (control.Outcome, error){
 		func(c *control.Client) (control.Outcome, error) {
 			return c.Answer(t.Context(), ask.Answer{})

@@ -9,7 +9,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun"
 )
 
-// A shell gets a command as soon as it is at its prompt, and its answer is what it printed.
+// A shell gets a command as soon as it is at its prompt, and has done it when it is there again.
 func ExampleStart() {
 	ctx := context.Background()
 	shell, err := ptyrun.Start(ctx, ptyrun.Options{Command: []string{"sh"}, Env: []string{"PS1=$ ", "PATH=/usr/bin:/bin"}})
@@ -18,15 +18,15 @@ func ExampleStart() {
 		return
 	}
 	defer shell.Close()
-	if err := shell.Prompt(ctx, "expr 6 '*' 7"); err != nil {
+	if err := shell.Prompt(ctx, "touch /dev/null"); err != nil {
 		fmt.Println(err)
 		return
 	}
 	for e := range shell.Events(ctx) {
 		if e.Kind == "turn_completed" {
-			fmt.Println(e.Text("response"))
+			fmt.Println(e.Text("status"))
 			return
 		}
 	}
-	// Output: 42
+	// Output: completed
 }

@@ -331,7 +331,7 @@ func TestNoReturnIntoAnUnknownDialog(t *testing.T) {
 	quicker.Render = 400 * time.Millisecond
 	for d, script := range map[string]string{
 		"claude": box + `paste; printf '\033[2J\033[HDelete everything?\r\n❯ Yes\r\n  No'; `,
-		"codex": `stty raw -echo; printf '\033]0;dir\007\033[?2004h› '
+		"codex": `stty raw -echo; printf '\033]0;dir\007\033[?2004h› \r\n\r\n  model · ~/p\033[1;3H'
 until read -rd '~' text && [[ $text == *201 ]]; do :; done; printf '\033]0;[ ! ] Action Required | dir\007[Pasted Content 1149 chars]'; `,
 	} {
 		r := newRig(t)

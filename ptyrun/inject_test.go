@@ -26,7 +26,9 @@ func TestTurnHasItsID(t *testing.T) {
 	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the turn's end", r.has("turn_idle"))
+	r.wait("the turn's end", func() bool {
+		return r.has("turn_idle")() && strings.HasSuffix(r.states()[len(r.states())-1], `new="idle"`)
+	})
 	all, err := r.bob.Log().Newest(1 << 20)
 	must(t, err)
 	turns := map[string][]string{}
@@ -38,6 +40,9 @@ func TestTurnHasItsID(t *testing.T) {
 			if e.Field("thread_id") != r.opt.Run || e.Field("transport") != "pty" {
 				t.Errorf("%s is of thread %q over %q", e.Kind, e.Field("thread_id"), e.Field("transport"))
 			}
+		}
+		if e.Kind == wire.ConfirmRequired {
+			last = "confirming"
 		}
 		if e.Kind == "state_change" {
 			if e.Field("previous") != last {
@@ -52,7 +57,7 @@ func TestTurnHasItsID(t *testing.T) {
 			t.Errorf("turn %q: %q", id, kinds)
 		}
 	}
-	if got := strings.Join(states, " "); len(turns) != 1 || !strings.HasPrefix(got, "idle thinking ") || !strings.Contains(got, " confirming ") {
+	if got := strings.Join(states, " "); len(turns) != 1 || !strings.HasPrefix(got, "idle thinking thinking idle") {
 		t.Errorf("%d turns, states %q", len(turns), got)
 	}
 }
@@ -185,7 +190,7 @@ func TestFormsDoNotMix(t *testing.T) {
 func TestShellIsTold(t *testing.T) {
 	for name, argv := range map[string][]string{
 		"bash":   {"bash", "--norc", "--noprofile"},
-		"script": {"sh", "-c", "while printf '> '; read -r line; do eval \"$line\"; done"},
+		"script": {"sh", "-c", "while printf '%% '; read -r line; do eval \"$line\"; done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -47,9 +47,8 @@ func TestMailbox(t *testing.T) {
 	if _, err := Start(t.Context(), fakeOptions(t, team)); !errors.Is(err, ErrRunning) {
 		t.Errorf("it runs twice: %v", err)
 	}
-	if _, err := team.Ask(t.Context(), teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"}); err != nil {
-		t.Error(err)
-	}
+	_, _, err = team.Send(t.Context(), teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"})
+	must(t, err)
 	for e, err := range agent.Events(t.Context()) {
 		must(t, err)
 		if e.Kind == wire.TurnCompleted {

@@ -20,25 +20,8 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/wire"
 )
-
-// The end of an answer that is longer than the scrollback is reported.
-func TestLongAnswer(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).program("plain", "bash", "--norc", "--noprofile").run().idle()
-	r.prompt("seq 600")
-	r.wait("the end of the turn", r.has("turn_completed"))
-	all, err := r.bob.Log().Newest(100)
-	must(t, err)
-	answer := all[slices.IndexFunc(all, func(e wire.Event) bool { return e.Kind == wire.TurnCompleted })].Text("response")
-	lines := strings.Split(answer, "\n")
-	if n := len(lines); n < screen.Scrollback || lines[0] != "…" || lines[n-1] != "600" {
-		t.Errorf("%d lines: %.100q", n, answer)
-	}
-}
 
 // The program's exit ends the run, with its code, and its turn, without turn_idle.
 func TestExit(t *testing.T) {

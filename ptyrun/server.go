@@ -32,9 +32,6 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 				s.Resumed = p.resumed.id
 			}
 		}
-		if t := terminal.Of(r.Run); t != nil {
-			s.Claims = t.Claims()
-		}
 		r.inbox.AddStatus(&s)
 		return s, nil
 	})

@@ -74,8 +74,8 @@ func TestHandle(t *testing.T) {
 	ctx := t.Context()
 	h := startFake(t, testagent.Options{Profile: "claude"}, nil)
 	must(t, h.Prompt(ctx, "SAY fine"))
-	if e := await(t, h, wire.TurnCompleted); e.Text("response") != "fine" {
-		t.Errorf("it answered %q", e.Text("response"))
+	if e := await(t, h, wire.TurnCompleted); e.Text("response") != "" {
+		t.Errorf("its screen answered %q", e.Text("response"))
 	}
 	must(t, h.Prompt(ctx, "CONFIRM touch made.txt"))
 	asked := await(t, h, "confirm_required")
@@ -126,7 +126,7 @@ func TestPromptWithdrawn(t *testing.T) {
 		if strings.Contains(e.Text("prompt"), "second") {
 			t.Error("it was given")
 		}
-		if e.Text("response") == "third" {
+		if strings.Contains(e.Text("prompt"), "third") {
 			return
 		}
 	}

@@ -21,20 +21,16 @@ const goOn = "Your usage limit is over: go on with what you were doing."
 // mail. Until then nothing is typed, and by default nothing but mail is.
 func TestGoesOn(t *testing.T) {
 	t.Parallel()
-	for name, isACP := range map[string]bool{"terminal": false, "acp": true} {
-		for _, goesOn := range []bool{true, false} {
-			t.Run(fmt.Sprint(name, goesOn), func(t *testing.T) { testGoesOn(t, isACP, goesOn) })
-		}
+	for _, goesOn := range []bool{true, false} {
+		t.Run(fmt.Sprint(goesOn), func(t *testing.T) { testGoesOn(t, goesOn) })
 	}
 }
 
-func testGoesOn(t *testing.T, isACP, goesOn bool) {
-	r, limit := newRig(t).fake(testagent.Options{}), "LIMIT"
-	if r.opt.GoesOn = goesOn; isACP {
-		opencode := filepath.Join(t.TempDir(), "opencode") // which acts on nothing in a text
-		must(t, os.Symlink(r.opt.Command[0], opencode))
-		limit, r.opt.Command, r.opt.Driver, r.opt.ACP = "FAIL", []string{opencode, "acp"}, nil, &ACP{}
-	}
+func testGoesOn(t *testing.T, goesOn bool) {
+	r := newRig(t).fake(testagent.Options{})
+	opencode := filepath.Join(t.TempDir(), "opencode") // which acts on nothing in a text
+	must(t, os.Symlink(r.opt.Command[0], opencode))
+	r.opt.GoesOn, r.opt.Command, r.opt.Driver, r.opt.ACP = goesOn, []string{opencode, "acp"}, nil, &ACP{}
 	var isOver atomic.Bool
 	r.opt.now = func() time.Time {
 		if isOver.Load() {
@@ -44,7 +40,7 @@ func testGoesOn(t *testing.T, isACP, goesOn bool) {
 	}
 	r.run().idle()
 	end := time.Unix(time.Now().Unix()+3600, 0)
-	r.send(fmt.Sprintf("%s [limit reached|%d]", limit, end.Unix()))
+	r.send(fmt.Sprintf("FAIL [limit reached|%d]", end.Unix()))
 	r.wait("the limit", r.has(`state_change new="limited"`))
 	events, err := r.bob.Log().Newest(20)
 	must(t, err)

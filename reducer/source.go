@@ -6,25 +6,20 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Source is what an activity rests on. Which of several counts is one table, the strongest first:
+// A Source is what an activity rests on:
 //
-//	source    who says it                                                    and when
-//	protocol  a program that speaks ACP                                      always
-//	hook      the program's hooks                                            at some points of a turn
-//	event     a program of your own (atm event, a file)                      likewise
-//	declared  the program itself, with a status sequence (OSC 7501)          always
-//	file      a file that the program keeps of its state, or its server       always
-//	title     the title of its window                                        always
-//	progress  its progress bar (OSC 9;4), which counts as a title does       always
-//	screen    what a driver reads from its screen                            always
-//	runner    whoever started the program: that it starts, ends, cannot      then
+//	source    who says it
+//	protocol  a program that speaks ACP
+//	hook      the program's hooks
+//	event     a program of your own (atm event, a file)
+//	declared  the program itself, with a status sequence (OSC 7501)
+//	file      a file that the program keeps of its state, or its server
+//	screen    what a driver reads from its screen
+//	runner    whoever started the program: that it starts, ends, cannot
 //
-// A claim counts against one of the same or of a weaker source. Against a stronger source that is fresh, heard within
-// StaleAfter, it does not count. When that is stale, the claim counts if it says that the agent waits for a person; any
-// other only against a hook or event, because between two of its points a hook says nothing: not that a person interrupted
-// the turn, for example. Then it has to be newer than what they say, with the exceptions that State.Weigh names.
-//
-// What only claims to be a question authorises nothing: answers rest on a dialog that was read.
+// One of them counts at a time: who tells is believed (State.Tells). Of a program that tells its turns its screen adds that it
+// asks something, and that it has been at its prompt for MissedEnd although it is said to work. What only claims to be a
+// question authorises nothing: answers rest on a dialog that was read.
 type Source string
 
 // The sources. "" is an event that names none, as those of an older atm.
@@ -34,8 +29,6 @@ const (
 	FromEvent    Source = "event"
 	FromDeclared Source = "declared"
 	FromFile     Source = "file"
-	FromTitle    Source = "title"
-	FromProgress Source = "progress"
 	FromScreen   Source = "screen"
 	FromRunner   Source = "runner"
 )
@@ -43,30 +36,14 @@ const (
 // StaleAfter is how long a source counts as fresh after it was last heard.
 const StaleAfter = 2 * time.Second
 
-func (s Source) rank() int {
-	switch s {
-	case FromProtocol:
-		return 4
-	case FromHook, FromEvent:
-		return 3
-	case FromDeclared, FromFile:
-		return 2
-	case FromTitle, FromProgress:
-		return 1
-	}
-	return 0
-}
+// MissedEnd is how many times StaleAfter a program must be at its prompt before its turn counts as over although nobody has
+// told its end. Claude Code does not report the end of a prompt that another hook refused.
+const MissedEnd = 15
 
-// mayOverrule reports whether an activity that rests on s counts against what another source said last. isFresh: that
-// was within StaleAfter.
-func (s Source) mayOverrule(a Activity, other Source, isFresh bool) bool {
-	switch {
-	case s.rank() >= other.rank():
-		return true
-	case isFresh:
-		return false
-	}
-	return other.rank() == FromHook.rank() || a == Confirming || a == AwaitingInput
+// Tells reports whether the program itself tells its turns, by hooks, a server or a protocol: then nothing else is believed of
+// them. opencode does from its first session on.
+func (s *State) Tells() bool {
+	return s.Run != nil && (s.Run.Sessions > 0 || s.Session().HasStart)
 }
 
 // restsOn returns what an event rests on.
@@ -78,7 +55,7 @@ func (e *event) restsOn() Source {
 		return FromHook
 	case wire.SourcePTY:
 		switch s := Source(e.Text("evidence")); s {
-		case FromDeclared, FromFile, FromTitle, FromProgress:
+		case FromDeclared, FromFile:
 			return s
 		}
 		switch e.kind {

@@ -7,30 +7,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-func TestMayOverrule(t *testing.T) {
-	const always, stale, staleBlocked = "always", "stale", "stale and blocked"
-	all := []Source{FromProtocol, FromHook, FromDeclared, FromTitle, FromScreen}
-	for i, row := range [][]string{
-		{always, always, always, always, always},
-		{staleBlocked, always, always, always, always},
-		{staleBlocked, stale, always, always, always},
-		{staleBlocked, stale, staleBlocked, always, always},
-		{staleBlocked, stale, staleBlocked, staleBlocked, always},
-	} {
-		for j, want := range row {
-			for _, a := range []Activity{Idle, Thinking, Limited, Confirming, AwaitingInput} {
-				isBlocked := a == Confirming || a == AwaitingInput
-				for _, isFresh := range []bool{true, false} {
-					ok := want == always || !isFresh && (want == stale || isBlocked)
-					if got := all[i].mayOverrule(a, all[j], isFresh); got != ok {
-						t.Errorf("%s says %s against %s, fresh %v: %v", all[i], a, all[j], isFresh, got)
-					}
-				}
-			}
-		}
-	}
-}
-
 // A turn says what its activity rests on.
 func TestSource(t *testing.T) {
 	var s State
@@ -42,7 +18,7 @@ func TestSource(t *testing.T) {
 		source, kind, evidence string
 		want                   Source
 	}{
-		{"pty", "spawned", "", FromRunner}, {"pty", "state_change", "declared", FromDeclared}, {"pty", "state_change", "title", FromTitle}, {"pty", "state_change", "progress", FromProgress},
+		{"pty", "spawned", "", FromRunner}, {"pty", "state_change", "declared", FromDeclared}, {"pty", "state_change", "title", FromScreen},
 		{"pty", "state_change", "", FromScreen}, {"pty", "state_change", "made up", FromScreen}, {"hook", "turn_started", "declared", FromHook},
 		{"acp", "message_delta", "", FromProtocol}, {"drop", "state_change", "declared", FromEvent}, {"pty", "exited", "", FromRunner},
 	} {

@@ -184,8 +184,8 @@ func TestSessionBeforeItsProgram(t *testing.T) {
 				}
 			}
 			run := p.state.Run
-			if got := fmt.Sprintf("%s; %s of %d", show(&p.state), run.Conversation, run.Sessions); got != c.want || p.state.HasHooks() != (run.Sessions > 0) {
-				t.Errorf("after %q: %q, not %q; hooks %v", lines, got, c.want, p.state.HasHooks())
+			if got := fmt.Sprintf("%s; %s of %d", show(&p.state), run.Conversation, run.Sessions); got != c.want || p.state.Tells() != (run.Sessions > 0) {
+				t.Errorf("after %q: %q, not %q; hooks %v", lines, got, c.want, p.state.Tells())
 			}
 			for i := range p.state.Sessions {
 				if o := &p.state.Sessions[i]; o != p.state.Session() && !o.isOver() {

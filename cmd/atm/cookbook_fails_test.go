@@ -62,7 +62,7 @@ func TestCookbookFails(t *testing.T) {
 				for ctx.Err() == nil && k.Command("atm", "reject", "bob", "--as", "me").Run() != nil {
 				}
 			},
-			code: 1, says: `the turn of bob ended without an answer: interrupted`, again: -1,
+			code: 1, says: `the turn of bob ended without an answer: completed`, again: -1,
 		},
 		{
 			about: "a night that is too short", recipe: "nightly.sh", files: map[string]string{"slow": "60"}, args: []string{"monday", "jobs.txt", "3"},

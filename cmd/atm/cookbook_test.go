@@ -51,6 +51,7 @@ func newKitchen(t *testing.T) *kitchen {
 		k.Write(to, string(data))
 	}
 	k.Write("jobs.txt", jobs)
+	k.Write("opencode", "#!/bin/sh\nexec fakeagent \"$@\"\n") // which acts on nothing in a text
 	t.Cleanup(func() {
 		k.Command("atm", "down").Run()
 		if left := k.left(); len(left) > 0 {

@@ -1,6 +1,7 @@
-// Command team runs an agent with a mailbox, asks it by mail, and prints the answer and how far the question got.
+// Command team runs an agent that speaks the Agent Client Protocol with a mailbox, asks it by mail, and prints the answer and
+// how far the question got.
 //
-//	go run . /tmp/try/main 'What is in this directory?' claude
+//	go run . /tmp/try/main 'What is in this directory?' opencode acp
 package main
 
 import (
@@ -29,7 +30,7 @@ func run(ctx context.Context, dir, question string, command []string) error {
 	if err != nil {
 		return err
 	}
-	agent, err := ptyrun.Start(ctx, ptyrun.Options{Command: command, Mail: &ptyrun.Mail{Mailbox: bob}})
+	agent, err := ptyrun.Start(ctx, ptyrun.Options{Command: command, ACP: &ptyrun.ACP{}, Mail: &ptyrun.Mail{Mailbox: bob}})
 	if err != nil {
 		return err
 	}

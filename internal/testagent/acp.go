@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coder/acp-go-sdk"
 )
@@ -38,10 +40,16 @@ type acpAgent struct {
 	cancel     context.CancelFunc
 	authMethod string
 	about      string // the session's parameters
+	model      string // a command that plays the model
 }
 
-func mainACP() int {
+func mainACP(args []string) int {
 	a := &acpAgent{begun: make(chan bool, 1)}
+	f := flag.NewFlagSet("fakeagent acp", flag.ContinueOnError)
+	f.StringVar(&a.model, "model", "", "ask this `command` what to answer: what is prompted on its stdin")
+	if f.Parse(args) != nil {
+		return 2
+	}
 	in, fromClient := io.Pipe() // the connection reads nothing before a.conn is set
 	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
 	go func() {
@@ -140,6 +148,9 @@ func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.Promp
 	if name := os.Getenv("ACP_MEMORY"); name != "" {
 		os.WriteFile(name, []byte(prompt), 0o600)
 	}
+	if a.model != "" {
+		return a.play(ctx, p.SessionId, prompt)
+	}
 	a.say(ctx, p.SessionId, "[["+prompt)
 	a.say(ctx, p.SessionId, parts+"]]")
 	for i, m := range acpLine.FindAllStringSubmatch(prompt, -1) {
@@ -154,6 +165,34 @@ func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.Promp
 			result = fmt.Sprintf("%v %v", e.Message, e.Data)
 		}
 		a.say(ctx, p.SessionId, "\n"+m[1]+": "+result)
+	}
+	return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+}
+
+// play answers what the command says that plays the model, which may ask for permissions.
+func (a *acpAgent) play(ctx context.Context, id acp.SessionId, prompt string) (r acp.PromptResponse, err error) {
+	c := exec.CommandContext(ctx, "/bin/sh", "-c", a.model)
+	c.Stdin, c.WaitDelay = strings.NewReader(prompt), time.Second
+	out, err := c.Output()
+	steps := parseSteps(string(out))
+	if len(steps) == 0 {
+		steps = []step{{word: "SAY", arg: strings.TrimSpace(string(out))}}
+	}
+	for i, s := range steps {
+		if s.word == "CONFIRM" && err == nil {
+			var answer string
+			if answer, err = a.do(ctx, id, acp.ToolCallId(fmt.Sprint("call-", i)), s.word, s.arg); answer == "no" || answer == "cancelled" {
+				break
+			}
+		} else if err == nil {
+			a.say(ctx, id, s.arg)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+	case err != nil:
+		return r, acp.NewInternalError(map[string]any{"details": err.Error()})
 	}
 	return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 }

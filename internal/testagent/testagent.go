@@ -101,7 +101,7 @@ func Main() int {
 		return 0
 	}
 	if len(os.Args) > 1 && os.Args[1] == "acp" {
-		return mainACP()
+		return mainACP(os.Args[2:])
 	}
 	var o Options
 	if err := o.flags().Parse(os.Args[1:]); err != nil {

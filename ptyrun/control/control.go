@@ -135,7 +135,6 @@ type Status struct {
 	Started     time.Time `json:"started"`
 	Ready       bool      `json:"ready"`
 	Gate        Gate      `json:"gate,omitempty"`
-	Claims      []Claim   `json:"claims,omitempty"`       // what State rests on, the strongest first
 	Ways        Ways      `json:"ways,omitzero"`          // what it can be told, and how
 	NoTerminal  bool      `json:"no_terminal,omitempty"`  // it has none: who attaches only looks
 	Untyped     string    `json:"untyped,omitempty"`      // why a waiting message could not be typed
@@ -165,16 +164,6 @@ func (w Ways) String() string {
 		}
 	}
 	return strings.Join(all, " · ")
-}
-
-// Claim is what one source says that the agent does.
-type Claim struct {
-	Source string    `json:"source"`           // a reducer.Source
-	Says   string    `json:"says"`             // in the source's own words: working, thinking, …
-	By     string    `json:"by,omitempty"`     // the program, as it names itself
-	Detail string    `json:"detail,omitempty"` // the program's words
-	At     time.Time `json:"at,omitzero"`      // since when
-	Counts bool      `json:"counts,omitempty"` // the state rests on it
 }
 
 // MaxLine returns how many bytes are typed without bracketed paste: the kernel's line editing keeps 4095, on macOS 1023,
@@ -211,22 +200,8 @@ const (
 	GateStarting   Gate = "starting"
 	GateDrawing    Gate = "it is redrawing its screen"
 	GateNoPrompt   Gate = "no prompt on the screen"
-	GateCursor     Gate = "the cursor is not in its prompt"
-	GateShellMode  Gate = "bang mode"
-	GateMemoryMode Gate = "memory mode"
-	GateVim        Gate = "vim is in normal mode"
-	GateExitKey    Gate = "another Ctrl-C would end it"
-	GateSameKey    Gate = "it waits for the same key again"
-	GatePaste      Gate = "a paste is in progress"
-	GateHelp       Gate = "help is open"
-	GateMenu       Gate = "a menu is open"
-	GateAgents     Gate = "the list of agents is open"
-	GateTranscript Gate = "the transcript is open"
-	GateOverlay    Gate = "an overlay is open"
-	GateServer     Gate = "it reconnects to its server"
 	GateFullScreen Gate = "a full-screen program is running"
 	GateCommand    Gate = "a command is running"
-	GateQuestion   Gate = "it is asking a question"
 )
 
 // ScreenRequest asks for the screen.

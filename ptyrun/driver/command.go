@@ -28,9 +28,7 @@ func ForCommand(argv []string) *Driver {
 		return none
 	}
 	plain, _ := Named("plain")
-	d := *plain
-	d.program = program
-	return &d
+	return plain
 }
 
 // Unshared returns the command line with the flag that has the agent share no server, if its sessions would otherwise share one

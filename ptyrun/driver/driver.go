@@ -1,23 +1,16 @@
 // Package driver interprets the screen of an agent in a terminal.
 //
-// A [Driver] knows one program: how it draws its input box, dialogs, title and busy line, and which keys it takes. That is
-// data, a file of package agents. [Driver.Read] turns a screen into a [Reading]: what the agent does, what it asks, and
-// whether it would accept a message now. The built-in files are based on recorded screens of the versions that they name,
-// also without colours, without animations and for screen readers. Code is only what a permission request means: it reads
-// the tool and its input, which rules decide about.
+// A [Driver] knows one program by three patterns, in a file of package agents: what its screen shows while it asks, while it
+// works, and while it waits for a text. [Driver.Read] turns a screen into a [Reading]: which of the three it is, what it asks,
+// and what is in its box. A screen that none of them fits says nothing, and then nothing is typed. The built-in files are based
+// on recorded screens of the versions that they name.
 //
-// An answer may have any words, so what the program says of itself is told from an answer by its style: its colours,
-// what is dim or bold, and what stands in the first columns.
+// What the program says, which tools it uses and how its turns end is not read: whoever tells that, tells it by a hook, a
+// server, a plugin, a protocol or a file. No rule acts on what is only on a screen.
 //
-// A dialog on the screen counts more than the title, and the title more than the bottom of the screen. One sign of work
-// makes an agent busy, whatever the others say; it is idle only if all signs agree. Only the bottom of the screen
-// counts, where the program itself draws: an answer or a person may quote a dialog, a busy line or a box.
-//
-// Everything here is pure and never panics. Prompt is never true while a dialog that its file describes is at the bottom of
-// the screen, while a synchronized update is open, or while the box holds anything. For an agent it also needs its own
-// box, with the cursor at the start. A shell or REPL is at its prompt while bracketed paste is on; if it never enables
-// that, when the cursor's row ends as prompts do. Of a program that nobody has described nothing is known, and only what it
-// declares itself counts.
+// Everything here is pure and never panics. Prompt is never true while a dialog that its file describes is on the screen,
+// while a synchronized update is open, or while the box holds anything. A shell or REPL is at its prompt when the cursor's row
+// ends as prompts do, and no command runs in the foreground. Of a program that nobody has described nothing is known.
 //
 // The caller adds time, because screens pass through states that do not last: Codex draws its prompt before it asks for
 // trust. Believe Prompt after it has held for [Settle], the first time after a start for [FirstSettle]; believe a
@@ -35,10 +28,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
-	"github.com/agentteammail/atm/reducer"
 )
-
-const escape = "\x1b"
 
 // A Driver reads the screen of one program. Those that [Named] returns are shared and read-only.
 type Driver struct {
@@ -56,23 +46,14 @@ type Driver struct {
 	// Protocol is what the program speaks instead of drawing a screen: "acp". "": it draws one.
 	Protocol string
 
-	file    *agents.File
-	screen  *agents.Screen // the file's look that counts
-	spoken  *Driver        // with its look for a screen reader; nil: as always
-	program string         // plain: the first word of the command, if ForCommand chose the driver
+	file *agents.File
 }
 
 // newDriver returns the driver that a file describes.
 func newDriver(f *agents.File) *Driver {
-	d := &Driver{
-		Name: f.Name, Plain: f.Plain, Unknown: f.Name == agents.None, ForgetsInterruptedPrompt: f.Keys.Forgets, Protocol: f.Protocol,
-		file: f, screen: &f.Screen,
+	return &Driver{
+		Name: f.Name, Plain: f.Plain, Unknown: f.Name == agents.None, ForgetsInterruptedPrompt: f.Keys.Forgets, Protocol: f.Protocol, file: f,
 	}
-	if f.Reader != nil {
-		spoken := *d
-		spoken.screen, d.spoken = f.Reader, &spoken
-	}
-	return d
 }
 
 // inUse are the drivers of this process, in the order in which they are tried; nil: the built-in ones.
@@ -127,23 +108,8 @@ func Names() (names []string) {
 	return names
 }
 
-// lookFor returns the driver for the look on the screen: d, or the one for a screen reader. It takes a scroll bar off the
-// screen.
-func (d *Driver) lookFor(l *Look) *Driver {
-	l.removeScrollBar(d.screen.ScrollBar)
-	if d.spoken == nil || d.findBox(l) != nil {
-		return d
-	}
-	if l.matches(d.spoken.screen.Shown, "reader.shown", strings.Join(l.Lines, "\n")) {
-		return d.spoken
-	}
-	return d
-}
-
 // InterruptPause is the pause between the InterruptKeys of one interruption.
 const InterruptPause = 300 * time.Millisecond
-
-const enter = "\r" // chooses the selected option of a dialog
 
 // SubmitKeys returns the keys that send the text in the box. Write them separately, at least SubmitDelay after the text: in
 // one write Codex and Gemini CLI, and with long text Claude Code, take Enter for a line break.
@@ -161,26 +127,4 @@ func (d *Driver) InterruptKeys() (keys [][]byte) {
 		keys = append(keys, []byte(key))
 	}
 	return keys
-}
-
-// titleActivity returns the activity that the title shows, or Unknown.
-func (d *Driver) titleActivity(l *Look) reducer.Activity {
-	s := strings.TrimSpace(l.Title)
-	for _, t := range d.screen.Titles {
-		if t.Pattern.MatchString(s) {
-			l.note("titles", t.Means, t.Line, noRow, s)
-			return reducer.Activity(t.Means)
-		}
-	}
-	return reducer.Unknown
-}
-
-// progressActivity returns the activity that the progress bar shows, or Unknown.
-func (d *Driver) progressActivity(l *Look) reducer.Activity {
-	means, ok := d.screen.Progress[string(l.Progress)]
-	if !ok {
-		return reducer.Unknown
-	}
-	l.note("progress", means, 0, noRow, string(l.Progress))
-	return reducer.Activity(means)
 }

@@ -36,6 +36,7 @@ type Turn struct {
 	Usage *reducer.Figures `json:"usage,omitempty"` // what was told in it; nil: nothing
 
 	BeganBy, EndedBy Event `json:"-"` // the evidence
+	IsSeen           bool  `json:"-"` // its end is what a screen shows, not what the program tells
 }
 
 // ToolCall is a tool call within a turn.
@@ -294,7 +295,7 @@ func (t *Turn) update(e *wire.Event, current *reducer.Session) {
 // end ends the turn; last is nil while it is unknown how.
 func (t *Turn) end(e *wire.Event, last *reducer.Last) {
 	if !t.EndedBy.Exists() {
-		t.EndedBy, t.Ended, t.Status = Event{e.Seq, e.At}, moment(e.At), ""
+		t.EndedBy, t.Ended, t.Status, t.IsSeen = Event{e.Seq, e.At}, moment(e.At), "", e.Kind == wire.TurnCompleted && e.Source == wire.SourcePTY
 	}
 	if last != nil {
 		t.Status, t.Error, t.Ended, t.DurationMS = last.Status, last.Error, moment(last.At), last.DurationMS

@@ -596,9 +596,11 @@ func TestExampleClient(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	r := newFixture(t, people).run()
+	r := newFixture(t, people)
+	r.Write("opencode", "#!/bin/sh\nexec fakeagent \"$@\"\n")
+	r.Atm("run", "bob", "--detach", "--driver", "acp", "--", filepath.Join(r.Dir, "opencode"), "acp")
 	out, err := r.Command(client, "atm", "acp", "bob", "--as", "me").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "Pong from the fake model.") || !strings.Contains(string(out), "Agent completed") {
+	if err != nil || !strings.Contains(string(out), "[[[") || !strings.Contains(string(out), "Agent completed") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -64,7 +64,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	for _, it := range unread.Items {
 		p.showMessage(it)
 	}
-	response, err := reply.Ask(p.ctx, a.Root, o, reply.Observer{Sent: p.showSent, Event: p.showEvent, Message: p.showMessage})
+	response, err := reply.Ask(p.ctx, a.Root, o, reply.Observer{EndsWithTurn: true, Sent: p.showSent, Event: p.showEvent, Message: p.showMessage})
 	if err != nil && p.title == "" && ctx.Err() == nil {
 		return out, a.rpcError(err)
 	}

@@ -37,16 +37,13 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 			}
 		}
 		sent(seen)
+		if s.onlyShowsMail(to) {
+			s.Given.Warn("%s only shows its mail, and nothing acts on it: a person there may answer: `atm reply ID TEXT`", to.Agent)
+		}
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent
 	}})
 	short := r.ID.Short(6)
 	switch {
-	case err == nil && r.Reply == nil && s.onlyShowsMail(to): // what its screen showed then is its mail
-		e := failure.Failed("sent %s, but %s does not answer: it only shows its mail", short, to.Agent).
-			WithHint("`atm wait --reply %s` waits for a reply", short)
-		e.Exit = failure.ExitTimeout
-		e.Done = map[string]any{"id": r.ID}
-		return r, e
 	case err == nil || !isSent:
 		return r, err
 	case errors.Is(err, context.Canceled) && ctx.Err() == nil:

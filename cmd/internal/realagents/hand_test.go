@@ -232,7 +232,7 @@ func (w *window) look() {
 	}
 	before := w.reading
 	w.version, w.reading = w.emulator.Version(), w.driver.Read(driver.LookAt(w.emulator), before)
-	if before.Activity != w.reading.Activity || before.HasDraft != w.reading.HasDraft || (before.Dialog == nil) != (w.reading.Dialog == nil) {
+	if before.Activity != w.reading.Activity || (before.Draft == "") != (w.reading.Draft == "") || (before.Dialog == nil) != (w.reading.Dialog == nil) {
 		w.since = time.Now()
 	}
 }
@@ -271,7 +271,7 @@ func (w *window) waitsFor(state string) {
 		}
 		switch state {
 		case "idle":
-			return r.Activity == reducer.Idle && r.Dialog == nil && (r.Prompt || r.HasDraft) && held > driver.FirstSettle
+			return r.Activity == reducer.Idle && r.Dialog == nil && (r.Prompt || r.Draft != "") && held > driver.FirstSettle
 		case "busy":
 			return r.Activity.IsWork()
 		case "blocked":
@@ -309,7 +309,7 @@ func (w *window) types(text string) {
 	var typed time.Time
 	w.s.wait("the box to hold "+text, func() bool {
 		r, _ := w.now()
-		if !r.HasDraft && time.Since(typed) > 5*time.Second {
+		if r.Draft == "" && time.Since(typed) > 5*time.Second {
 			typed = time.Now()
 			for _, key := range text {
 				w.keys(string(key))
@@ -391,7 +391,7 @@ func (w *window) clear() {
 	w.types(cmp.Or(map[string]string{"codex": "/new", "opencode": "/new"}[w.s.program], "/clear"))
 	time.Sleep(driver.SubmitDelay(10))
 	w.enter()
-	w.s.wait("the box to be empty", func() bool { r, _ := w.now(); return !r.HasDraft })
+	w.s.wait("the box to be empty", func() bool { r, _ := w.now(); return r.Draft == "" })
 	if w.s.program == "codex" { // which asks in which directory
 		w.waitsFor("blocked")
 		w.enter()

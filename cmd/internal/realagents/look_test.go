@@ -269,15 +269,9 @@ func TestDeclared(t *testing.T) {
 			bob.run()
 			rests := func(state string) func() bool {
 				return func() bool {
-					var m struct {
-						State   string
-						Sources []struct {
-							Source, Says string
-							Counts       bool
-						}
-					}
+					var m struct{ State, Source string }
 					bob.get(&m, "status", "bob")
-					return m.State == state && len(m.Sources) > 0 && m.Sources[0].Source == "declared" && m.Sources[0].Counts
+					return m.State == state && m.Source == "declared"
 				}
 			}
 			bob.wait("idle, as it declares", rests("idle"))

@@ -30,7 +30,7 @@ func (s *byHand) mailAfterInterrupt() {
 	bob.keys("\x1b")
 	s.wait("atm to say that bob is idle", func() bool { return s.stateOf("bob") == "idle" })
 	bob.keys("\x15") // the prompt is in the box again
-	s.wait("the box to be empty", func() bool { r, _ := bob.now(); return !r.HasDraft })
+	s.wait("the box to be empty", func() bool { r, _ := bob.now(); return r.Draft == "" })
 	s.cannot = !s.canGet(agents.AtIdle)
 	s.gotOnce(bob, s.send("note for later"), "note for later")
 }

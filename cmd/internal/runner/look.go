@@ -57,11 +57,10 @@ func look(spec runspec.Look) (*runspec.Reading, error) {
 		return nil, fmt.Errorf("read %s: %w", spec.Recording, err)
 	}
 	l := driver.LookAt(s)
-	reading, matches := d.Explain(l)
+	reading := d.Read(l, driver.Reading{})
 	r := &runspec.Reading{
-		Driver: d.Name, Screen: l.Lines, Title: l.Title, Progress: string(l.Progress), State: string(reading.Activity), Detail: reading.Detail, Failure: reading.Failure,
-		IsPrompt: reading.Prompt, Gate: string(reading.NotPromptReason), Draft: reading.Draft,
-		Answer: d.Response(driver.Transcript(s, 500), "", false), Matches: []runspec.Match{},
+		Driver: d.Name, Screen: l.Lines, Title: l.Title, State: string(reading.Activity), Detail: reading.Detail,
+		IsPrompt: reading.Prompt, Gate: string(reading.NotPromptReason), Draft: reading.Draft, Matches: []runspec.Match{},
 	}
 	if q := reading.Dialog; q != nil {
 		r.Dialog = q
@@ -69,8 +68,8 @@ func look(spec runspec.Look) (*runspec.Reading, error) {
 			r.Keys = append(r.Keys, o.Keys)
 		}
 	}
-	for _, m := range matches {
-		r.Matches = append(r.Matches, runspec.Match{Rule: m.Rule, Means: m.Means, Line: m.Line, Row: m.Row + 1, Text: m.Text, Style: m.Style})
+	for _, m := range d.Explain(l) {
+		r.Matches = append(r.Matches, runspec.Match(m))
 	}
 	return r, nil
 }

@@ -15,25 +15,19 @@ type Reading struct {
 	Driver   string        `json:"driver"`
 	Screen   []string      `json:"screen"` // the rows, without styles
 	Title    string        `json:"title"`
-	Progress string        `json:"progress,omitempty"` // the state of its progress bar
-	State    string        `json:"state"`              // as in the event agent_state
+	State    string        `json:"state"` // as in the event agent_state
 	Detail   string        `json:"detail,omitempty"`
-	Failure  string        `json:"failure,omitempty"` // the error that ended the last turn
-	IsPrompt bool          `json:"prompt"`            // a message would be typed now
-	Gate     string        `json:"gate,omitempty"`    // else why not
+	IsPrompt bool          `json:"prompt"`         // a message would be typed now
+	Gate     string        `json:"gate,omitempty"` // else why not
 	Draft    string        `json:"draft,omitempty"`
 	Dialog   *ask.Question `json:"dialog,omitempty"` // what it asks
 	Keys     []string      `json:"keys,omitempty"`   // that choose its options; "": unknown
-	Answer   string        `json:"answer,omitempty"` // the text after the last message
-	Matches  []Match       `json:"matches"`          // the rules that hold, by rows
+	Matches  []Match       `json:"matches"`          // the patterns that fit; the first one counts
 }
 
-// A Match is a rule of the driver's file that holds.
+// A Match is a pattern of the driver's file that fits.
 type Match struct {
-	Rule  string `json:"rule"` // its key in the file
-	Means string `json:"means,omitempty"`
-	Line  int    `json:"line,omitempty"` // of the file
-	Row   int    `json:"row"`            // of the screen, from 1 on; 0: it is no row
-	Text  string `json:"text"`
-	Style string `json:"style,omitempty"` // how the cells of the row are drawn that rules name
+	Key  string `json:"key"`  // asks, busy or prompt
+	Row  int    `json:"row"`  // the first one that it matches, from 1 on; 0: the title
+	Text string `json:"text"` // that it matches
 }

@@ -74,7 +74,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 func (b *tab) load(address string) {
 	b.Helper()
 	b.do(chromedp.Navigate(address))
-	b.becomes(`document.fonts.status === 'loaded'`)
+	b.becomes(`document.fonts.status === 'loaded' && !document.querySelector('meta[http-equiv=refresh]')`) // which leads on
 }
 
 // js evaluates an expression, which may be a promise.

@@ -107,32 +107,28 @@ func InWords(state reducer.Word, detail string) string {
 	return detail
 }
 
-// declaredState returns a member's state with what a program that its person started says in its file, if that counts
-// against what its hooks said: they do not tell of an interrupt. nil: it does not.
+// declaredState returns a member's state with what its program says in a file of its own, if that is newer than what its hooks
+// have told: they do not tell of an interrupt. nil: it is not.
 func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
-	i := slices.IndexFunc(m.Programs, func(p programs.Program) bool { return p.Session != "" && p.Session == s.Session().ID })
-	if i < 0 || m.Running {
+	shown := s.Session()
+	i := slices.IndexFunc(m.Programs, func(p programs.Program) bool { return p.Session != "" && p.Session == shown.ID })
+	if i < 0 {
 		return nil
 	}
 	session, err := m.says, error(nil)
 	if session == nil {
 		session, err = m.Programs[i].Says()
 	}
-	if err != nil || session.ID != s.Session().ID || session.Activity == reducer.Unknown {
+	if err != nil || session.ID != shown.ID || session.Activity == reducer.Unknown {
 		return nil
 	}
 	says := reducer.Session{Activity: session.Activity}
-	if says.Word() == s.Word() {
-		return nil
-	}
-	claim := reducer.Claim{
-		Activity: session.Activity, Source: reducer.FromFile, Since: session.Since, QuietFrom: session.Since, IsPrompt: session.IsIdle(),
-	}
-	if counts, _ := s.Weigh(claim, now, reducer.StaleAfter); !counts {
+	isNewer := session.Since.After(shown.HeardAt) && now.Sub(shown.HeardAt) >= reducer.StaleAfter
+	if says.Word() == s.Word() || !isNewer {
 		return nil
 	}
 	e := wire.Event{Source: wire.SourcePTY, Kind: wire.StateChange, Session: session.ID, Team: s.Team, Agent: s.Agent, At: session.Since}
-	e = e.With(wire.FieldNew, string(claim.Activity)).With("evidence", string(reducer.FromFile)).With(wire.FieldDetail, wire.Clip(session.WaitingFor, 40))
+	e = e.With(wire.FieldNew, string(session.Activity)).With("evidence", string(reducer.FromFile)).With(wire.FieldDetail, wire.Clip(session.WaitingFor, 40))
 	return applyTo(s, e)
 }
 

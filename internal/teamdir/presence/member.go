@@ -45,8 +45,9 @@ type Member struct {
 	Presence   reducer.Presence `json:"presence"`
 	PresenceAt *time.Time       `json:"presence_at"` // when there was evidence for Presence
 
-	// Sources are what the state rests on, the strongest first. Only Status has them.
-	Sources []control.Claim `json:"sources,omitempty"`
+	// Source is what the state rests on, and HeardAt when that was last heard. Only Status has them.
+	Source  reducer.Source `json:"source,omitempty"`
+	HeardAt *time.Time     `json:"heard_at,omitempty"`
 	// Ways are how its runner tells it what. Only Status has them.
 	Ways control.Ways `json:"ways,omitzero"`
 	// WaysIn are how mail gets into a program that its person started. Only Status has them.
@@ -333,28 +334,14 @@ func (m *Member) addNote(text string) {
 // returns what could be read.
 func Status(ctx context.Context, t *teamdir.Team, name wire.Name) (Member, error) {
 	m, err := status(ctx, t, knownOf(t), name)
-	m.Sources, m.Ways, m.WaysIn = m.sources(), m.Runner.Ways, programs.WaysNow(t, name)
+	m.Ways, m.WaysIn = m.Runner.Ways, programs.WaysNow(t, name)
+	if m.Kind != "person" {
+		m.Source, m.HeardAt = m.source, TimeOrNil(m.heardAt)
+		if m.HeardAt != nil && m.Since != nil && m.Since.After(*m.HeardAt) { // a program's end is no word of its own
+			m.HeardAt = m.Since
+		}
+	}
 	return m, err
-}
-
-// sources returns what the state rests on: what its runner sees, unless the newest event came from elsewhere.
-func (m *Member) sources() (all []control.Claim) {
-	if m.Kind == "person" || m.source == "" {
-		return nil
-	}
-	newest := control.Claim{Source: string(m.source), Says: string(m.Activity), At: m.heardAt.UTC(), Counts: true}
-	if m.Since != nil && m.Since.After(newest.At) { // a program's end is no word of its own
-		newest.At = *m.Since
-	}
-	isSeen := slices.Contains([]reducer.Source{reducer.FromDeclared, reducer.FromTitle, reducer.FromProgress, reducer.FromScreen}, m.source)
-	if !isSeen || len(m.Runner.Claims) == 0 {
-		all = append(all, newest)
-	}
-	for _, c := range m.Runner.Claims {
-		c.Counts, c.At = c.Counts && isSeen, c.At.UTC()
-		all = append(all, c)
-	}
-	return all
 }
 
 func status(ctx context.Context, t *teamdir.Team, k known, name wire.Name) (Member, error) {

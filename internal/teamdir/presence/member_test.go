@@ -19,8 +19,8 @@ func TestSourceOfAnEnd(t *testing.T) {
 	}
 	m, err := Status(t.Context(), team, "bob")
 	teamtest.Must(t, err)
-	if len(m.Sources) != 1 || m.Sources[0].Says != "exited" || !m.Sources[0].At.Equal(*m.Since) {
-		t.Errorf("%+v, not since %v", m.Sources, m.Since)
+	if m.Source != reducer.FromRunner || !m.HeardAt.Equal(*m.Since) {
+		t.Errorf("%s at %v, not since %v", m.Source, m.HeardAt, m.Since)
 	}
 }
 

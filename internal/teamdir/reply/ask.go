@@ -36,6 +36,9 @@ const settleTime = 1500 * time.Millisecond
 
 // Observer has functions, each possibly nil, that Ask calls one at a time while it waits.
 type Observer struct {
+	// EndsWithTurn means that the end of the turn is enough, also of a program whose answer nobody knows, as for an editor.
+	EndsWithTurn bool
+
 	Sent    func(*Response)                         // after the question is delivered
 	Event   func(e *wire.Event, turn *history.Turn) // an event of the recipient; turn: that of the question, or nil
 	Message func(answer *maildir.Item)              // a message from the recipient
@@ -181,12 +184,13 @@ func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 		return true, nil
 	case turn.HasEnded():
 		q.endedAt = cmp.Or(q.endedAt, time.Now())
-		if turn.Response == "" && !turn.WasCutShort() && time.Since(q.endedAt) < settleTime {
-			return false, nil
+		isMute := turn.IsSeen && !q.observer.EndsWithTurn
+		if turn.Response == "" && !turn.WasCutShort() && (isMute || time.Since(q.endedAt) < settleTime) {
+			return false, nil // it only has a screen, which answers nothing: its reply may come
 		}
 		q.Status, q.Text, q.Took = cmp.Or(turn.Status, reducer.Completed), turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
 		q.From = q.box.Address()
-		if q.Text == "" {
+		if isDone := turn.IsSeen && q.observer.EndsWithTurn && !turn.WasCutShort(); q.Text == "" && !isDone {
 			err = fmt.Errorf("the turn of %s ended without an answer: %s", q.box.Agent(), q.Status)
 		}
 		return true, err

@@ -31,15 +31,13 @@ func (k *checker) finish(path string, v reflect.Value, parts *strings.Replacer) 
 	case reflect.Struct:
 		if p, ok := v.Addr().Interface().(*Pattern); ok {
 			if p.text != "" {
-				k.addError(path, p.compile(parts))
+				k.addError(path, p.compile(strings.HasPrefix(path, "screen."), parts))
 			}
 			return
 		}
 		for _, field := range reflect.VisibleFields(v.Type()) {
 			if key := tomlfile.Key(field); key != "" {
 				k.finish(below(path, key), v.FieldByIndex(field.Index), parts)
-			} else if field.Name == "Line" {
-				v.FieldByIndex(field.Index).SetInt(int64(k.lines.Of(path)))
 			}
 		}
 	}
@@ -51,8 +49,8 @@ func (k *checker) addError(path string, err error) {
 	}
 }
 
-// extend adds to a person's file what the built-in one has that it extends. A list of the screen or of what is typed begins
-// with the person's own items, a table has the keys of both, and anything else is the person's if that file says it.
+// extend adds to a person's file what the built-in one has that it extends. A list of what is typed begins with the
+// person's own items, a table has the keys of both, and anything else is the person's if that file says it.
 func (f *File) extend(from *File, lines tomlfile.Lines) {
 	merge("", reflect.ValueOf(f).Elem(), reflect.ValueOf(from).Elem(), lines)
 }
@@ -60,7 +58,7 @@ func (f *File) extend(from *File, lines tomlfile.Lines) {
 // merge adds what is at a path of a built-in file to what is there in a person's own.
 func merge(path string, own, from reflect.Value, lines tomlfile.Lines) {
 	_, isSaid := lines[path]
-	isPart := strings.HasPrefix(path, "screen.") || strings.HasPrefix(path, "reader.") || strings.HasPrefix(path, "typing.")
+	isPart := strings.HasPrefix(path, "typing.")
 	switch own.Type() {
 	case reflect.TypeFor[Pattern](), reflect.TypeFor[*Pattern](), reflect.TypeFor[Keystrokes]():
 		if own.IsZero() {

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A File describes one program.
@@ -24,7 +25,7 @@ type File struct {
 	Extends  string            // the built-in driver that this one changes; "": none
 	Versions []string          // that it was tried with
 	Unproven bool              // it was tried with none: others have described the program
-	Plain    bool              // it gets the bare text, like a shell or REPL: Screen does not count
+	Plain    bool              // it gets the bare text, like a shell or REPL
 	Protocol string            // "acp": it speaks that protocol, and Screen does not count
 	Parts    map[string]string // {{NAME}} in a pattern stands for the part of that name
 	Command  Command
@@ -33,7 +34,6 @@ type File struct {
 	Ways     []Way
 	Typing   *Typing // nil: unknown
 	Screen   Screen
-	Reader   *Screen // the look for a screen reader; nil: as always
 }
 
 // A Command tells how the program is called.
@@ -78,105 +78,36 @@ type Escape struct {
 	Legend  string
 }
 
-// A Screen says how the program draws.
+// A Screen says what the program's screen shows, in three patterns, the first of which counts: what it asks, that it works,
+// that it waits for a text. What none of them fits is no opinion: nothing is typed.
 type Screen struct {
-	Shown      *Pattern          // of Reader: matches the screen that is drawn for one
-	DeclaresAs string            `toml:"declares_as"` // its name where it says outright what it does; "": it does not
-	Titles     []Meaning         // the first match counts
-	Progress   map[string]string // states of its progress bar, of ProgressStates, and what each shows
-	Box        Box
-	ScrollBar  string                `toml:"scroll_bar"` // characters that it draws in the last column beside its transcript
-	Indent     int                   // of an answer's rows
-	EveryRow   bool                  `toml:"message_marks_every_row"` // each row of a message has the mark of the first
-	Rows       []Row                 // of the transcript; the first match counts
-	Conditions map[string]*Condition // that rows name with "is"
-	Tools      map[string]string     // what a row calls a tool, and the tool
-	Dialog     Dialog
+	DeclaresAs string `toml:"declares_as"` // its name where it says outright what it does; "": it does not
+	Asks       Asks
+	Busy       Area
+	Prompt     Area // the group draft has the text in its box
 }
 
-// A Phrase is a text on the screen and what it means.
-type Phrase struct {
-	Line  int `toml:"-"`
-	Text  string
-	Means string
+// An Area is a part of the screen, and what it shows in a certain state.
+type Area struct {
+	Title   *Pattern // matches the terminal's title; nil: none does
+	Last    int      // how many rows Pattern sees, up to the lowest filled one; 0: all
+	Pattern *Pattern // matches these rows, with line breaks between them; nil: none does
 }
 
-// A Meaning is a pattern and what it means that it matches.
-type Meaning struct {
-	Line    int `toml:"-"`
-	Pattern Pattern
-	Means   string
+// Asks is what the program asks in place of its input box. A group of the pattern that is named as one of DialogKinds says
+// what kind it is, and what is shown of it; without one only its terminal can answer. A group tool names the tool.
+type Asks struct {
+	Area
+	Option *Pattern // matches an option in a row, with the groups label, key, number and selected
 }
 
-// A Box describes the input box.
-type Box struct {
-	Top          *Pattern  // the row above the text: its upper edge; nil: there is none
-	Cut          *Pattern  // an upper edge that says that the beginning of the text is not shown
-	Text         *Pattern  // the first row of the text, which is in its group; nil: the box is not known, and nothing is typed
-	More         *Pattern  // any other row of the text, likewise; nil: they begin in the column of the first
-	Bottom       *Pattern  // the row below the text, or several: its lower edge; nil: there is none
-	DrawsCursor  bool      `toml:"draws_cursor"` // in the text, while the terminal's is hidden or elsewhere
-	Modes        []Meaning // other forms of Text, and the gate that each shows
-	Placeholders []string  // beginnings of texts that an empty box shows, not dim
-	Pasted       []string  // beginnings of what it shows for a long paste
-	MaxBelow     int       `toml:"max_below"` // how many rows below the box may be filled; 0: 8
-	Below        []Phrase  // texts below the box or in its upper edge, and the gate of each; the first in the file counts
-	NeverBelow   []string  `toml:"never_below"` // texts that are never below a box
-	Starting     string    // the text below the box while the program starts, with an empty title
-}
-
-// A Row recognizes rows of one kind.
-type Row struct {
-	Line      int    `toml:"-"`
-	Kind      string // one of Kinds
-	Condition        // a group of its pattern names the tool, or counts the retries
-	Prefix    string // what comes before the text, if it is more than one character
-	Detail    string // busy, retry: what it says beside that
-	MayAnswer bool   `toml:"may_be_answer"` // error: an answer that begins so is drawn alike
-}
-
-// A Condition holds for a row if all that it names does.
-type Condition struct {
-	Pattern      *Pattern    // matches the row
-	Styled       *bool       // whether the program draws with styles at all
-	Ink          *bool       // whether any visible cell of the row is ink
-	First        *Style      // of the cell in the first column
-	Mark         *Style      // of the first cell that is not blank
-	Gap          *Style      // of the cell behind the mark
-	Letter       *Style      // of the first letter or digit
-	Above, Below *Condition  // hold for the row above or below it
-	Is           string      // the name of a condition that holds, too
-	All, Any     []Condition // all or any of them hold
-	Not          *Condition  // does not hold
-
-	Named *Condition `toml:"-"` // the one that Is names
-}
-
-// A Dialog describes what the program asks in place of its input box.
-type Dialog struct {
-	Top      *Pattern  // the row above it: its upper edge; nil: there is none
-	Row      *Pattern  // each of its rows, as one between the sides of a frame; nil: they may be any
-	Bottom   *Pattern  // the row below it: its lower edge; nil: there is none
-	Heading  *Pattern  // its first row, where it has no edge, or only one that ends the transcript
-	Option   *Pattern  // an option that has no number, with the groups label, key, selected and twice
-	Digits   bool      // the digit of an option chooses it at once
-	Choose   []Meaning // what the rows below a numbered list say of the keys that choose, although none is selected: of chosenBy
-	FreeHint string    `toml:"free_hint"` // below options of which none need be selected
-	Answers  []Meaning // labels of options, and the kind of each: of foreign.OptionKind
-	Hints    []string  // keys that are named below a dialog, by which one without edges is known
-	Kinds    []Phrase  // beginnings of the first row or the question, or texts below the options, and the dialog's kind
-}
-
-// A Pattern is a regular expression.
+// A Pattern is a regular expression. One of the screen may be written in several lines, whose breaks and indents do not
+// count; ^ and $ in it are at the ends of a row.
 type Pattern struct {
 	*regexp.Regexp
-	Rows int // that it matches, where it is for several: one more than it has \n
 
 	text string // with {{NAME}} for the parts
 }
-
-// Matches reports whether a row matches; a nil pattern matches none.
-func (p *Pattern) Matches(row string) bool { return p != nil && p.MatchString(row) }
 
 // UnmarshalText implements encoding.TextUnmarshaler. The pattern is compiled when all parts of the file are known.
 func (p *Pattern) UnmarshalText(text []byte) error {
@@ -187,41 +118,19 @@ func (p *Pattern) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func (p *Pattern) compile(parts *strings.Replacer) (err error) {
+func (p *Pattern) compile(ofScreen bool, parts *strings.Replacer) (err error) {
 	text := parts.Replace(p.text)
 	if len(text) > maxPattern {
 		return fmt.Errorf("the pattern has more than %d bytes", maxPattern)
 	}
-	p.Rows = 1 + strings.Count(text, `\n`)
+	if ofScreen {
+		text = "(?m)" + lineBreak().ReplaceAllString(strings.TrimSpace(text), "")
+	}
 	p.Regexp, err = regexp.Compile(text)
 	return err
 }
 
-// A Style says how a cell is drawn.
-type Style struct {
-	Name string // one of styles
-	Not  bool   // it is drawn in another way
-}
-
-// Of every visible cell one of Ink, Muted and Coloured holds.
-const (
-	Ink      = "ink"      // the colour of the theme's text
-	Muted    = "muted"    // dim or a medium grey, as hints and explanations
-	Coloured = "coloured" // anything else
-	Dim      = "dim"
-	Bold     = "bold"
-	Hidden   = "hidden"   // in the colour of the background at the first column
-	AsFirst  = "as first" // in the colour of the first column
-	Filled   = "filled"   // with a background
-)
-
-var styles = []string{Ink, Muted, Coloured, Dim, Bold, Hidden, AsFirst, Filled}
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (s *Style) UnmarshalText(text []byte) error {
-	s.Name, s.Not = strings.CutPrefix(string(text), "not ")
-	return oneOf(s.Name, styles)
-}
+var lineBreak = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s*\n\s*`) })
 
 // Keystrokes are keys, as the bytes that a terminal sends for each.
 type Keystrokes []string

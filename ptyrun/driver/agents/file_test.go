@@ -26,7 +26,7 @@ func TestBuiltIn(t *testing.T) {
 	}
 }
 
-const start = "[screen]\n[screen.box]\ntext = '^> (.*)'\nmore = '^  (.*)'\n"
+const start = "[screen.prompt]\npattern = '^> ?(?P<draft>.*)'\n"
 
 // Every mistake is reported with its line.
 func TestMistakes(t *testing.T) {
@@ -35,44 +35,27 @@ func TestMistakes(t *testing.T) {
 		want        []string // the beginning of each mistake
 	}{
 		{"nothing", "", nil},
-		{"a box", start, nil},
+		{"a prompt", start, nil},
 		{"a shell", "plain = true\n[keys]\ninterrupt = \"Ctrl-C\"", nil},
-		{"unknown keys", "comand = 1\n" + start + "bottm = \"x\"", []string{`1: unknown key "comand"; did you mean "command"?`, `6: unknown key "bottm" in screen.box; did you mean "bottom"?`}},
-		{"a wrong type", "comand = 1\n" + start + "max_below = \"2\"\nmodes = 1", []string{
-			`1: unknown key "comand"`, "6: screen.box.max_below: a whole number is needed, not a TOML string", "7: screen.box.modes: a list of tables is needed",
-		}},
-		{"another", start + "modes = 1", []string{"5: screen.box.modes: a list of tables is needed, not a TOML integer"}},
-		{"no pattern", start + "bottom = {}", []string{"5: bottom: a string in quotes is needed"}},
-		{"a broken option", start + "[screen.dialog]\noption = \"(\"", []string{"6: option: error parsing regexp"}},
-		{"a part that breaks what it extends", "extends = \"claude\"\n[parts]\ntool = \"(\"", []string{"2: parts: in claude, line 187", "2: parts: in claude, line 90", "2: parts: in claude, line 91"}},
-		{"no table", start + "below = [\n1]", []string{"6: screen.box.below: a table is needed, not a TOML integer"}},
+		{"unknown keys", "comand = 1\n" + start + "patern = \"x\"", []string{`1: unknown key "comand"; did you mean "command"?`, `4: unknown key "patern" in screen.prompt; did you mean "pattern"?`}},
+		{"a wrong type", start + "last = \"2\"", []string{"3: screen.prompt.last: a whole number is needed, not a TOML string"}},
+		{"no pattern", start + "[screen.busy]\npattern = {}", []string{"4: pattern: a string in quotes is needed"}},
+		{"a broken pattern", start + "[screen.asks]\noption = \"(\"", []string{"4: option: error parsing regexp"}},
+		{"a part that breaks what it extends", "extends = \"claude\"\n[parts]\nrule = \"(\"", []string{"2: parts: in claude, line "}},
 		{"a key", "[keys]\ninterrupt = \"Escape\"", []string{`2: keys.interrupt: "Escape" is not a key`}},
-		{"a style", start + "[[screen.rows]]\npattern = \"x\"\nkind = \"tool\"\nmark = \"red\"", []string{`8: screen.rows.mark: "red" is not one of ink`}},
-		{"words", "[keys]\ninterrupt = \"Esc\"\n" + start + "below = [\n { text = \"x\", means = \"bussy\" },\n { text = \"\", means = \"busy\" }]\n[screen.dialog]\noption = '(?P<labl>x)'", []string{
-			`8: means: "bussy" is not one of busy`, "9: box.below: a text is empty",
-			`11: a group of dialog.option: "labl" is not one of`, `11: dialog.option needs a group`,
+		{"groups", "[screen.prompt]\npattern = '^> (.*)'\n[screen.busy]\npattern = '(?P<tool>x)'\n[screen.asks]\npattern = '(?P<allow>x)'\noption = '(?P<labl>x)'", []string{
+			"2: the pattern of the prompt needs a group", `4: the group "tool" is not known here`, `6: the group "allow" is not known here; known are: tool, permission, trust, question`,
+			`7: option needs a group label`, `7: the group "labl" is not known here`,
 		}},
-		{"progress", strings.Replace(start, "[screen]", "[screen]\nprogress = { busy = \"thinking\", none = \"done\" }", 1), []string{
-			`2: progress: "busy" is not one of none, normal, error, indeterminate, paused`, `2: progress: "done" is not one of idle`,
-		}},
-		{"rows", start + "[[screen.rows]]\nkind = \"busy\"\n[[screen.rows]]\npattern = \"(\"\nkind = \"tool\"\n\n[[screen.rows]]\npattern = \"x\"\nkind = \"bsy\"\nis = \"grey\"", []string{
-			"5: a row needs a pattern", "8: pattern: error parsing regexp", `11: is: there is no condition "grey"`, `11: kind: "bsy" is not one of`,
-		}},
-		{"a circle", start + "[screen.conditions]\na = { is = \"b\" }\nb = { not = { is = \"a\" } }", []string{"6: conditions are in one another", "7: conditions are in one another"}},
-		{"many conditions", start + "[screen.conditions]\na = { pattern = \"x\" }\n" + growing(7), []string{"11: the conditions up to here have more than 5000 parts"}},
-		{"a long pattern", start + "[screen.conditions]\na = { pattern = \"" + strings.Repeat("x", maxPattern+1) + "\" }", []string{"6: pattern: the pattern has more than 2000 bytes"}},
-		{"a long list", start + "placeholders = [" + strings.Repeat("\"x\",", maxList+1) + "]", []string{"5: screen.box.placeholders has 201 items, of 200 at most"}},
+		{"a title", start + "title = 'x'", []string{"3: a title is no prompt"}},
+		{"rows", start + "last = 201", []string{"3: last is 201, not from 0 to 200"}},
+		{"a long pattern", "[screen.busy]\npattern = \"" + strings.Repeat("x", maxPattern+1) + "\"", []string{"2: pattern: the pattern has more than 2000 bytes"}},
+		{"a long list", start + "[command]\nnames = [" + strings.Repeat("\"x\",", maxList+1) + "]", []string{"4: command.names has 201 items, of 200 at most"}},
 		{"unproven", "unproven = true\nversions = [\"1\"]\n" + start, []string{"1: unproven: it was tried with the versions 1"}},
-		{"an id", start + "[resume]\nid = [\"--resume\"]", []string{"6: resume.id: {id} is missing"}},
-		{"a part", "[parts]\nx = \"a|b\"\n" + start + "[screen.dialog]\nheading = \"^(?:{{x}})(\"", []string{"8: heading: error parsing regexp: missing closing ): `^(?:a|b)(`"}},
+		{"an id", start + "[resume]\nid = [\"--resume\"]", []string{"4: resume.id: {id} is missing"}},
+		{"a part", "[parts]\nx = \"a|b\"\n[screen.busy]\npattern = \"^(?:{{x}})(\"", []string{"4: pattern: error parsing regexp: missing closing ): `(?m)^(?:a|b)(`"}},
 		{"empty names", "[command]\nnames = [\"\"]\n" + start, []string{"1: command: a name is empty"}},
-		{"numbers", "" + start + "max_below = 101", []string{"5: box.max_below is 101, not from 0 to 100"}},
-		{"a sign of no reader", strings.Replace(start, "[screen]", "[screen]\nshown = \"x\"", 1), []string{`2: shown: only [reader] has one`}},
-		{"a reader without a sign", start + "[reader.box]\ntop = \"x\"", []string{`5: box needs text`, `5: reader needs shown`}},
 		{"an escape", "[typing]\nescapes = [{ pattern = \"@\" }]\n" + start, []string{"2: an escape needs a pattern"}},
-		{"former keys", start + "shape = \"rules\"\n[screen.dialog]\nkeyed = true", []string{
-			`5: unknown key "shape" in screen.box: say it with a pattern: top, bottom and`, `7: unknown key "keyed" in screen.dialog: say it with a pattern: dialog.option`,
-		}},
 		{"what it extends", "extends = \"clode\"\n" + start, []string{`1: extends: "clode" is no built-in driver`}},
 		{"a shell that it extends", "extends = \"plain\"\n" + start, []string{`1: extends: "plain" is no built-in driver`}},
 		{"syntax", "x = \n", []string{"1: "}},
@@ -90,14 +73,6 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s:\n%s\nnot\n%s", c.about, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 		}
 	}
-}
-
-// growing returns conditions of which each has six times as many parts as the one before.
-func growing(n int) (text string) {
-	for i := 1; i < n; i++ {
-		text += fmt.Sprintf("a%d = { all = [%s] }\n", i, strings.Repeat("{ is = \"a"+strings.TrimSuffix(fmt.Sprint(i-1), "0")+"\" },", 6))
-	}
-	return text
 }
 
 // A person's files add drivers and take the place of built-in ones, unless they have mistakes.
@@ -146,7 +121,7 @@ func TestDocs(t *testing.T) {
 		for r.Kind() == reflect.Pointer || r.Kind() == reflect.Slice || r.Kind() == reflect.Map {
 			r = r.Elem()
 		}
-		if r.Kind() != reflect.Struct || seen[r] || r == reflect.TypeFor[Pattern]() || r == reflect.TypeFor[Style]() {
+		if r.Kind() != reflect.Struct || seen[r] || r == reflect.TypeFor[Pattern]() {
 			return
 		}
 		seen[r] = true
@@ -162,12 +137,7 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	check(reflect.TypeFor[File]())
-	for _, word := range slices.Concat(chosenBy, optionKinds, ProgressStates, Kinds, styles, gates) {
-		if !strings.Contains(page, "`"+word+"`") {
-			t.Errorf("docs/drivers.md does not explain the word %q", word)
-		}
-	}
-	for _, group := range optionGroups {
+	for _, group := range slices.Concat(DialogKinds, optionGroups, []string{"draft", "tool"}) {
 		if !strings.Contains(page, "(?P<"+group+">") {
 			t.Errorf("docs/drivers.md does not explain the group %s", group)
 		}
@@ -184,7 +154,7 @@ func FuzzParse(f *testing.F) {
 		text, _ := embedded.ReadFile(name + ".toml")
 		f.Add(text)
 	}
-	f.Add([]byte(start + "[screen.conditions]\na = { is = \"a\", any = [{ is = \"a\" }] }"))
+	f.Add([]byte(start + "[parts]\nx = '{{x}}'"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		_, mistakes := Parse("x", text)
 		for _, m := range mistakes {

@@ -17,7 +17,6 @@ type Timing struct {
 	BeforeReturn time.Duration // from the last byte to the return key, beside driver.SubmitDelay
 	Accept       time.Duration // for the draft to disappear
 	RetryReturn  time.Duration // before the return key is pressed again
-	Unanswered   time.Duration // how long it must be idle behind a text of ours without an answer
 	Unstarted    time.Duration // the same, without a sign of work either
 	Settle       time.Duration // until a state on the screen is reported
 	Stale        time.Duration // after which a source is stale: reducer.StaleAfter
@@ -34,6 +33,6 @@ const RetryLast = 5 * time.Minute
 var StandardTiming = Timing{
 	FirstIdle: driver.FirstSettle, Idle: driver.Settle, PersonQuiet: 3 * time.Second, Render: 2 * time.Second,
 	Quiet: 100 * time.Millisecond, Accept: 3 * time.Second, RetryReturn: 500 * time.Millisecond,
-	Unanswered: 1500 * time.Millisecond, Unstarted: 10 * time.Second, Settle: driver.DialogSettle, Stale: reducer.StaleAfter, Backoff: 500 * time.Millisecond,
+	Unstarted: 10 * time.Second, Settle: driver.DialogSettle, Stale: reducer.StaleAfter, Backoff: 500 * time.Millisecond,
 	Leftovers: 250 * time.Millisecond, Logged: 15 * time.Second, Remind: time.Minute,
 }

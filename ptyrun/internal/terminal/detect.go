@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/internal/loop"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -14,12 +14,10 @@ import (
 const (
 	readDelay = 20 * time.Millisecond // from output to reading the screen, so that a burst is read once
 	maxFrame  = time.Second           // after which an open frame counts as closed
-	oldLimit  = 12 * time.Hour        // for which the notice of a limit may have been on the screen of a program that starts
 )
 
 func (p *Terminal) scheduleRead(now time.Time) {
-	p.outputAt = now
-	if p.nextRead.IsZero() {
+	if p.outputAt = now; p.nextRead.IsZero() {
 		p.nextRead = now.Add(readDelay)
 	}
 }
@@ -40,16 +38,13 @@ func (p *Terminal) readScreen(now time.Time) {
 		return
 	}
 	p.readVersion = p.emulator.Version()
-	look := p.look()
 	before := p.reading
-	p.reading = p.driver.Read(look, before)
-	p.noteDeclared(before, now)
-	p.endLimit(now)
-	if !isSameReading(p.reading, before) {
+	p.reading = p.driver.Read(p.look(), before)
+	p.noteExcess()
+	if before.Activity != p.reading.Activity || before.Detail != p.reading.Detail || fingerprint(before.Dialog) != fingerprint(p.reading.Dialog) {
 		p.readingSince = now
 	}
 	p.turn.hasWorked = p.turn.hasWorked || showsWork(p.reading)
-	p.turn.hasRetried = p.turn.hasRetried || p.reading.IsRetrying
 	if !p.reading.Prompt {
 		p.promptSince = time.Time{}
 	} else if p.promptSince.IsZero() {
@@ -57,54 +52,13 @@ func (p *Terminal) readScreen(now time.Time) {
 	}
 }
 
-// noteDeclared notes when what the program declares has changed. That it declares more than the protocol allows is
-// reported once.
-func (p *Terminal) noteDeclared(before driver.Reading, now time.Time) {
-	if p.reading.Declared.State != before.Declared.State {
-		p.declaredAt = now
-	}
+// noteExcess reports once that the program declares more than the protocol allows.
+func (p *Terminal) noteExcess() {
 	if _, hasExcess := p.emulator.Status(); hasExcess && !p.hasExcess {
 		p.hasExcess = true
 		const why = "the program declares more states than a terminal keeps, or longer ones: they are dropped"
 		p.r.Log.Warn(why)
 		p.r.Append(wire.Event{Kind: wire.StreamError}.With("error_summary", why))
-	}
-}
-
-// isSameReading reports whether nothing has changed that has to hold for some time.
-func isSameReading(a, b driver.Reading) bool {
-	return a.Activity == b.Activity && a.Detail == b.Detail && a.Failure == b.Failure && a.Source == b.Source &&
-		fingerprint(a.Dialog) == fingerprint(b.Dialog)
-}
-
-// limit is a usage limit of which the transcript tells.
-type limit struct {
-	notice string
-	end    time.Time // zero: the notice does not say
-}
-
-// endLimit makes idle of a reading that shows a usage limit whose time is over: its notice stays on the screen until
-// the next turn. If the program shows the limit below its box it also takes it away, so that only this ends it.
-func (p *Terminal) endLimit(now time.Time) {
-	rd := &p.reading
-	switch {
-	case rd.Activity.IsWork():
-		p.limit = limit{}
-		return
-	case rd.Activity != reducer.Limited:
-		return
-	case rd.Detail != p.limit.notice:
-		shown := now
-		if !p.isReady && !p.turn.hasWorked { // it comes from the conversation that goes on
-			shown = now.Add(-oldLimit)
-		}
-		p.limit = limit{notice: rd.Detail, end: agents.LimitEnd(rd.Detail, shown, now)}
-		if known := p.r.State.Limit; known.IsNotice(rd.Detail) { // an earlier program showed it; "3pm" was of that day
-			p.limit.end = known.Until
-		}
-	}
-	if rd.Prompt && !p.limit.end.IsZero() && !now.Before(p.limit.end) {
-		rd.Activity, rd.Detail, rd.Failure = reducer.Idle, "", ""
 	}
 }
 
@@ -114,14 +68,8 @@ func (p *Terminal) Refresh() {
 	p.readScreen(p.r.Now())
 }
 
-// stillAt is when a title or a progress bar that shows work was left behind, if the program writes nothing until then.
-func (p *Terminal) stillAt() time.Time {
-	return p.outputAt.Add(reducer.MissedEnd * p.r.Timing.Stale)
-}
-
 func (p *Terminal) look() driver.Look {
 	look := driver.LookAt(p.emulator)
-	look.IsStill = !p.r.Now().Before(p.stillAt())
 	if p.driver.Plain {
 		if group, name := p.Foreground(); group != p.PID() {
 			look.Foreground = name
@@ -134,14 +82,6 @@ func (p *Terminal) look() driver.Look {
 // stepScreen reads the screen when that is due, and reports what has been stable for long enough.
 func (p *Terminal) stepScreen(now time.Time) {
 	r := p.r
-	isLimitOver := p.reading.Activity == reducer.Limited && !p.limit.end.IsZero() && !r.MustWait(p.limit.end, now)
-	if isLimitOver && p.reading.Prompt {
-		p.nextRead, p.readVersion = now, 0
-	}
-	isAround := p.reading.Source == reducer.FromTitle || p.reading.Source == reducer.FromProgress
-	if isAround && p.reading.Activity.IsWork() && !r.MustWait(p.stillAt(), now) {
-		p.nextRead, p.readVersion = now, 0
-	}
 	if !p.nextRead.IsZero() && !now.Before(p.nextRead) {
 		p.readScreen(now)
 	}
@@ -149,8 +89,8 @@ func (p *Terminal) stepScreen(now time.Time) {
 	if !p.isReady && !p.promptSince.IsZero() {
 		p.isReady = !r.MustWait(p.promptSince.Add(r.Timing.FirstIdle), now)
 	}
-	switch p.reading.Activity {
-	case reducer.ToolRunning, reducer.Confirming, reducer.AwaitingInput:
+	switch r.State.Session().Activity {
+	case reducer.ToolRunning, reducer.Responding, reducer.Confirming, reducer.AwaitingInput:
 		p.turn.hasActed = true
 	}
 	p.stepQuestion(now)
@@ -163,12 +103,11 @@ func (p *Terminal) stepQuestion(now time.Time) {
 	if r.Question != nil {
 		asked = r.Question.Fingerprint
 	}
-	if p.reading.Source == reducer.FromDeclared && !p.isAsking() {
+	if p.reading.Declared.State != "" && !p.isAsking() {
 		hold = 0 // what it declares of its turn, which counts at once, comes after the answer
 	}
 	switch {
 	case fingerprint(d) == asked || r.MustWait(p.readingSince.Add(hold), now):
-	case d != nil && !p.counts(now):
 	case d != nil && p.isSubmitted(): // isAccepted is about to see whether it belongs to the text's turn, whose beginning comes first
 		r.WakeAt(now.Add(readDelay))
 	case d == nil:
@@ -185,34 +124,22 @@ func (p *Terminal) isAsking() bool {
 
 func (p *Terminal) ask(d ask.Question) {
 	if q := p.r.Question; q != nil && q.Pressed != nil {
-		p.o.Questions.Close(p.afterAnswer(q, reducer.Thinking)) // it was answered, and the program asks the next one
+		p.o.Questions.Close(reducer.Thinking) // it was answered, and the program asks the next one
 	}
-	before := p.r.State.Session().Activity
 	p.o.Questions.Open(&run.Question{Question: d}, wire.Event{Source: wire.SourcePTY})
-	if before != p.reading.Activity { // not from one dialog to another
-		p.report(before, p.reading)
-	}
 }
 
+// questionGone closes the question. Whether its answer has ended the turn is known when the prompt has been stable; a dialog
+// at the start belongs to no turn.
 func (p *Terminal) questionGone() {
-	if q := p.r.Question; q != nil {
-		p.detail = ""
-		p.o.Questions.Close(p.afterAnswer(q, p.reading.Activity))
-	}
-}
-
-// afterAnswer returns what the agent does after the answer to a question, if its screen shows now an activity.
-func (p *Terminal) afterAnswer(q *run.Question, now reducer.Activity) reducer.Activity {
-	shown := p.r.State.Session()
+	q := p.r.Question
 	switch {
-	case p.r.State.HasHooks() && shown.Word() != reducer.WordBlocked:
-		return shown.Activity
+	case q == nil:
 	case !p.isReady && q.Dialog != "permission":
-		return reducer.Starting // a dialog at the start belongs to no turn
-	case run.HasEndedTurn(now):
-		return reducer.Thinking // whether the answer ended the turn is known when the prompt has been stable
+		p.o.Questions.Close(reducer.Starting)
+	default:
+		p.o.Questions.Close(reducer.Thinking)
 	}
-	return now
 }
 
 // readFrame reads every complete frame while an answer is awaited. If one shows that the program went on, the answer
@@ -224,127 +151,80 @@ func (p *Terminal) readFrame() {
 	}
 }
 
-// counts reports whether the reading counts against what events have said.
-func (p *Terminal) counts(now time.Time) bool {
-	rd := &p.reading
-	c := reducer.Claim{
-		Activity: rd.Activity, Source: rd.Source, Since: p.readingSince, QuietFrom: p.outputAt,
-		IsAsked: rd.Dialog != nil, IsPrompt: rd.Prompt,
-	}
-	if rd.Declared.State != "" {
-		c.Declared = p.declaredAt
-	}
-	counts, again := p.r.State.Weigh(c, now, p.r.Timing.Stale)
-	if !counts {
-		p.r.WakeAt(again)
-	}
-	return counts
-}
-
-// stepActivity reports the program's activity when it has been stable and says something new.
+// stepActivity reports what the program does when it has been stable and is news. Who tells is believed: of a program whose
+// hooks tell its turns the screen says only that it asks, which its question reports, and that it is at its prompt although
+// nobody has told the end.
 func (p *Terminal) stepActivity(now time.Time) {
 	r, rd, shown := p.r, &p.reading, p.r.State.Session()
+	isOver := rd.Activity == reducer.Idle
 	switch {
-	case rd.Activity == reducer.Starting && shown.Activity == reducer.Unknown: // nothing known was shown yet
-	case !p.isNews() && !(p.turn.isOurs && run.HasEndedTurn(rd.Activity)):
-	case rd.Dialog != nil: // reported by its question
-	case r.IsStopping: // what a program shows while it is stopped does not end its turn
-	case !p.counts(now):
-	case r.MustWait(p.readingSince.Add(p.hold()), now):
+	case rd.Dialog != nil || r.IsStopping: // what a program shows while it is stopped does not end its turn
+	case r.State.Tells():
+		if p.knowsBetter(shown, now) {
+			p.report(shown.Activity)
+		}
+	case rd.Activity == reducer.Unknown && !p.isReady && !p.driver.Unknown, rd.Activity == reducer.Starting: // nothing known was shown yet
+	case rd.Activity == shown.Activity && rd.Detail == p.detail && !(isOver && p.turn.isOurs):
 	case rd.Activity.IsWork() && p.isSubmitted(): // isAccepted is about to see whether this is the text's turn
+	case r.MustWait(p.readingSince.Add(p.hold()), now):
 	default:
-		p.reportIfStill(p.readingSince, now)
-	}
-}
-
-// isNews reports whether the reading says something else than the events. Where hooks report the turns, the screen adds
-// only what they do not know.
-func (p *Terminal) isNews() bool {
-	seen, shown := p.reading.Activity, p.r.State.Session()
-	if p.r.State.HasHooks() {
-		return seen.Word() != shown.Word()
-	}
-	return seen != shown.Activity || p.reading.Detail != p.detail
-}
-
-// reportIfStill reports what the screen shows if that has not changed since then. On a busy machine the runner may be
-// so late that newer output has waited longer than the hold.
-func (p *Terminal) reportIfStill(since, now time.Time) {
-	p.Refresh()
-	p.r.WakeAt(p.nextRead)
-	if !p.readingSince.Equal(since) {
-		p.r.WakeAt(now)
-	} else if p.frameSince.IsZero() || p.nextRead.IsZero() {
-		p.reportActivity(p.reading)
-	}
-}
-
-// hold is how long a reading must stay the same before it counts:
-//
-//	what the program declares            not at all; but settle if a dialog or an answer belongs to it, which may be drawn
-//	                                     behind it
-//	that it is idle, or at a limit       idle
-//	the same, behind a text of ours      unanswered, while there is no sign of work or no answer; unstarted, while there is
-//	                                     neither: the program may not have read the text, and opencode first asks its
-//	                                     model for a title. What it declares then may be older than the text
-//	that nothing on it is known          stale
-//	anything else                        settle
-//
-// If hooks report the turns it is at least stale.
-func (p *Terminal) hold() time.Duration {
-	rd, t, timing := &p.reading, &p.turn, p.r.Timing
-	isOver := run.HasEndedTurn(rd.Activity)
-	isDue := isOver && t.isOurs && !t.isInterrupted && !p.driver.Plain && rd.Failure == "" && rd.Activity != reducer.Limited
-	isDue = isDue && (!t.hasWorked || p.Response() == "")
-	if rd.Source == reducer.FromDeclared && !(isOver && t.isOurs && !t.hasWorked) {
-		if isDue || rd.Activity == reducer.Confirming {
-			return timing.Settle
+		since, before := p.readingSince, shown.Activity
+		p.Refresh() // on a busy machine newer output may have waited longer than the hold
+		r.WakeAt(p.nextRead)
+		if !p.readingSince.Equal(since) {
+			r.WakeAt(now)
+		} else if p.frameSince.IsZero() || p.nextRead.IsZero() {
+			if isOver {
+				p.endTurn()
+			}
+			p.report(before)
 		}
-		return 0
 	}
-	hold := timing.Settle
+}
+
+// knowsBetter reports whether its screen adds something to what a program tells: its own word, if that is newer, as after an
+// Escape, which no hook tells; that it asks what cannot be read; and its prompt, after a while.
+func (p *Terminal) knowsBetter(shown *reducer.Session, now time.Time) bool {
+	r, rd := p.r, &p.reading
+	seen := reducer.Session{Activity: rd.Activity}
 	switch {
-	case isDue && !t.hasWorked && p.Response() == "":
-		hold = timing.Unstarted
-	case isDue:
-		hold = timing.Unanswered
-	case isOver:
-		hold = timing.Idle
+	case seen.Word() == shown.Word():
+		return false
+	case rd.Declared.State != "" && p.readingSince.After(shown.HeardAt):
+		return !r.MustWait(shown.HeardAt.Add(r.Timing.Stale), now)
+	case rd.Activity == reducer.Confirming:
+		return !r.MustWait(p.readingSince.Add(r.Timing.Settle), now)
+	}
+	return rd.Prompt && shown.Word() == reducer.WordBusy && !r.MustWait(loop.Later(p.promptSince, shown.HeardAt).Add(reducer.MissedEnd*r.Timing.Stale), now)
+}
+
+// hold is how long a reading must stay the same before it counts: what the program declares at once, that it is idle for
+// Timing.Idle, behind a text of ours that has shown no work for Timing.Unstarted, that nothing on it is known for Timing.Stale,
+// and anything else for Timing.Settle.
+func (p *Terminal) hold() time.Duration {
+	rd, timing := &p.reading, p.r.Timing
+	switch {
+	case rd.Activity == reducer.Idle && p.turn.isOurs && !p.turn.hasWorked && !p.driver.Plain:
+		return timing.Unstarted
+	case rd.Declared.State != "":
+		return 0
+	case rd.Activity == reducer.Idle:
+		return timing.Idle
 	case rd.Activity == reducer.Unknown:
-		hold = timing.Stale
+		return timing.Stale
 	}
-	if p.r.State.HasHooks() {
-		hold = max(hold, timing.Stale)
-	}
-	return hold
+	return timing.Settle
 }
 
-// reportActivity reports what the screen shows, and what that means for the turn.
-func (p *Terminal) reportActivity(rd driver.Reading) {
-	r, t, isNews := p.r, &p.turn, p.isNews()
-	before := r.State.Session().Activity
-	if isBegun := rd.Activity.IsWork() && !t.isOpen && !t.isOurs; isBegun { // a person began a turn
-		t.id, t.text, t.startRow, t.isOpen = "", "", p.emulator.Scrolled(), true
-		if !r.State.HasHooks() && p.isReady && r.State.Session().Turn.Status != reducer.TurnBusy {
-			p.appendTurnStarted("")
-		}
+// report reports what the program does as its screen, or its own declaration, shows it.
+func (p *Terminal) report(previous reducer.Activity) {
+	source := reducer.FromScreen
+	if p.reading.Declared.State != "" {
+		source = reducer.FromDeclared
 	}
-	if run.HasEndedTurn(rd.Activity) {
-		p.endTurn(rd, before != reducer.Starting)
+	if p.detail = p.reading.Detail; previous != p.reading.Activity || p.detail != "" {
+		p.r.AppendChange(previous, p.reading.Activity, p.detail, source)
 	}
-	if isNews {
-		p.report(before, rd)
-	}
-}
-
-// report reports what the program does as its screen, its title or its own declaration shows it.
-func (p *Terminal) report(previous reducer.Activity, rd driver.Reading) {
-	p.detail = rd.Detail
-	until := ""
-	if rd.Activity == reducer.Limited && !p.limit.end.IsZero() {
-		until = p.limit.end.UTC().Format(time.RFC3339)
-	}
-	p.r.AppendChange(previous, rd.Activity, rd.Detail, rd.Source, "until", until)
 }
 
 // showsWork reports whether the screen shows that a text was accepted. A program that asks something is working, too.

@@ -30,7 +30,7 @@ func (p *Terminal) stepDraft(now time.Time) {
 	if l != nil && (r.LastKey.After(l.since) || l.clears == maxClears) {
 		l, p.leftover = nil, nil
 	}
-	if p.o.UsesPrompt() || !rd.HasDraft {
+	if p.o.UsesPrompt() || rd.Draft == "" {
 		return
 	}
 	at := loop.Later(p.outputAt.Add(r.Timing.Quiet), p.clearedAt.Add(r.Timing.Idle))
@@ -93,6 +93,5 @@ func (p *Terminal) isTextUnread() bool {
 // isPartOf reports whether a draft shows nothing but a text, a visible part of it, or its placeholder.
 func isPartOf(draft, text string) bool {
 	d := driver.RemoveBlanks(draft)
-	isPlaceholder := strings.HasPrefix(draft, "[Pasted ") && strings.HasSuffix(draft, "]")
-	return isPlaceholder || d != "" && strings.Contains(driver.RemoveBlanks(text), d)
+	return driver.IsPaste(draft) || d != "" && strings.Contains(driver.RemoveBlanks(text), d)
 }

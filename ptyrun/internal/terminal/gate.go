@@ -32,8 +32,6 @@ func (p *Terminal) screenGate(now time.Time, isBeside bool) control.Gate {
 		return control.GateDialog
 	case !p.frameSince.IsZero():
 		return control.GateDrawing
-	case p.reading.Activity == reducer.Limited:
-		return control.GateLimit
 	case !isPrompt:
 		return cmp.Or(p.reading.NotPromptReason, control.GateNoPrompt)
 	case p.isTextUnread():
@@ -43,7 +41,7 @@ func (p *Terminal) screenGate(now time.Time, isBeside bool) control.Gate {
 	switch {
 	case !p.isReady:
 		hold = r.Timing.FirstIdle
-	case p.reading.Source == reducer.FromDeclared:
+	case p.reading.Declared.State != "":
 		hold = r.Timing.Settle
 	}
 	if r.MustWait(since.Add(hold), now) {

@@ -14,7 +14,6 @@ package terminal
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"os"
 	"regexp"
@@ -49,14 +48,11 @@ type Terminal struct {
 	typing     *typing   // what was typed of that
 	heldKeys   []byte    // of people, while a text is being typed
 	turn       turn
-	detail     string    // of the last activity reported
+	detail     string    // of the last activity that its screen has reported
 	clearedAt  time.Time // when its draft was
 	keyVersion uint64    // the screen's at the last key of a text of ours
 	isReady    bool      // it has once been at its prompt for Timing.FirstIdle
 	leftover   *leftover // nil: none is expected
-	limit      limit     // zero: the screen shows none
-
-	declaredAt time.Time // when what it declares last changed
 	hasExcess  bool      // it has declared more than is kept, which was reported
 }
 
@@ -205,32 +201,10 @@ func (p *Terminal) ways() control.Ways {
 	if p.driver.Unknown {
 		ways.Prompt = ""
 	}
-	if p.r.State.HasHooks() {
+	if p.r.State.Tells() {
 		ways.Steer = "hooks"
 	}
 	return ways
-}
-
-// Claims returns what its state rests on, the strongest first.
-func (p *Terminal) Claims() (all []control.Claim) {
-	rd := &p.reading
-	add := func(c control.Claim) {
-		c.Counts = c.Source == string(cmp.Or(rd.Source, reducer.FromScreen))
-		all = append(all, c)
-	}
-	if d := rd.Declared; d.State != "" {
-		add(control.Claim{Source: string(reducer.FromDeclared), Says: string(d.State), By: d.App, Detail: cmp.Or(d.Message, string(d.Kind)), At: p.declaredAt})
-	}
-	if rd.Title == reducer.Confirming || rd.Title == reducer.Thinking || rd.Title == reducer.Idle {
-		add(control.Claim{Source: string(reducer.FromTitle), Says: string(rd.Title), Detail: p.emulator.Title(), At: p.readingSince})
-	}
-	if rd.Progress == reducer.Confirming || rd.Progress == reducer.Thinking || rd.Progress == reducer.Idle {
-		add(control.Claim{Source: string(reducer.FromProgress), Says: string(rd.Progress), Detail: string(p.emulator.Progress()), At: p.readingSince})
-	}
-	if rd.Source == reducer.FromScreen || rd.Source == "" || rd.Dialog != nil {
-		add(control.Claim{Source: string(reducer.FromScreen), Says: string(rd.Activity), Detail: rd.Detail, At: p.readingSince})
-	}
-	return all
 }
 
 // isSilent reports whether it has written nothing since the last key of a text of ours. It may not have read that yet.
@@ -385,7 +359,7 @@ func (p *Terminal) BeginInterrupt() (forgetsText bool) {
 		return false
 	}
 	p.leftover = &leftover{text: t.text, since: p.r.Now()}
-	return p.driver.ForgetsInterruptedPrompt && !t.hasActed && p.Response() == ""
+	return p.driver.ForgetsInterruptedPrompt && !t.hasActed
 }
 
 // Interrupt types the next of the keys that end a turn.

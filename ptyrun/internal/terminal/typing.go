@@ -196,9 +196,6 @@ func (p *Terminal) mayReturn(g *run.Text, now time.Time) (e delivery.Event, why 
 
 func (p *Terminal) pressReturn(g *run.Text) {
 	t := p.typing
-	if t.returns == 0 {
-		p.turn.startRow = p.emulator.Scrolled()
-	}
 	t.returns++
 	keys := p.driver.SubmitKeys()
 	if t.draft != g.Words && strings.TrimLeft(t.draft, " \t") != t.draft {

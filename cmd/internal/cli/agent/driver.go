@@ -42,7 +42,7 @@ yours is like one, say driver = "plain" in team.toml, or atm run --driver plain.
 			UsageText: "atm driver show codex",
 			Action:    showDriver},
 		{
-			Name: "try", ArgsUsage: "NAME [FILE]", Usage: "print what a driver reads from a recording, and by which rules",
+			Name: "try", ArgsUsage: "NAME [FILE]", Usage: "print what a driver reads from a recording, and what fits",
 			UsageText: `atm driver try claude --agent bob
 atm driver try ./mine.toml screen.cast`,
 			Description: "FILE has the bytes that a program wrote to its terminal, or is an asciicast.",
@@ -199,7 +199,7 @@ func readScreen(program string, spec runspec.Look) (*runspec.Reading, error) {
 	return r, err
 }
 
-const maxEvidence = 40 // columns of the text that a rule matched
+const maxEvidence = 60 // columns of the text that a pattern matched
 
 // readingText is a reading for a person.
 func readingText(p *command.Printer, r *runspec.Reading) string {
@@ -217,38 +217,30 @@ func readingText(p *command.Printer, r *runspec.Reading) string {
 		fmt.Fprintf(&b, "%3d| %s\n", i+1, row)
 	}
 	field("title", r.Title)
-	field("progress", r.Progress)
 	field("state", strings.TrimSpace(r.State+" "+r.Detail))
 	if r.IsPrompt {
 		field("mail", "would be typed now")
 	} else {
 		field("mail", "would wait: "+r.Gate)
 	}
-	field("failure", r.Failure)
 	field("draft", r.Draft)
 	if q := r.Dialog; q != nil {
 		field("dialog", q.Dialog)
 		field("asks", q.Prompt)
-		if q.Cut {
-			field("request", "a part is not on the screen")
-		}
+		field("tool", q.Tool)
 		for i, o := range q.Options {
 			field("option", strings.TrimSpace(fmt.Sprintf("%s %q by %q %s", o.ID, o.Label, r.Keys[i], o.Kind)))
 		}
 	}
-	field("answer", r.Answer)
-	rows := [][]string{{"ROW", "LINE", "RULE", "MEANS", "TEXT", "STYLE"}}
+	rows := [][]string{{"ROW", "FITS", "TEXT"}}
 	for _, m := range r.Matches {
-		row, line := "-", "-"
+		row := "title"
 		if m.Row > 0 {
 			row = strconv.Itoa(m.Row)
 		}
-		if m.Line > 0 {
-			line = strconv.Itoa(m.Line)
-		}
-		text := strings.ReplaceAll(m.Text, "\n", " ")
-		rows = append(rows, []string{row, line, m.Rule, m.Means, letter.Fit(text, min(maxEvidence, letter.Columns(text))), m.Style})
+		text := strings.Join(strings.Fields(m.Text), " ")
+		rows = append(rows, []string{row, m.Key, letter.Fit(text, min(maxEvidence, letter.Columns(text)))})
 	}
-	b.WriteString(strings.Join(p.Columns(rows, "", "", "", "", "", ""), "\n") + "\n")
+	b.WriteString(strings.Join(p.Columns(rows, "", "", ""), "\n") + "\n")
 	return b.String()
 }

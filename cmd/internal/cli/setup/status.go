@@ -17,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 )
@@ -97,12 +96,8 @@ func statusText(m presence.Member, isColoured bool) string {
 	if m.TurnID != "" {
 		line("turn", "%s", turnText(m))
 	}
-	for _, s := range m.Sources {
-		says := sourceText(s, now)
-		if s.Counts && len(m.Sources) > 1 {
-			says += ", which counts"
-		}
-		line(s.Source, "%s", says)
+	if m.HeardAt != nil {
+		line(string(m.Source), "%s %s", spaced(string(m.Activity)), letter.Ago(now, *m.HeardAt))
 	}
 	if ways := m.Ways.String(); ways != "" {
 		line("ways", "%s", ways)
@@ -159,15 +154,6 @@ func turnText(m presence.Member) string {
 	}
 	if m.Transport != "" {
 		text += ", reported by " + letter.Name(string(m.Transport), 80)
-	}
-	return text
-}
-
-// sourceText is what a source says of a member's state.
-func sourceText(s control.Claim, now time.Time) string {
-	text := letter.Name(spaced(s.Says), 40) + " " + letter.Ago(now, s.At)
-	if about := strings.Trim(s.By+": "+letter.OneLine(s.Detail, 120), ": "); about != "" {
-		text += " (" + about + ")"
 	}
 	return text
 }
