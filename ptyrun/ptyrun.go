@@ -9,7 +9,7 @@
 // What you may rely on:
 //
 //   - Nothing is typed unless every gate (control.Gate) is open. The gates are checked again before the return key. A program
-//     that takes mail beside its prompt (Options.Beside) gets it there; then a person's draft and keys are no gate.
+//     that takes mail beside its prompt (Options.Carrier) gets it there; then a person's draft and keys are no gate.
 //   - A message is data: nothing in it makes the program do anything. What the program would act on is
 //     typed in a form that it leaves alone (driver.AsData), or else a pointer is typed.
 //   - A message counts as read only after the program was seen to accept it. Any other outcome is appended as an event
@@ -113,10 +113,10 @@ type Options struct {
 	RecordInput bool   // record typed keys as well
 
 	// Its mail.
-	Inject Inject
-	Prompt string                  // typed once, at the first idle
-	Beside Beside                  // the ways beside its prompt; nil: all mail is typed
-	Follow func(Followed) Follower // called once; nil: nobody follows
+	Inject  Inject
+	Prompt  string                  // typed once, at the first idle
+	Carrier Carrier                 // gives mail beside its prompt; nil: all mail is typed
+	Follow  func(Followed) Follower // called once; nil: nobody follows
 
 	Work Work // what the agent takes by itself; nil: nothing
 
@@ -153,18 +153,17 @@ type Work interface {
 	GiveBack(ctx context.Context) error
 }
 
-// Beside gives a program mail by another way than its prompt: an inbox of its own, its server, a plugin. Then a person's
-// draft and keys are no reason to wait. The program, or what it has for this, tells which messages it has: they are read
-// then. The runner types what nobody has told of in time.
+// A Carrier gives a program mail beside its prompt: by an inbox of its own, its server, a plugin. Then a person's draft and
+// keys are no reason to wait. The program, or what it has for this, tells which messages it has: they are read then. The runner
+// takes back, and types, what nobody has told of in time.
 //
 // Its methods are called beside the loop, one at a time.
-type Beside interface {
-	// Look names the way that is open now; "": none is.
-	Look(ctx context.Context) (by string)
-	// Give gives messages, or has the program take them. After an error it has none of them.
-	Give(ctx context.Context, ids []wire.ID) error
-	// TakeBack returns those of the messages that may be given again: they are not read, and nobody else is giving them.
-	TakeBack(ctx context.Context, ids []wire.ID) []wire.ID
+type Carrier interface {
+	// Carry gives those of the messages that nobody else has claimed, by the way that is open; by "": none is. After an error
+	// the way is of no use for a while. The program may take its mail itself.
+	Carry(ctx context.Context, ids []wire.ID) (by string, err error)
+	// TakeBack has unread messages that were given be given again, marked as possible repeats.
+	TakeBack(ctx context.Context, ids []wire.ID)
 }
 
 // ACP is about an agent that speaks the Agent Client Protocol.

@@ -66,7 +66,7 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 		r.follower = o.Follow(Followed{r.Box.Path(), r.Options.Log, r})
 	}
 	mail := inbox.Options{
-		Inject: inbox.Inject(r.Inject), Prompt: r.Prompt, Beside: r.Beside, HasTerminal: r.hasTerminal(), IsPlain: r.Driver.Plain, GoesOn: r.GoesOn,
+		Inject: inbox.Inject(r.Inject), Prompt: r.Prompt, Carrier: r.Carrier, HasTerminal: r.hasTerminal(), IsPlain: r.Driver.Plain, GoesOn: r.GoesOn,
 		Work: r.Work, Withhold: r.follower.Withhold, Body: r.follower.Body, Dropped: r.releaseKeys, Gone: r.lost,
 		HasAnswered: r.HasAnswered,
 		Interrupt:   func() error { _, err := r.interruptTurn(byMail); return err },

@@ -38,7 +38,8 @@ type Call struct {
 	Session       string // the program's; calls of other sessions prove nothing about this one
 	Name          string // identifies the call in its session; a hook that is installed twice makes two calls of one name
 	IsAmbiguous   bool   // a later call may have the same Name, so only calls at the same moment count as one
-	ProvesReceipt bool   // the call proves that the session received the earlier answers
+	ProvesReceipt bool   // the call comes only after the session has received the earlier answers, unless those were lost
+	Record        string // a file in which the program keeps what its model has had, answers to hooks as well; "": there is none
 	IsNewProgram  bool   // the program has restarted: earlier answers may be lost
 	KeepsPushed   bool   // but not what was pushed, since a server has it
 	EndsSession   bool   // the session ends, which proves nothing
@@ -74,7 +75,8 @@ type Call struct {
 	Text          strings.Builder // of the answer
 	AnswersAlways bool            // also if there is no text
 
-	last *reducer.Session // see LastSession
+	last      *reducer.Session // see LastSession
+	flushedBy time.Time        // until when records waits
 }
 
 // Limits of what is kept of a tool's texts, in bytes.

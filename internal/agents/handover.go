@@ -2,10 +2,17 @@ package agents
 
 import (
 	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/agentteammail/atm/internal/delivery"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
@@ -51,10 +58,71 @@ func (c *Call) eventOf(g claim.Given, isGone func(session string) bool) delivery
 	case g.IsOf(c.recipient()): // this call gave it
 	case c.mayLose(g):
 		return delivery.Ended
-	case c.shows(g.ID), c.ProvesReceipt && g.IsSent && !g.To.IsPush():
+	case c.shows(g.ID):
 		return delivery.Receipt
+	case c.ProvesReceipt && g.IsSent && !g.To.IsPush():
+		hasIt, isKnown := c.records(g.ID)
+		switch {
+		case hasIt, !isKnown:
+			return delivery.Receipt
+		case c.Now.Sub(g.To.Now) >= recordTime: // the answer was lost on its way, as of a hook that was killed
+			return delivery.Ended
+		}
 	}
 	return ""
+}
+
+// recordTime is how long a program may take to write down what it got.
+const recordTime = 15 * time.Second
+
+// records reports whether the program's record has a message, if it has a record. At the end of a turn, when no later call may
+// come, it waits a moment for what the program is about to write.
+func (c *Call) records(id wire.ID) (hasIt, isKnown bool) {
+	if !filepath.IsAbs(c.Record) {
+		return false, false
+	}
+	if c.flushedBy.IsZero() {
+		c.flushedBy = time.Now().Add(flushTime)
+	}
+	for {
+		tail := Tail(c.Record, maxRecord)
+		for _, match := range recordedFrame().FindAllSubmatch(tail, -1) {
+			if id.Short(len(match[1])) == string(match[1]) {
+				return true, true
+			}
+		}
+		if len(tail) <= 1 || len(c.EndEvents) == 0 || time.Now().After(c.flushedBy) {
+			return false, len(tail) > 1
+		}
+		time.Sleep(flushTime / 20)
+	}
+}
+
+const flushTime = time.Second // Claude Code writes its record some 100 ms later
+
+const maxRecord = 4 << 20 // bytes of a record, from its end
+
+// recordedFrame is frame in a line of JSON.
+var recordedFrame = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:\\n|")\[atm ([0-9a-f]{6,32}) from `) })
+
+// Tail returns the last bytes of a file, behind a line feed if that is all of it. One that cannot be read has none.
+func Tail(path string, most int64) []byte {
+	tail := []byte{'\n'}
+	f, err := durable.OpenRegular(path, os.O_RDONLY)
+	if err != nil {
+		return tail
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return tail
+	}
+	from := max(0, info.Size()-most)
+	data, _ := io.ReadAll(io.NewSectionReader(f, from, most))
+	if from > 0 {
+		return data
+	}
+	return append(tail, data...)
 }
 
 func (c *Call) shows(id wire.ID) bool {

@@ -4,11 +4,12 @@
 //   - The mailbox owns the mail. A Queue is told of the messages in it, and knows of each only what it decides by.
 //   - Mail is handed over while the agent is idle, and urgent mail ends a turn once. While it asks something, or nobody
 //     knows what it does, nothing happens.
-//   - What somebody else has taken is held: a lease, a hook's handover, a text that is being typed.
+//   - What somebody else has taken is held: a lease, what was given beside the prompt, a text that is being typed.
 //   - A message is named once until the agent's word changes. If it could not be typed it is named again then.
 package queue
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 // To is what a runner has to do now, for messages by their ids, in order of arrival.
 type To struct {
 	Remind    []wire.ID // answers are overdue: tell the lead, and remind the agent if it is idle
+	Silent    []wire.ID // nothing tells that the program has these, which it was given: take them back
 	Interrupt []wire.ID // end the turn: these are urgent; once for each message
 
 	// Deliver: hand these over together, while the agent is idle. What the runner has not begun to type by then
@@ -35,26 +37,30 @@ type Message struct {
 	DueAt       time.Time // an answer is expected by then; zero: none
 	IsRead      bool      // read; only its answer is expected
 	LeasedUntil time.Time // until when somebody holds it under a lease, as far as is known; zero: nobody does
+	AtPrompt    bool      // it is given at the prompt only, in words of its own
 }
 
 // Max is how many messages a Queue holds. Beyond that it accepts only urgent ones and those with a due time. The caller
 // reports the rest again when HasRoom says so.
 const Max = 1024
 
-// offerTimeout is how long a message that a hook handed over may stay unread before it counts as not handed over.
-const offerTimeout = 10 * time.Minute
+const patience = 15 * time.Second
 
 // Queue is the mail that a runner has been told of. The zero value is empty. Not for concurrent use.
 type Queue struct {
-	list []message // in order of arrival
-	word reducer.Word
+	// Patience is how long the agent may be idle before what it was given beside its prompt counts as lost; 0: 15 s.
+	Patience time.Duration
+
+	list  []message // in order of arrival
+	word  reducer.Word
+	since time.Time // when that has begun
 }
 
 // message is a message, and what was returned for it.
 type message struct {
 	Message
-	offered time.Time // when a hook handed it over; zero: none did
-	session string    // of that hook
+	offered time.Time // when it was given beside the prompt; zero: it was not
+	session string    // to that
 
 	isNamed        bool // Deliver has named it since the agent's word last changed
 	isJustRead     bool // it was read since then
@@ -67,12 +73,12 @@ type message struct {
 // Next returns what to do now that the agent's word for mail (State.MailWord) is this one.
 func (q *Queue) Next(word reducer.Word, now time.Time) (to To) {
 	if word != q.word {
-		q.word = word
+		q.word, q.since = word, now
 		for i := range q.list {
 			q.list[i].isNamed, q.list[i].isJustRead = false, false
 		}
 	}
-	q.expire(now)
+	to.Silent = q.expire(now)
 	for i := range q.list {
 		m := &q.list[i]
 		mayRemind := word == reducer.WordIdle && m.IsRead && !m.isJustRead && !m.isReminded
@@ -80,9 +86,8 @@ func (q *Queue) Next(word reducer.Word, now time.Time) (to To) {
 			m.isEscalated, m.isReminded = true, mayRemind
 			to.Remind = append(to.Remind, m.ID)
 		}
-		isHeld := m.isBeingTyped || !m.offered.IsZero() || !m.LeasedUntil.IsZero()
 		switch {
-		case m.IsRead || isHeld:
+		case !m.isFree():
 		case word == reducer.WordIdle && !m.isNamed:
 			m.isNamed = true
 			to.Deliver = append(to.Deliver, m.ID)
@@ -92,6 +97,26 @@ func (q *Queue) Next(word reducer.Word, now time.Time) (to To) {
 		}
 	}
 	return to
+}
+
+// Free returns the unread messages that nobody else has, in order of arrival.
+func (q *Queue) Free() (free []Message) {
+	for i := range q.list {
+		if q.list[i].isFree() {
+			free = append(free, q.list[i].Message)
+		}
+	}
+	return free
+}
+
+// IsAtPrompt reports whether a message is given at the prompt only.
+func (q *Queue) IsAtPrompt(id wire.ID) bool {
+	m := q.find(id)
+	return m != nil && m.AtPrompt
+}
+
+func (m *message) isFree() bool {
+	return !m.IsRead && !m.isBeingTyped && m.offered.IsZero() && m.LeasedUntil.IsZero()
 }
 
 // HasRoom reports whether the Queue accepts every message; see Max.
@@ -180,7 +205,7 @@ func (q *Queue) markRead(m *message) {
 	m.IsRead, m.isBeingTyped, m.offered = true, false, time.Time{}
 }
 
-// endOffer makes a message that a hook handed over, and that nobody read, deliverable again.
+// endOffer makes a message that was given beside the prompt, and that nobody read, deliverable again.
 func (m *message) endOffer() {
 	if !m.offered.IsZero() {
 		m.offered, m.isNamed = time.Time{}, false
@@ -189,16 +214,25 @@ func (m *message) endOffer() {
 
 func (m *message) endLease() { m.LeasedUntil, m.isNamed = time.Time{}, false }
 
-// expire ends offers, leases and messages whose time is over.
-func (q *Queue) expire(now time.Time) {
+// expire ends offers, leases and messages whose time is over, and returns the offers.
+func (q *Queue) expire(now time.Time) (silent []wire.ID) {
 	for i := range q.list {
 		m := &q.list[i]
-		if now.Sub(m.offered).Abs() >= offerTimeout {
+		if isLost := q.word == reducer.WordIdle && now.Sub(later(m.offered, q.since)).Abs() >= cmp.Or(q.Patience, patience); isLost && !m.offered.IsZero() {
 			m.endOffer()
+			silent = append(silent, m.ID)
 		}
 		if hasPassed(m.LeasedUntil, now) {
 			m.endLease()
 		}
 	}
 	q.list = slices.DeleteFunc(q.list, func(m message) bool { return hasPassed(m.ExpiresAt, now) && !m.isBeingTyped })
+	return silent
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

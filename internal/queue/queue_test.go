@@ -113,7 +113,7 @@ func (to To) lines() (out []string) {
 	for _, do := range []struct {
 		what string
 		ids  []wire.ID
-	}{{"overdue", to.Remind}, {"interrupt", to.Interrupt}, {"deliver", to.Deliver}} {
+	}{{"overdue", to.Remind}, {"silent", to.Silent}, {"interrupt", to.Interrupt}, {"deliver", to.Deliver}} {
 		if len(do.ids) > 0 {
 			out = append(out, strings.Trim(fmt.Sprint("! "+do.what+" ", do.ids), "]"))
 		}
@@ -224,7 +224,7 @@ func anyHandover(t *rapid.T) string {
 	case "settled":
 		return "settled " + id
 	case "clock":
-		return pick("by", "+10m", "+3s", "+1s")
+		return pick("by", "+15s", "+10m", "+3s", "+1s")
 	}
 	return pick("word", "pty state_change new=idle", "pty state_change new=idle", "pty state_change new=thinking", "pty exited", "pty spawned pid=7",
 		"session_end session=s1", "turn_started", "turn_idle", "confirm_required")
@@ -249,8 +249,9 @@ func TestModel(t *testing.T) {
 
 // model is a model of the messages: each is named once for each reason to hand it over, and never while it must not be.
 type model struct {
-	all  []*letter // in order of arrival
-	word reducer.Word
+	all   []*letter // in order of arrival
+	word  reducer.Word
+	since time.Time
 }
 
 type letter struct {
@@ -269,11 +270,15 @@ func (b *model) next(word reducer.Word, now time.Time) (to To) {
 	for _, l := range b.all {
 		l.isDue = l.isDue || word != b.word
 	}
-	b.word = word
+	if word != b.word {
+		b.word, b.since = word, now
+	}
 	over := func(t time.Time) bool { return !t.IsZero() && !t.After(now) }
 	for _, l := range b.all {
-		if !l.offeredAt.IsZero() && now.Sub(l.offeredAt).Abs() >= 10*time.Minute {
+		from := slices.MaxFunc([]time.Time{l.offeredAt, b.since}, time.Time.Compare)
+		if word == reducer.WordIdle && !l.offeredAt.IsZero() && now.Sub(from).Abs() >= 15*time.Second {
 			l.endOffer()
+			to.Silent = append(to.Silent, l.ID)
 		}
 		if over(l.LeasedUntil) {
 			l.LeasedUntil, l.isDue = time.Time{}, true

@@ -25,6 +25,8 @@ func TestDialogs(t *testing.T) {
 		"an answer that quotes Codex": {"codex", "• It asks:\n\n  Would you like to run the following command?\n\n› ▮\n\n  model · ~/p", "idle, at its prompt"},
 		"a command like an option": {"codex", "\n  Would you like to run the following command?\n\n  $ cat <<E\n    › 1. No (esc)\n    E\n\n› 1. Yes, proceed (y)\n  2. No (esc)\n\n  Press enter to confirm or esc to cancel",
 			"confirming permission, dialog\n  \"Would you like to run the following command?\\n$ cat <<E\\n› 1. No (esc)\\nE\"\n  1 by \"y\": Yes, proceed allow_once\n  2 by \"\\x1b\": No reject_once\n  cancel: 2"},
+		"Codex has found new hooks": {"codex", "  Hooks need review\n  12 hooks are new or changed.\n  Hooks can run outside the sandbox after you trust them.\n\n› 1. Review hooks\n  2. Trust all and continue\n  3. Continue without trusting (hooks won't run)\n\n  enter confirm · esc skip",
+			"confirming trust, dialog\n  \"Hooks need review\\n12 hooks are new or changed.\\nHooks can run outside the sandbox after you trust them.\"\n  1 by \"\\r\": Review hooks\n  2 by \"\\x1b[B\\r\": Trust all and continue\n  3 by \"\\x1b[B\\x1b[B\\r\": Continue without trusting (hooks won't run)"},
 		"one key for two options": {"cline", "Cline needs permission\n\n [y] Deny\n [y] Approve   [n] Deny", "confirming permission, dialog\n  \"Cline needs permission\"\n  y by \"y\": Approve allow_once\n  n by \"n\": Deny reject_once"},
 	} {
 		r := builtIn(c.driver).Read(draw("", c.screen), Reading{})

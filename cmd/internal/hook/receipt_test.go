@@ -2,6 +2,8 @@ package hook
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -115,6 +117,30 @@ func TestHandOver(t *testing.T) {
 	}
 	if given := claim.AllGiven(bob, now); len(given) > 0 {
 		t.Errorf("a claim of nothing is left: %v", given)
+	}
+}
+
+// Of a program that records what its model has had, only the record proves that an answer arrived: one that was lost on its
+// way is handed over once more, marked.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	bob, now := team(t, nil), time.Now()
+	record := filepath.Join(t.TempDir(), "transcript.jsonl")
+	call := func(name string, at time.Time) result {
+		return calls(t, bob, agents.Call{Session: "s1", Name: name, Record: record, ProvesReceipt: true, ReplyAs: agents.AsContext, Now: at})
+	}
+	list := mails(t, bob, 2)
+	must(t, os.WriteFile(record, []byte("{}\n"), 0o600))
+	sent(t, handed(t, call("tool 1", now), false, list...))
+	shown := fmt.Sprintf("{\"content\":[\"atm: 2 new messages\\n[atm %s from alice, now]\\n  x: [atm %s from bob\"]}\n", list[0].Short(6), list[1].Short(6))
+	must(t, os.WriteFile(record, []byte(shown), 0o600))
+	if h := handed(t, call("stop 1", now.Add(time.Second)), false); len(h.received) != 1 || h.received[0].MessageID() != list[0] {
+		t.Errorf("received %v", h.received)
+	}
+	sent(t, handed(t, call("prompt 2", now.Add(time.Minute)), true, list[1]))
+	must(t, os.Remove(record)) // nobody can tell any more
+	if h := handed(t, call("stop 2", now.Add(2*time.Minute)), false); len(h.received) != 1 {
+		t.Errorf("received %v", h.received)
 	}
 }
 

@@ -200,6 +200,7 @@ func (x mail) gated() []row {
 		{isBusy && x.message.Urgent() && x.item == nil, Now, "{busy}: interrupts it", busy},
 		{isGate, gate.when, "{busy}, but {reason}: {typed} later", gate.why},
 		{m.Running && m.State == reducer.WordIdle && m.GateReason() != "", Prompt, "idle, but {reason}: {typed} later", "{name} {has been} {state}{for} and has not received it yet: `atm screen {name}`"},
+		{isBusy && m.Inject == "body" && m.Runner.Ways.IsPush(), Turn, "{busy}: handed over, and comes behind what it does", busy},
 		{isBusy, Idle, "{busy}: {typed} when idle", busy},
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
-	"github.com/agentteammail/atm/reducer"
 )
 
 // A byHandCase is something that happens to an agent that a person has started, while mail comes for it.
@@ -181,7 +180,7 @@ func (s *byHand) mailDuringTool() {
 	bob.says("DOSLEEP")
 	s.wait("the command, or the question about it", func() bool {
 		r, _ := bob.now()
-		return r.Dialog != nil || r.Activity == reducer.ToolRunning
+		return r.Dialog != nil || s.hasEvent("bob", "tool_call_start")
 	})
 	if r, _ := bob.now(); r.Dialog != nil { // Claude Code asks nothing
 		bob.approve()

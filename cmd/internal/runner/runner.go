@@ -214,7 +214,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart), GoesOn: spec.GoesOn,
 		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, Fork: spec.Fork, Anew: spec.Anew, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
 		Conversation: func(run string) string { return programs.ShownIn(team, name, run) },
-		Beside:       push.RunWays{Team: team, Name: name, Run: spec.Run},
+		Carrier:      push.Carrier{Team: team, Name: name, Run: spec.Run},
 		Follow: sessions.Options{
 			Store: team.Sessions(), Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute,
 			WhyKept: func(m *wire.Message) string { return team.WhyKept(m, name, p) },

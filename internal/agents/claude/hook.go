@@ -26,6 +26,7 @@ var provesReceipt = map[string]bool{
 // still open.
 func parse(c *agents.Call) {
 	c.Identify(c.In.Text("session_id"), c.In.Text("hook_event_name"), c.In.Text("prompt_id"))
+	c.Record = c.In.Text("transcript_path")
 	HandleEvent(c)
 	switch {
 	case c.Kind == "PermissionRequest":

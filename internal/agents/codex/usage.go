@@ -2,13 +2,10 @@ package codex
 
 import (
 	"bytes"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/agentteammail/atm/internal/agents"
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -26,7 +23,7 @@ func addUsage(c *agents.Call) {
 	if !filepath.IsAbs(path) {
 		return
 	}
-	lines := bytes.Split(readTail(path), []byte{'\n'})
+	lines := bytes.Split(agents.Tail(path, maxTail), []byte{'\n'})
 	for _, line := range slices.Backward(lines[1:]) { // the first one may be cut
 		if !bytes.Contains(line, []byte(`"token_count"`)) {
 			continue
@@ -48,24 +45,4 @@ func addUsage(c *agents.Call) {
 		)
 		return
 	}
-}
-
-// readTail returns the end of a file, behind a line feed.
-func readTail(path string) []byte {
-	tail := []byte{'\n'}
-	f, err := durable.OpenRegular(path, os.O_RDONLY)
-	if err != nil {
-		return tail
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return tail
-	}
-	from := max(0, info.Size()-maxTail)
-	data, _ := io.ReadAll(io.NewSectionReader(f, from, maxTail))
-	if from > 0 {
-		return data
-	}
-	return append(tail, data...)
 }

@@ -37,82 +37,53 @@ type Outcome struct {
 // senderTime limits how long a sender tries.
 const senderTime = 3 * time.Second
 
-// A RunWays is a ptyrun.Beside: the ways into the program of a run.
-type RunWays struct {
+// A Carrier is a ptyrun.Carrier: it gives mail to the program of a run.
+type Carrier struct {
 	Team *teamdir.Team
 	Name wire.Name
 	Run  string
 }
 
-// program returns the program of the run that people see, whose hooks have told of its conversation.
-func (w RunWays) program() (p programs.Program, ok bool) {
-	all := slices.DeleteFunc(programs.RunningPrograms(w.Team, w.Name), func(p programs.Program) bool {
-		return p.Run != w.Run || p.Session == "" || !p.IsAttended()
+// way returns the way into the program of the run that people see, whose hooks have told of its conversation; nil: none is open.
+func (c Carrier) way() (p programs.Program, way *programs.OpenWay) {
+	all := slices.DeleteFunc(programs.RunningPrograms(c.Team, c.Name), func(p programs.Program) bool {
+		return p.Run != c.Run || p.Session == "" || !p.IsAttended()
 	})
 	if len(all) == 0 {
-		return p, false
-	}
-	return slices.MaxFunc(all, func(a, b programs.Program) int { return a.At.Compare(b.At) }), true
-}
-
-func (w RunWays) way() (p programs.Program, way *programs.OpenWay) {
-	p, ok := w.program()
-	if !ok {
 		return p, nil
 	}
+	p = slices.MaxFunc(all, func(a, b programs.Program) int { return a.At.Compare(b.At) })
 	way, _ = p.BestWay(agents.AtIdle)
 	return p, way
 }
 
-// Look names the way that is open now; "": none is.
-func (w RunWays) Look(context.Context) (by string) {
-	if _, way := w.way(); way != nil {
-		by = way.By
+// Carry gives messages to the program, unless it takes them itself.
+func (c Carrier) Carry(ctx context.Context, ids []wire.ID) (by string, err error) {
+	p, way := c.way()
+	switch {
+	case way == nil:
+		return "", nil
+	case way.Way != nil && len(ids) > 0:
+		_, err = Into(ctx, c.Team, c.Name, p, Options{
+			Way: way, Limit: letter.MaxMessages, Match: func(m *maildir.Item) bool { return slices.Contains(ids, m.ID) },
+		})
 	}
-	return by
-}
-
-// Give gives messages to the program, unless it takes them itself.
-func (w RunWays) Give(ctx context.Context, ids []wire.ID) error {
-	p, way := w.way()
-	if way == nil {
-		return errors.New("its way is not open any more")
-	}
-	if way.Way == nil {
-		return nil
-	}
-	_, err := Into(ctx, w.Team, w.Name, p, Options{
-		Way: way, Limit: letter.MaxMessages, Match: func(m *maildir.Item) bool { return slices.Contains(ids, m.ID) },
-	})
 	if errors.Is(err, delivery.ErrUnsure) {
-		return nil
+		err = nil
 	}
-	return err
+	return way.By, err
 }
 
-// TakeBack returns those of the messages that may be given again.
-func (w RunWays) TakeBack(ctx context.Context, ids []wire.ID) (back []wire.ID) {
-	box, now := w.Team.Box(w.Name), time.Now()
-	taken := map[wire.ID]claim.Given{}
-	for _, g := range claim.AllGiven(box, now) {
-		if g.IsLive {
-			taken[g.ID] = g
+// TakeBack has messages that were given, and that nobody has confirmed, be given again.
+func (c Carrier) TakeBack(ctx context.Context, ids []wire.ID) {
+	if _, way := c.way(); way != nil && way.Way != nil {
+		for _, id := range ids {
+			way.TakeBack(ctx, id) // if it cannot, it may come twice, marked
 		}
 	}
-	for _, id := range ids {
-		it, err := box.Get(id)
-		g, isTaken := taken[id]
-		if err != nil || it.State != maildir.Unread {
-			continue
-		}
-		if isTaken {
-			if _, err := claim.Settle(ctx, box, nil, []claim.Given{g}, now); err != nil {
-				continue
-			}
-		}
-		back = append(back, id)
-	}
-	return back
+	box := c.Team.Box(c.Name)
+	lost := slices.DeleteFunc(claim.AllGiven(box, time.Now()), func(g claim.Given) bool { return !g.IsLive || !slices.Contains(ids, g.ID) })
+	claim.Settle(ctx, box, nil, lost, time.Now()) // after an error the claim ends by itself
 }
 
 // Unread gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
@@ -142,7 +113,11 @@ func Unread(ctx context.Context, t *teamdir.Team, name wire.Name) (h Outcome) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, senderTime)
 	defer cancel()
-	got, err := Into(ctx, t, name, p, Options{Limit: letter.MaxMessages, Way: way})
+	o := Options{Limit: letter.MaxMessages, Way: way}
+	if h.To.State == reducer.WordIdle {
+		o.IdleSince = h.To.Since
+	}
+	got, err := Into(ctx, t, name, p, o)
 	if err == nil && got.IsFull {
 		err = errors.New("as much is in it as it takes at a time")
 	}
@@ -162,6 +137,16 @@ type Options struct {
 	Way   delivery.Way
 	Limit int                      // of messages at a time
 	Match func(*maildir.Item) bool // which; nil: all
+
+	IdleSince *time.Time // of the program; nil: it is not idle, as far as is known
+}
+
+// patience is how long an idle program may be silent about what it was given before that counts as lost.
+const patience = 15 * time.Second
+
+// isSilent reports whether an idle program should have confirmed what it was given.
+func (o *Options) isSilent(g claim.Given, now time.Time) bool {
+	return o.IdleSince != nil && now.Sub(*o.IdleSince) >= patience && now.Sub(g.To.Now) >= patience
 }
 
 // Into claims unread mail for a program's conversation, and puts it there. It counts as read when a hook of the program, or
@@ -170,7 +155,7 @@ func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Progr
 	box, ended, after := t.Box(name), programs.EndedSessions(t, name), context.WithoutCancel(ctx)
 	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
 	lost := slices.DeleteFunc(claim.AllGiven(box, l.Now), func(g claim.Given) bool {
-		return !g.IsLive || g.To.Session() == p.Session || !slices.Contains(ended, g.To.Session())
+		return !g.IsLive || !o.isSilent(g, l.Now) && (g.To.Session() == p.Session || !slices.Contains(ended, g.To.Session()))
 	})
 	if _, err := claim.Settle(ctx, box, nil, lost, l.Now); err != nil {
 		return &claim.Claim{}, err

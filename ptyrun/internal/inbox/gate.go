@@ -13,7 +13,7 @@ import (
 // What an agent is given, and what must hold before:
 //
 //	a text                   Gate before it, Terminal.returnGate before the return key
-//	beside its prompt        Gate, in which a draft and a person's keys do not count
+//	beside its prompt        Gate, in which its screen and a person's keys do not count
 //	what clears a draft      the draft shows our text, or a terminal's reply, and nothing else; no dialog
 //	an interrupt             it is at work, and asks nothing that the key would answer
 //	an answer                what was asked is still what the agent asks, and nobody types
@@ -24,12 +24,15 @@ import (
 // Gate says why the agent gets no text at its prompt now. If the reason passes with time alone, the loop looks again then.
 func (in *Inbox) Gate(now time.Time) control.Gate { return in.gateOf(in.Agent, now) }
 
-// mailGate is Gate for the message that is next, which may not need the prompt.
+// mailGate is Gate for mail, which may not need the prompt.
 func (in *Inbox) mailGate(now time.Time) control.Gate {
-	return in.gateOf(in.wayOf(in.next, now), now)
+	if in.hasCarrier() && in.carrying.isOpen(now) {
+		return in.gateOf(nil, now)
+	}
+	return in.Gate(now)
 }
 
-// gateOf says why a text cannot be given by a way now.
+// gateOf says why a text cannot be given by a way now; nil: by one beside the prompt.
 func (in *Inbox) gateOf(w run.Way, now time.Time) control.Gate {
 	switch {
 	case in.Agent == nil:
@@ -43,7 +46,10 @@ func (in *Inbox) gateOf(w run.Way, now time.Time) control.Gate {
 	case in.Question != nil:
 		return control.GateDialog
 	}
-	why := w.Gate(now)
+	why := control.GateOpen
+	if w != nil {
+		why = w.Gate(now)
+	}
 	switch {
 	case why != control.GateOpen && why != control.GateSettling:
 		return why

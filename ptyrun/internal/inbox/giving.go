@@ -20,7 +20,7 @@ type giving struct {
 	run.Text
 	way    run.Way      // nil: it is being claimed
 	prompt *Prompt      // nil: it is mail
-	claim  *claim.Claim // of the messages that were still unread; nil: the way claims them itself
+	claim  *claim.Claim // of the messages that were still unread; nil: it is a prompt
 	why    string       // as its Cause
 }
 
@@ -196,10 +196,7 @@ func (in *Inbox) compose(g *giving) (why string) {
 
 // wasAccepted ends the giving of a text that the program has accepted. Only now do the messages become read.
 func (in *Inbox) wasAccepted(g *giving) {
-	in.giving, in.pause = nil, 0
-	if g.way != run.Way(&in.beside) {
-		in.last = g
-	}
+	in.giving, in.pause, in.last = nil, 0, g
 	if g.prompt != nil {
 		in.end(g.prompt, nil)
 	}
@@ -259,10 +256,7 @@ func (in *Inbox) wasNotAccepted(g *giving, effect delivery.Effect) {
 			in.tries[id]++
 		}
 	}
-	switch {
-	case g.way == run.Way(&in.beside):
-		in.beside.rest(g)
-	case g.IsTyped:
+	if g.IsTyped {
 		in.pause = min(max(2*in.pause, retryFirst), run.RetryLast)
 		in.retryAt = in.Now().Add(in.pause)
 	}

@@ -7,7 +7,7 @@
 //	giving    one text on its way, by the table of package delivery
 //	letter    the words of a text
 //	gate      why no text may be given now
-//	beside    the way that is not the agent's prompt
+//	carry     what goes beside the agent's prompt
 //	root      whether what is in the mailbox may act, and is still there
 //	undo      what is unread again
 //	limit     going on behind a usage limit
@@ -55,9 +55,9 @@ type Inbox struct {
 	lastFailure    wire.Event      // injection_failed, until the same message has another event
 	wentOn         time.Time       // the end of the last usage limit after which the agent was told to go on
 
-	beside beside
-	root   rootState
-	work   work
+	carrying carrying
+	root     rootState
+	work     work
 }
 
 // Inject is how mail gets into the agent: see ptyrun.Inject.
@@ -69,8 +69,8 @@ const Body, Pointer, Off Inject = "body", "pointer", "off"
 // Options say how the agent gets its mail, and who is told of what.
 type Options struct {
 	Inject      Inject
-	Prompt      string // typed once, at the first idle
-	Beside      Beside // the ways beside its prompt; nil: all mail goes through that
+	Prompt      string  // typed once, at the first idle
+	Carrier     Carrier // gives mail beside its prompt; nil: all mail is typed
 	HasTerminal bool
 	IsPlain     bool // its driver says so, while no program runs
 	GoesOn      bool // it is told to go on when a usage limit is over that has ended its turn
@@ -94,7 +94,7 @@ type Options struct {
 // New returns the mail of a run, whose runner lock is hold.
 func New(r *run.Run, hold *claim.Runner, o Options) *Inbox {
 	in := &Inbox{Run: r, o: o, hold: hold, tries: map[wire.ID]int{}, remindAt: r.Now().Add(checkEvery)}
-	in.beside = beside{in: in, atPrompt: map[wire.ID]bool{}}
+	in.queue.Patience = 5 * r.Timing.Accept
 	if o.Prompt != "" && o.Inject != Off {
 		in.prompts = []*Prompt{{text: o.Prompt}}
 	}
@@ -144,17 +144,16 @@ func (in *Inbox) isWithheld(it *maildir.Item) bool {
 
 // HandleEvent acts on an event from the log.
 func (in *Inbox) HandleEvent(e *wire.Event) {
-	in.takenBeside(e)
-	in.readBeside(e)
-	if e.Source == wire.SourceHook && in.beside.by == "" { // it may have opened a way
-		in.beside.lookedAt = time.Time{}
-		in.lookBeside(in.Now())
-	}
-	in.handleMailEvent(e)
-}
-
-func (in *Inbox) handleMailEvent(e *wire.Event) {
 	id := e.MessageID()
+	if e.Source == wire.SourceHook {
+		in.carrying.isNews = in.carrying.isNews || in.carrying.by == "" // it may have opened a way
+		if e.Kind == wire.EventAnnounced {
+			in.unqueue(id)
+			if in.State.Session().Word() == reducer.WordIdle { // it begins a turn, which is not that of the last text
+				in.last = nil
+			}
+		}
+	}
 	if id == in.lastFailure.MessageID() {
 		in.lastFailure = wire.Event{}
 	}
@@ -172,7 +171,7 @@ func (in *Inbox) handleMailEvent(e *wire.Event) {
 func (in *Inbox) Arrived(it *maildir.Item, now time.Time) {
 	mail := queue.Message{
 		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
-		IsRead: it.State != maildir.Unread,
+		IsRead: it.State != maildir.Unread, AtPrompt: it.Message.Kind() == wire.TypeHumanInput,
 	}
 	if in.o.Inject == Off || mail.IsRead && mail.DueAt.IsZero() {
 		return
@@ -180,9 +179,7 @@ func (in *Inbox) Arrived(it *maildir.Item, now time.Time) {
 	if it.Lease != nil {
 		mail.LeasedUntil = it.Lease.Until
 	}
-	if it.Message.Kind() == wire.TypeHumanInput {
-		in.beside.atPrompt[it.ID] = true
-	}
+	in.carrying.isNews = true
 	in.hasMoreMail = in.hasMoreMail || !in.queue.HasRoom()
 	in.queue.Put(mail, now)
 	in.stepQueue(now)
@@ -222,6 +219,9 @@ func (in *Inbox) Fold(e *wire.Event, now time.Time) {
 // stepQueue does what is to be done about mail now.
 func (in *Inbox) stepQueue(now time.Time) {
 	to := in.queue.Next(in.State.MailWord(), now)
+	if len(to.Silent) > 0 {
+		in.takeBack(to.Silent)
+	}
 	if len(to.Remind) > 0 {
 		in.needsReminder, in.remindAt = true, in.Now()
 	}
@@ -244,52 +244,28 @@ func (in *Inbox) stepQueue(now time.Time) {
 
 // stepMail goes on with the text under way, or begins to give the next.
 func (in *Inbox) stepMail(now time.Time) {
-	isPromptNext := len(in.prompts) > 0 && !(in.prompts[0].isUndone && len(in.next) > 0)
+	isPromptNext, next := len(in.prompts) > 0 && !(in.prompts[0].isUndone && len(in.next) > 0), in.typedNext(now)
 	switch {
 	case in.giving != nil:
 		in.stepGiving(now)
-	case !isPromptNext && len(in.next) == 0:
-	case !isPromptNext && in.Agent != nil && in.lookBeside(now):
-	case in.MustWait(in.retryAt, now):
-	case isPromptNext && in.Gate(now) != control.GateOpen, !isPromptNext && in.mailGate(now) != control.GateOpen:
+	case !isPromptNext && len(next) == 0, in.MustWait(in.retryAt, now), in.Gate(now) != control.GateOpen:
 	case isPromptNext:
 		in.giving = &giving{Text: run.Text{State: delivery.Unread, Words: in.prompts[0].text}, prompt: in.prompts[0]}
 		in.claim(in.giving)
 	default:
-		n, by := in.nextTogether(in.next, now)
-		in.giving = &giving{Text: run.Text{State: delivery.Unread, IDs: slices.Clone(in.next[:n])}}
-		if by != run.Way(&in.beside) {
-			in.claim(in.giving)
-			return
-		}
-		in.giving.way, in.last = by, nil
-		in.unqueue(in.giving.IDs...)
-		in.Happened(delivery.Got, "")
+		in.giving = &giving{Text: run.Text{State: delivery.Unread, IDs: slices.Clone(next[:in.together(next)])}}
+		in.claim(in.giving)
 	}
 }
 
-// UsesPrompt reports whether a text is being given by the agent's own way, so that a draft is not a person's.
-func (in *Inbox) UsesPrompt() bool {
-	return in.giving != nil && in.giving.way != run.Way(&in.beside)
-}
+// UsesPrompt reports whether a text is being given, so that a draft is not a person's.
+func (in *Inbox) UsesPrompt() bool { return in.giving != nil }
 
-// nextTogether returns how many of the messages that are next go together, and by which way.
-func (in *Inbox) nextTogether(queue []wire.ID, now time.Time) (n int, by run.Way) {
-	n, by = 1, in.wayOf(queue, now)
-	for !in.isAlone(queue[0]) && n < min(len(queue), maxClaimed) && !in.isAlone(queue[n]) && in.wayOf(queue[n:], now) == by {
-		n++
+// together returns how many of the messages that are next go together.
+func (in *Inbox) together(next []wire.ID) (n int) {
+	for n = 1; !in.isAlone(next[0]) && n < min(len(next), maxClaimed) && !in.isAlone(next[n]); n++ {
 	}
-	return n, by
-}
-
-// wayOf returns the best way for the message that is next: beside the prompt, unless that was in vain before.
-func (in *Inbox) wayOf(queue []wire.ID, now time.Time) run.Way {
-	b := &in.beside
-	mayGo := in.o.HasTerminal && in.Agent != nil && in.Inject() == Body && b.isOpen(now)
-	if mayGo && (len(queue) == 0 || !b.atPrompt[queue[0]] && in.tries[queue[0]] == 0) {
-		return b
-	}
-	return in.Agent
+	return n
 }
 
 // isAlone reports whether a message is typed by itself: if it made the program exit, others would be lost with it.
@@ -355,7 +331,7 @@ func (in *Inbox) IsGiving() bool { return in.giving != nil || len(in.next) > 0 }
 // IsSent reports whether a text was sent off by the agent's own way, so that its turn is about to begin.
 func (in *Inbox) IsSent() bool {
 	g := in.giving
-	return g != nil && g.way != nil && g.way == run.Way(in.Agent) && g.State == delivery.Sent
+	return g != nil && g.way != nil && g.State == delivery.Sent
 }
 
 // AddStatus adds what is known of the mail.
@@ -364,8 +340,8 @@ func (in *Inbox) AddStatus(s *control.Status) {
 	if !in.UsesPrompt() { // else the draft is not a person's
 		s.Gate = in.mailGate(in.Now())
 	}
-	if b := &in.beside; b.isOpen(in.Now()) && s.Ways.Prompt != "" {
-		s.Ways.Prompt = b.by
+	if c := &in.carrying; c.isOpen(in.Now()) && s.Ways.Prompt != "" {
+		s.Ways.Prompt = c.by
 	}
 }
 
@@ -378,6 +354,7 @@ func (in *Inbox) Step(now time.Time) {
 		in.stepQueue(now) // an answer may be due, or a lease have ended
 		in.stepLimit(now)
 	}
+	in.stepCarrier(now)
 	in.stepMail(now)
 	in.stepReminders(now)
 	in.stepWork(now)

@@ -58,9 +58,7 @@ func (in *Inbox) looked(isMoved bool, gone error) {
 		in.AskMayAct()
 	}
 	in.readMoreMail()
-	if in.Agent != nil && in.Agent.State().IsReady && in.beside.by == "" {
-		in.lookBeside(in.Now())
-	}
+	in.carrying.isNews = in.carrying.isNews || in.carrying.by == "" // a way may have opened
 }
 
 // noteMayAct notes the answer of MayAct. It reports one that lasts: git may have been at work for a moment.

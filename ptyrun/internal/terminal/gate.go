@@ -5,35 +5,18 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/reducer"
 )
 
 // Gate says why nothing may be typed now.
 func (p *Terminal) Gate(now time.Time) control.Gate {
-	why := p.screenGate(now, false)
-	if (why == control.GateOpen || why == control.GateSettling) && p.r.MustWait(p.r.LastKey.Add(p.r.Timing.PersonQuiet), now) {
-		return control.GateTyping
-	}
-	return why
-}
-
-// BesideGate is gate for a text that is given beside the prompt.
-func (p *Terminal) BesideGate(now time.Time) control.Gate { return p.screenGate(now, true) }
-
-// screenGate says why the screen takes no text now. One that is given beside the prompt does not meet the draft.
-func (p *Terminal) screenGate(now time.Time, isBeside bool) control.Gate {
-	r, rd, since := p.r, &p.reading, p.promptSince
-	isPrompt := rd.Prompt
-	if isBeside && rd.Activity == reducer.Idle && rd.NotPromptReason == control.GateDraft {
-		isPrompt, since = true, p.readingSince
-	}
+	r, rd := p.r, &p.reading
 	switch {
-	case p.reading.Dialog != nil:
+	case rd.Dialog != nil:
 		return control.GateDialog
 	case !p.frameSince.IsZero():
 		return control.GateDrawing
-	case !isPrompt:
-		return cmp.Or(p.reading.NotPromptReason, control.GateNoPrompt)
+	case !rd.Prompt:
+		return cmp.Or(rd.NotPromptReason, control.GateNoPrompt)
 	case p.isTextUnread():
 		return control.GateUnread // the program would read a new text behind the old one
 	}
@@ -41,10 +24,14 @@ func (p *Terminal) screenGate(now time.Time, isBeside bool) control.Gate {
 	switch {
 	case !p.isReady:
 		hold = r.Timing.FirstIdle
-	case p.reading.Declared.State != "":
+	case rd.Declared.State != "":
 		hold = r.Timing.Settle
 	}
-	if r.MustWait(since.Add(hold), now) {
+	isSettling := r.MustWait(p.promptSince.Add(hold), now)
+	switch {
+	case r.MustWait(r.LastKey.Add(r.Timing.PersonQuiet), now):
+		return control.GateTyping
+	case isSettling:
 		return control.GateSettling
 	}
 	return control.GateOpen

@@ -7,52 +7,63 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
 
-// A pretendedInbox is a way beside the prompt of bob's program.
+// A pretendedInbox is a Carrier into bob's program.
 type pretendedInbox struct {
 	r *rig
 
-	mu     sync.Mutex
-	shut   bool  // there is no way
-	fails  error // of Give
-	drops  bool  // it has what it was given, and nobody tells that
-	given  [][]wire.ID
-	isBack bool // TakeBack was called
+	mu    sync.Mutex
+	shut  bool        // there is no way
+	fails error       // of Carry
+	drops bool        // it has what it was given, and nobody tells that
+	given [][]wire.ID // that were not read when they were given
+	back  []wire.ID   // that were taken back
 }
 
-func (i *pretendedInbox) Look(context.Context) string {
+func (i *pretendedInbox) Carry(ctx context.Context, ids []wire.ID) (string, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.shut {
-		return ""
+		return "", nil
 	}
-	return "inbox socket"
-}
-
-func (i *pretendedInbox) Give(ctx context.Context, ids []wire.ID) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	if len(ids) == 0 {
+		return "inbox socket", nil
+	}
 	i.given = append(i.given, slices.Clone(ids))
-	if i.fails != nil || i.drops {
-		return i.fails
+	if i.fails != nil {
+		return "inbox socket", i.fails
 	}
-	c, err := i.r.opt.Mail.hold.Claim(ctx, ids) // as the program's hook does: they are read
-	if err != nil {
-		return err
+	box, to := i.r.opt.Mail.box(), claim.Recipient{Owner: claimfile.PushedTo("s"), Call: "push " + string(wire.NewID())}
+	c, err := claim.HandOver(ctx, box, to, inbox.ReadOptions{Limit: 10, Match: func(m *maildir.Item) bool { return slices.Contains(ids, m.ID) }})
+	if err != nil || len(c.Items) == 0 {
+		return "inbox socket", err
 	}
-	return c.Typed(ctx)
+	announced, err := c.Sent(ctx)
+	err = errors.Join(err, box.Log().Append(ctx, announced...))
+	if !i.drops { // a hook shows them
+		var read []wire.Event
+		read, err = claim.Settle(ctx, box, claim.AllGiven(box, time.Now()), nil, time.Now())
+		err = errors.Join(err, box.Log().Append(ctx, read...))
+	}
+	return "inbox socket", err
 }
 
-func (i *pretendedInbox) TakeBack(_ context.Context, ids []wire.ID) []wire.ID {
+func (i *pretendedInbox) TakeBack(ctx context.Context, ids []wire.ID) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.isBack = true
-	return ids
+	i.back = append(i.back, ids...)
+	box := i.r.opt.Mail.box()
+	claim.Settle(ctx, box, nil, claim.AllGiven(box, time.Now()), time.Now())
 }
 
 func (i *pretendedInbox) gives() int {
@@ -63,7 +74,7 @@ func (i *pretendedInbox) gives() int {
 
 func runBeside(t *testing.T, i *pretendedInbox) (*rig, *pretendedInbox) {
 	r := newRig(t).fake(testagent.Options{})
-	i.r, r.opt.Beside = r, i
+	i.r, r.opt.Carrier = r, i
 	return r.run().idle(), i
 }
 
@@ -106,8 +117,8 @@ func TestMailBesideInVain(t *testing.T) {
 			if got := strings.Join(r.fakes(testagent.Submitted), "\n"); !strings.Contains(got, "ping") || !strings.Contains(got, "pong") {
 				t.Errorf("submitted %q", got)
 			}
-			if in.gives() > 1 || in.isBack != in.drops {
-				t.Errorf("given %v, taken back: %v", in.given, in.isBack)
+			if in.gives() > 1 || (len(in.back) > 0) != in.drops {
+				t.Errorf("given %v, taken back: %v", in.given, in.back)
 			}
 		})
 	}
