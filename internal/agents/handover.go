@@ -60,12 +60,13 @@ func (c *Call) eventOf(g claim.Given, isGone func(session string) bool) delivery
 		return delivery.Ended
 	case c.shows(g.ID):
 		return delivery.Receipt
-	case c.ProvesReceipt && g.IsSent && !g.To.IsPush():
-		hasIt, isKnown := c.records(g.ID)
+	case c.ProvesReceipt:
+		isAnswer := g.IsSent && !g.To.IsPush() // of a hook, which has no other receipt
+		hasIt, isKnown := c.records(g.ID, isAnswer && len(c.EndEvents) > 0)
 		switch {
-		case hasIt, !isKnown:
+		case hasIt, isAnswer && !isKnown:
 			return delivery.Receipt
-		case c.Now.Sub(g.To.Now) >= recordTime: // the answer was lost on its way, as of a hook that was killed
+		case isAnswer && c.Now.Sub(g.To.Now) >= recordTime: // lost on its way, as of a hook that was killed
 			return delivery.Ended
 		}
 	}
@@ -76,8 +77,8 @@ func (c *Call) eventOf(g claim.Given, isGone func(session string) bool) delivery
 const recordTime = 15 * time.Second
 
 // records reports whether the program's record has a message, if it has a record. At the end of a turn, when no later call may
-// come, it waits a moment for what the program is about to write.
-func (c *Call) records(id wire.ID) (hasIt, isKnown bool) {
+// come, it waits a moment (waits) for what the program is about to write.
+func (c *Call) records(id wire.ID, waits bool) (hasIt, isKnown bool) {
 	if !filepath.IsAbs(c.Record) {
 		return false, false
 	}
@@ -91,7 +92,7 @@ func (c *Call) records(id wire.ID) (hasIt, isKnown bool) {
 				return true, true
 			}
 		}
-		if len(tail) <= 1 || len(c.EndEvents) == 0 || time.Now().After(c.flushedBy) {
+		if len(tail) <= 1 || !waits || time.Now().After(c.flushedBy) {
 			return false, len(tail) > 1
 		}
 		time.Sleep(flushTime / 20)

@@ -17,6 +17,7 @@ type Event struct {
 	Said   string      // the same: words of the agent outside of a turn; more may follow
 	Asked  *Question   // the agent asks something. The owner logs that
 	Closed string      // the ID of a question that was answered or withdrawn
+	Heard  string      // the agent has the prompt of this turn: its first word in it
 }
 
 // Question is what the agent asks. One is open at a time.

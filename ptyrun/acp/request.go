@@ -59,6 +59,7 @@ type permissionRequest struct {
 // askPermission asks what the agent asks, and returns what waits for the outcome. The SDK's own type would make floats of
 // the numbers in a tool's input.
 func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() acp.RequestPermissionOutcome {
+	a.heard()
 	q := newQuestion("permission", "")
 	q.turn, q.Call = a.turn, wire.Clip(string(p.ToolCall.ToolCallId), maxRaw)
 	q.describe(a.mergeCall(p.ToolCall))

@@ -27,6 +27,15 @@ type turn struct {
 	delta       []byte // words that are not logged yet
 	isNewText   bool   // something else came after the last words
 	isCancelled bool
+	isHeard     bool // the agent has its prompt
+}
+
+// heard tells once that the agent has the prompt of its turn.
+func (a *Agent) heard() {
+	if t := a.turn; t != nil && !t.isHeard {
+		t.isHeard = true
+		a.tell(Event{Heard: t.id})
+	}
 }
 
 const (
@@ -121,6 +130,9 @@ func (a *Agent) read(attached wire.Attachment) ([]byte, error) {
 
 // promptAnswered ends the turn as the agent's answer to the prompt says.
 func (a *Agent) promptAnswered(reason acp.StopReason, err error) {
+	if !errors.Is(err, errGone) {
+		a.heard()
+	}
 	switch {
 	case errors.Is(err, errGone): // the end of the agent ends the turn
 	case a.turn.isCancelled || err == nil && reason == acp.StopReasonCancelled:

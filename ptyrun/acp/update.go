@@ -33,6 +33,10 @@ func (a *Agent) update(params json.RawMessage, line []byte) {
 	var chunk acp.SessionUpdateAgentMessageChunk
 	var toolCall callUpdate
 	switch kind.SessionUpdate {
+	case "agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "tool_call", "tool_call_update", "plan":
+		a.heard() // others may come at any time
+	}
+	switch kind.SessionUpdate {
 	case "agent_message_chunk":
 		if json.Unmarshal(p.Update, &chunk) == nil {
 			a.addText(textOf(chunk.Content))

@@ -142,6 +142,14 @@ func TestRecord(t *testing.T) {
 	if h := handed(t, call("stop 2", now.Add(2*time.Minute)), false); len(h.received) != 1 {
 		t.Errorf("received %v", h.received)
 	}
+
+	// What a hook has answered that was killed then is read as well, once the record has it.
+	killed := mails(t, bob, 1)
+	handed(t, call("prompt 3", now.Add(3*time.Minute)), false, killed...)
+	must(t, os.WriteFile(record, fmt.Appendf(nil, "{\"text\":\"[atm %s from alice\"}\n", killed[0].Short(8)), 0o600))
+	if h := calls(t, bob, agents.Call{Session: "s1", Name: "tool 3", Record: record, ProvesReceipt: true, Now: now.Add(3*time.Minute + time.Second)}); len(h.received) != 1 {
+		t.Errorf("received %v", h.received)
+	}
 }
 
 // A hook that is installed twice hands each message over once, and its second call proves nothing.

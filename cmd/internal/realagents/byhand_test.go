@@ -180,7 +180,7 @@ func (s *byHand) mailDuringTool() {
 	bob.says("DOSLEEP")
 	s.wait("the command, or the question about it", func() bool {
 		r, _ := bob.now()
-		return r.Dialog != nil || s.hasEvent("bob", "tool_call_start")
+		return r.Dialog != nil || s.program == "claude" && s.hasEvent("bob", "tool_call_start")
 	})
 	if r, _ := bob.now(); r.Dialog != nil { // Claude Code asks nothing
 		bob.approve()

@@ -43,8 +43,8 @@ type Speaker struct {
 	program *driver.Driver // of the program, for what a text contains
 	isReady bool           // it has opened a session
 	session string
-	turn    string // the last one that has begun
-	before  string // the one that had begun when it was given a text
+	heard   string // the last turn of which it has the prompt
+	before  string // likewise, when it was given a text
 }
 
 // maxTold is how many events may wait for the loop, which takes them all in before it does anything else.
@@ -80,12 +80,9 @@ func (s *Speaker) handle(e acp.Event) {
 	switch {
 	case e.Log != nil:
 		s.session = e.Log.Session
-		switch e.Log.Kind {
-		case wire.SessionStart:
+		if e.Log.Kind == wire.SessionStart {
 			s.isReady = true
 			s.o.Began(s.session)
-		case wire.TurnStarted:
-			s.turn = e.Log.TurnID
 		}
 		r.Append(*e.Log)
 		s.showEvent(e.Log)
@@ -103,6 +100,8 @@ func (s *Speaker) handle(e acp.Event) {
 		} else if q != nil && q.Asked == e.Closed { // it was withdrawn: the change comes as an event
 			s.o.Questions.Close("")
 		}
+	case e.Heard != "":
+		s.heard = e.Heard
 	case e.Said != "":
 		s.o.Viewers.Say(e.Said)
 	case e.Note != "":
@@ -190,18 +189,18 @@ func (s *Speaker) Put(g *run.Text, report func(error)) (e delivery.Event, why st
 			attached = append(attached, it.Attachments...)
 		}
 	}
-	s.before = s.turn
+	s.before = s.heard
 	text := g.Words
 	s.r.Go(func() { report(s.Prompt(text, attached...)) })
 	return delivery.In, ""
 }
 
-// Has reports whether the turn has begun.
+// Has reports whether the agent has said a word in the turn.
 func (s *Speaker) Has(g *run.Text, _ time.Time) (e delivery.Event, why string) {
-	if s.Refresh(); g.State != delivery.Sent || s.turn == s.before {
+	if s.Refresh(); g.State != delivery.Sent || s.heard == s.before {
 		return "", ""
 	}
-	g.Turn = s.turn
+	g.Turn = s.heard
 	return delivery.Receipt, ""
 }
 
