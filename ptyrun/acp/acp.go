@@ -72,8 +72,7 @@ type Agent struct {
 	isConnecting bool          // connect is about to go on with a response: nothing is received until then
 	activity     reducer.Activity
 	tools        map[acp.ToolCallId]*toolCall
-	question     *question   // the open one, or nil
-	waiting      []*question // those after it
+	open         []*question // that it asks, the oldest first
 	queue        []Event
 	unreceived   int           // bytes of the events that are not received yet
 	fault        string        // why atm ended the agent; "": it did not

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/delivery"
+	"github.com/agentteammail/atm/internal/questions"
 	"github.com/agentteammail/atm/ptyrun/acp"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
-	"github.com/agentteammail/atm/ptyrun/internal/questions"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/viewers"
 	"github.com/agentteammail/atm/reducer"
@@ -27,10 +27,9 @@ const Name = "acp"
 
 // Options say what to start, and who is told of what.
 type Options struct {
-	ACP       acp.Options
-	Questions *questions.Questions // what it asks goes there
-	Viewers   *viewers.Viewers     // what people see of it goes there
-	Began     func(session string) // is called when it has opened a session
+	ACP     acp.Options
+	Viewers *viewers.Viewers     // what people see of it goes there
+	Began   func(session string) // is called when it has opened a session
 }
 
 // A Speaker is an agent that speaks the Agent Client Protocol: it has no terminal, and what it does and asks it tells.
@@ -44,6 +43,7 @@ type Speaker struct {
 	isReady bool           // it has opened a session
 	session string
 	turn    string // the last one that has begun
+	shown   string // the last question that people were shown
 	before  string // the one that had begun when it was given a text
 }
 
@@ -76,7 +76,7 @@ func (s *Speaker) Woken() <-chan struct{} { return s.told.Woken() }
 func (s *Speaker) Refresh()               { s.told.Take(s.handle) }
 
 func (s *Speaker) handle(e acp.Event) {
-	r, q := s.r, s.r.Question
+	r := s.r
 	switch {
 	case e.Log != nil:
 		s.session = e.Log.Session
@@ -94,15 +94,11 @@ func (s *Speaker) handle(e acp.Event) {
 		if e.Asked.Call != "" {
 			event = event.With("tool_call_id", e.Asked.Call)
 		}
-		s.o.Viewers.Print(viewers.MarkAsked, s.askedText(&e.Asked.Question))
-		s.o.Questions.Open(&run.Question{Question: e.Asked.Question, Rule: e.Asked.Rule, Asked: e.Asked.ID, Then: e.Asked.Then}, event)
-	case e.Closed != "":
-		if q != nil && q.Asked == e.Closed && q.Pressed != nil {
-			s.o.Viewers.Print(viewers.MarkNote, fmt.Sprintf("%s, by %s", q.Pressed.Label, cmp.Or(q.By, "a person")))
-			s.o.Questions.Close(q.Then)
-		} else if q != nil && q.Asked == e.Closed { // it was withdrawn: the change comes as an event
-			s.o.Questions.Close("")
-		}
+		r.Questions.Open(e.Asked.Question, event, e.Asked.Rule, func(a ask.Answer, o ask.Option) error { return s.giveAnswer(e.Asked, a, o) })
+		s.showAsked()
+	case e.Closed != nil:
+		r.Questions.Close(e.Closed.ID, e.Closed.Then)
+		s.showAsked()
 	case e.Said != "":
 		s.o.Viewers.Say(e.Said)
 	case e.Note != "":
@@ -132,6 +128,28 @@ func (s *Speaker) showEvent(e *wire.Event) {
 			}
 		}
 		vs.Print(viewers.MarkNote, end)
+	}
+}
+
+// giveAnswer gives the agent an answer. What it tells after that comes behind the event that closes the question.
+func (s *Speaker) giveAnswer(q *acp.Question, a ask.Answer, o ask.Option) error {
+	err := s.Answer(q.ID, o.ID)
+	if errors.Is(err, acp.ErrGone) {
+		return questions.ErrGone
+	}
+	if err == nil {
+		s.o.Viewers.Print(viewers.MarkNote, fmt.Sprintf("%s, by %s", o.Label, cmp.Or(a.By, "a person")))
+		s.r.Questions.Close(q.ID, q.Then)
+		s.showAsked()
+	}
+	return err
+}
+
+// showAsked shows people the open question, once.
+func (s *Speaker) showAsked() {
+	if q := s.r.Questions.Asked(); q != nil && q.ID != s.shown {
+		s.shown = q.ID
+		s.o.Viewers.Print(viewers.MarkAsked, s.askedText(q))
 	}
 }
 
@@ -165,7 +183,7 @@ func (s *Speaker) State() run.AgentState {
 		Driver: Name, Reader: s.program, Activity: s.Activity(), Detail: s.r.State.Session().Detail, TakesText: true, IsReady: s.isReady,
 		Ways: control.Ways{Prompt: "protocol", Interrupt: "protocol", Answer: "protocol"},
 	}
-	if q := s.r.Question; q != nil {
+	if q := s.r.Questions.Asked(); q != nil {
 		is.Detail, is.IsAsking, is.IsDialog, is.Cancels = q.Dialog, true, true, q.Dialog == "permission"
 	}
 	return is
@@ -217,13 +235,4 @@ func (s *Speaker) TakeBack(g *run.Text) delivery.Event {
 func (s *Speaker) Interrupt(int) (isMore bool) {
 	s.Agent.Interrupt()
 	return false
-}
-
-// Press answers a question.
-func (s *Speaker) Press(q *run.Question, o ask.Option) error {
-	err := s.Answer(q.Asked, o.ID)
-	if errors.Is(err, acp.ErrGone) {
-		return questions.ErrGone
-	}
-	return err
 }
