@@ -33,6 +33,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/internal/questions"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
@@ -85,7 +86,7 @@ type Agent struct {
 var (
 	ErrNotReady = errors.New("the agent has no session")
 	ErrBusy     = errors.New("the agent is busy")
-	ErrGone     = errors.New("the question is not open any more")
+	ErrGone     = error(questions.ErrGone)
 )
 
 const endGrace = time.Second // for an agent that is of no use any more, to end

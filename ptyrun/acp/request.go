@@ -23,7 +23,6 @@ type question struct {
 	Question
 	request policy.Request           // that rules see
 	files   []string                 // that it is about, which they see as well
-	turn    *turn                    // in which it came
 	options []acp.PermissionOptionId // the agent's IDs of the options
 	answer  chan int                 // buffered; gets the index of the chosen option, or -1
 }
@@ -52,7 +51,7 @@ type permissionRequest struct {
 // the numbers in a tool's input.
 func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() acp.RequestPermissionOutcome {
 	q := newQuestion("permission", "")
-	q.turn, q.Call = a.turn, wire.Clip(string(p.ToolCall.ToolCallId), maxRaw)
+	q.Call = wire.Clip(string(p.ToolCall.ToolCallId), maxRaw)
 	q.describe(a.mergeCall(p.ToolCall))
 	for _, o := range p.Options {
 		q.addOption(o)
@@ -123,15 +122,14 @@ func commandOf(input json.RawMessage) string {
 	return ""
 }
 
-// ask asks a question. In a turn that has ended or is cancelled, without options, or if it is too
-// large, it gets no answer.
+// ask asks a question. In a turn that is cancelled, without options, or if it is too large, it gets no answer.
 func (a *Agent) ask(q *question) {
 	raw, _ := json.Marshal(q.Question.Question) // texts: cannot fail
 	switch {
 	case len(raw) > maxQuestion:
 		a.logError(0, fmt.Sprintf("it asked something of %d bytes, and got no answer", len(raw)))
 		q.answer <- -1
-	case len(q.options) == 0 || q.turn != a.turn || q.turn != nil && q.turn.isCancelled:
+	case len(q.options) == 0 || a.turn != nil && a.turn.isCancelled:
 		q.answer <- -1
 	default:
 		a.endText()

@@ -4,13 +4,11 @@ package speaker
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/delivery"
-	"github.com/agentteammail/atm/internal/questions"
 	"github.com/agentteammail/atm/ptyrun/acp"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -134,9 +132,6 @@ func (s *Speaker) showEvent(e *wire.Event) {
 // giveAnswer gives the agent an answer. What it tells after that comes behind the event that closes the question.
 func (s *Speaker) giveAnswer(q *acp.Question, a ask.Answer, o ask.Option) error {
 	err := s.Answer(q.ID, o.ID)
-	if errors.Is(err, acp.ErrGone) {
-		return questions.ErrGone
-	}
 	if err == nil {
 		s.o.Viewers.Print(viewers.MarkNote, fmt.Sprintf("%s, by %s", o.Label, cmp.Or(a.By, "a person")))
 		s.r.Questions.Close(q.ID, q.Then)
