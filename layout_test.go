@@ -33,7 +33,7 @@ var layers = strings.Fields(
 		"reducer reducer/ask session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
 		"ptyrun/process ptyrun/control ptyrun/internal/loop ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
-		"internal/queue teams/policy internal/agents internal/agents/claude internal/agents/codex/appserver internal/agents/codex " +
+		"internal/queue teams/policy internal/questions internal/agents internal/agents/claude internal/agents/codex/appserver internal/agents/codex " +
 		"internal/agents/gemini internal/agents/opencode internal/agents/all " +
 		// Several mailboxes.
 		"internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir/snapshot internal/teamdir " +
@@ -41,7 +41,7 @@ var layers = strings.Fields(
 		"internal/teamdir/work internal/teamdir/setaside " +
 		"internal/teamdir/reply internal/teamdir/input internal/teamdir/notices internal/teamdir/edits teams " +
 		// What runs an agent.
-		"ptyrun/internal/run ptyrun/internal/questions ptyrun/internal/inbox ptyrun/internal/terminal ptyrun/internal/viewers " +
+		"ptyrun/internal/run ptyrun/internal/inbox ptyrun/internal/terminal ptyrun/internal/viewers " +
 		"ptyrun/acp ptyrun/internal/speaker ptyrun ptyrun/sessions " +
 		// What all programs use; what some of them do.
 		"cmd/internal/output cmd/internal/failure cmd/internal/hook cmd/internal/aswire cmd/internal/outlook cmd/internal/app " +

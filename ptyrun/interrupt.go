@@ -61,7 +61,7 @@ func (r *runner) interruptTurn(by interrupter) (out control.Outcome, err error) 
 	}
 	r.pressInterrupt(cut.prog, by)
 	isOver := r.Poll(turnEndTimeout, func() bool {
-		return r.prog == nil || !r.State.Session().Activity.IsWork() && r.Question == nil || r.State.Session().Turn.ID != cut.turn
+		return r.prog == nil || !r.State.Session().Activity.IsWork() && r.Questions.Asked() == nil || r.State.Session().Turn.ID != cut.turn
 	})
 	if !isOver && r.Context().Err() == nil { // else the key has ended the program, and with it this runner
 		return out, errors.New("it was told to stop but goes on")
@@ -128,7 +128,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 		return nil, nil
 	case r.keyWouldAnswer(by):
 		try := control.Try{Op: "answer", Deny: true}
-		if q := r.Question; q != nil && q.IsTyped() {
+		if q := r.Questions.Asked(); q != nil && q.IsTyped() {
 			try = run.TryAttach
 		}
 		return nil, control.Refused("the key would answer its question: no key was pressed", try)
@@ -146,7 +146,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 // it.)
 func (r *runner) keyWouldAnswer(by interrupter) bool {
 	s := r.prog.State()
-	return (r.Question != nil || s.IsAsking) && !(s.Cancels && by == byPerson)
+	return (r.Questions.Asked() != nil || s.IsAsking) && !(s.Cancels && by == byPerson)
 }
 
 // pressInterrupt ends a turn, unless the program asks something by then.

@@ -61,7 +61,7 @@ func (r *runner) startTerminal(argv []string) (*terminal.Terminal, error) {
 	return terminal.Start(r.Run, terminal.Options{
 		Command: process.Command{Argv: withArguments(argv, r.Arguments), Dir: r.Dir, Env: r.Env, Cols: r.viewers.Size.Cols, Rows: r.viewers.Size.Rows},
 		Driver:  r.Driver, RecordInput: r.RecordInput,
-		Questions: r.asks, Output: r.viewers.Output, UsesPrompt: r.inbox.UsesPrompt,
+		Output: r.viewers.Output, UsesPrompt: r.inbox.UsesPrompt,
 		Withheld: r.inbox.Withheld,
 	})
 }
@@ -78,7 +78,7 @@ func (r *runner) startSpeaker(command []string, conversation string) (*speaker.S
 				}
 			},
 		},
-		Questions: r.asks, Viewers: r.viewers,
+		Viewers: r.viewers,
 		Began: func(session string) {
 			if id := r.prog.resumed.id; id != "" && id != session {
 				r.notLoaded()
@@ -109,7 +109,7 @@ func (r *runner) programEnded() {
 	r.viewers.Ended()
 	r.prog, r.Agent = nil, nil
 	r.inbox.Abandon("the program has ended")
-	r.asks.Close("")
+	r.Questions.End()
 	r.Recording.Exit(r.exit.Code)
 	r.isEnding = true
 	isStopped := r.stopping != nil // which ends all processes

@@ -54,7 +54,6 @@
 //
 //	internal/loop        how other goroutines work with the loop
 //	internal/run         what all share: the loop, the log and what it says, what an agent and a text are
-//	internal/questions   what the agent asks, and who answers
 //	internal/inbox       its mail and prompts: which is next, whether it may be given, and what becomes of it
 //	internal/terminal    an agent on a PTY: what the screen shows, typing
 //	internal/viewers     people's terminals, and the transcript of an agent without one
@@ -205,6 +204,12 @@ func (o *Options) setDefaults() {
 		o.Dir, _ = os.Getwd()
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	if o.NotifyLead == nil {
+		o.NotifyLead = func(context.Context, ask.Question) error { return nil }
+	}
+	if o.WithdrawNotice == nil {
+		o.WithdrawNotice = func(context.Context, wire.ID) error { return nil }
+	}
 	if o.now == nil {
 		o.now = time.Now
 	}

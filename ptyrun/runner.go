@@ -9,11 +9,11 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/questions"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
-	"github.com/agentteammail/atm/ptyrun/internal/questions"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/terminal"
 	"github.com/agentteammail/atm/ptyrun/internal/viewers"
@@ -48,7 +48,6 @@ type runner struct {
 
 	inbox    *inbox.Inbox
 	follower Follower // of Options.Follow
-	asks     *questions.Questions
 	viewers  *viewers.Viewers
 }
 
@@ -58,10 +57,7 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 	r.Run = &run.Run{Loop: loop.New(ctx, r.Options.Log, r.Options.now), ID: r.Options.Run, Box: m.box(), Timing: r.timing, State: m.state}
 	r.viewers = viewers.New(r.Run, r.hasTerminal(), control.Size{Cols: r.Cols, Rows: r.Rows}, func() (int, string) { return r.exit.Code, r.exit.Signal })
 	r.Notify = r.viewers.Notify
-	r.asks = &questions.Questions{
-		Run: r.Run, IsScreen: r.hasTerminal(), Notify: r.notify, TellLead: r.NotifyLead, Withdraw: r.WithdrawNotice,
-		Opened: func() { r.inbox.Abandon("a dialog came up") }, MayNotAct: func() { r.inbox.AskMayAct() },
-	}
+	r.Questions = questions.Questions{Owner: asker{r}, Agent: r.Box.Agent(), Patience: r.Timing.PersonQuiet + pressTimeout}
 	if o.Follow != nil {
 		r.follower = o.Follow(Followed{r.Box.Path(), r.Options.Log, r})
 	}

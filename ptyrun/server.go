@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
@@ -12,11 +13,12 @@ import (
 	"github.com/agentteammail/atm/ptyrun/internal/terminal"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/wire"
 )
 
-// runner is the control.Handler of its agent. These methods run beside the loop, many at once, and have the loop do
+// runner is the control.Runner of its agent. These methods run beside the loop, many at once, and have the loop do
 // their work.
-var _ control.Handler = (*runner)(nil)
+var _ control.Runner = (*runner)(nil)
 
 func (r *runner) Status(context.Context) (control.Status, error) {
 	return loop.In(r.Loop, func() (control.Status, error) {
@@ -95,8 +97,64 @@ func (r *runner) CheckRight(right control.Right, pid int, by string) error {
 	return nil
 }
 
-func (r *runner) Answer(_ context.Context, req ask.Answer) (control.Outcome, error) {
-	return r.asks.Answer(req)
+func (r *runner) Answer(ctx context.Context, req ask.Answer) (control.Outcome, error) {
+	out, err := r.Questions.Answer(ctx, req)
+	if err == nil {
+		r.AwaitLogged(answerTimeout)
+	}
+	return out, err
+}
+
+const (
+	answerTimeout = 3 * time.Second // for an answer to be in the log
+	pressTimeout  = 2 * time.Second // beyond Timing.PersonQuiet, until a key may be pressed
+)
+
+// asker is the runner as the questions.Owner, which calls on the loop.
+type asker struct{ *runner }
+
+// Check refreshes what the agent shows. No key of an answer meets one of a person.
+func (a asker) Check(ask.Answer) error {
+	if a.Agent == nil {
+		return run.ErrNotRunning
+	}
+	now := a.Now()
+	a.Agent.Refresh()
+	switch isAsked := a.Questions.Asked() != nil; {
+	case !isAsked && a.Agent.State().IsDialog:
+		return run.NotNow("a dialog is only just coming up")
+	case isAsked && now.Sub(a.LastKey) < a.Timing.Idle:
+		return run.NotNow("a person is typing in it")
+	}
+	return nil
+}
+
+func (a asker) Append(e wire.Event) error {
+	if e.Kind != wire.StateChange {
+		a.inbox.Abandon("a dialog came up")
+	} else if o := e.Text("answer"); o != "" {
+		a.Recording.Marker("answer:" + o + " by " + e.Text(wire.FieldBy))
+	}
+	a.runner.Append(e)
+	return nil
+}
+
+func (a asker) MayRule() error {
+	a.WaitLogged() // the events of the answer must come after the question
+	err := a.Box.Store().MayAct(a.Context())
+	if err != nil {
+		a.Post(a.inbox.AskMayAct)
+	}
+	return err
+}
+
+func (a asker) Tell(q ask.Question, isOver bool) {
+	a.notify("telling people about a question", func() error {
+		if isOver {
+			return a.WithdrawNotice(context.Background(), wire.ID(q.ID))
+		}
+		return a.NotifyLead(context.Background(), q)
+	})
 }
 
 // Stop returns when the loop has ended; by then what the agent started is gone.

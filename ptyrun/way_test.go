@@ -78,7 +78,7 @@ func (w *loopWay) TakeBack(_ context.Context, id wire.ID) (bool, error) {
 }
 
 func (w *loopWay) asks() (is bool) {
-	w.r.Call(func() { is = w.r.Question != nil })
+	w.r.Call(func() { is = w.r.Questions.Asked() != nil })
 	return is
 }
 

@@ -33,6 +33,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/internal/questions"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
@@ -72,8 +73,7 @@ type Agent struct {
 	isConnecting bool          // connect is about to go on with a response: nothing is received until then
 	activity     reducer.Activity
 	tools        map[acp.ToolCallId]*toolCall
-	question     *question   // the open one, or nil
-	waiting      []*question // those after it
+	open         []*question // that it asks, the oldest first
 	queue        []Event
 	unreceived   int           // bytes of the events that are not received yet
 	fault        string        // why atm ended the agent; "": it did not
@@ -86,7 +86,7 @@ type Agent struct {
 var (
 	ErrNotReady = errors.New("the agent has no session")
 	ErrBusy     = errors.New("the agent is busy")
-	ErrGone     = errors.New("the question is not open any more")
+	ErrGone     = error(questions.ErrGone)
 )
 
 const endGrace = time.Second // for an agent that is of no use any more, to end

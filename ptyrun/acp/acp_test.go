@@ -171,7 +171,7 @@ func (r *rig) kinds() (lines []string) {
 			lines = append(lines, e.Log.Kind)
 		case e.Asked != nil:
 			lines = append(lines, "asked "+e.Asked.Prompt)
-		case e.Closed != "":
+		case e.Closed != nil:
 			lines = append(lines, "closed")
 		}
 	}
@@ -315,7 +315,7 @@ func TestQuestion(t *testing.T) {
 	if s := r.turnEnd().Field("response"); !strings.HasSuffix(s, "CONFIRM: once") {
 		t.Errorf("the response ends with %.50q", s)
 	}
-	want := "tool_call_start|responding → tool_running|asked |tool_running → confirming|closed|tool_call_end|"
+	want := "tool_call_start|responding → tool_running|asked |tool_call_end|"
 	if got := strings.ReplaceAll(strings.Join(r.kinds(), "|"), "git push "+long, ""); !strings.Contains(got, want) {
 		t.Errorf("told:\n%s\nnot\n%s", got, want)
 	}
@@ -335,7 +335,7 @@ func TestInterrupt(t *testing.T) {
 			t.Errorf("%s: %s", prompt, end.Extra)
 		}
 	}
-	if got := strings.Join(r.kinds(), "|"); !strings.Contains(got, "|closed|confirming → thinking|") {
+	if got := strings.Join(r.kinds(), "|"); !strings.Contains(got, "|asked ls|closed|turn_completed|thinking → idle|") {
 		t.Errorf("told: %s", got)
 	}
 	r.Interrupt()

@@ -16,18 +16,17 @@ type Event struct {
 	Note   string      // for people alone: what it wrote to stderr, how it ended
 	Said   string      // the same: words of the agent outside of a turn; more may follow
 	Asked  *Question   // the agent asks something. The owner logs that
-	Closed string      // the ID of a question that was answered or withdrawn
+	Closed *Question   // it was withdrawn
 	Heard  string      // the agent has the prompt of this turn: its first word in it
 }
 
-// Question is what the agent asks. One is open at a time.
+// Question is what the agent asks. It may ask several at once.
 type Question struct {
 	ask.Question // its Dialog is permission or question; the ID of an option is its number, from 1
 
 	Rule policy.Decision // of the owner's rules
 
-	// Then is what the agent does when it has an answer. The owner logs the change to it with the answer. When a question
-	// is withdrawn, the change comes as an event.
+	// Then is what the agent does when it has an answer, or the question is withdrawn: the owner logs that.
 	Then reducer.Activity
 }
 
@@ -104,9 +103,9 @@ func (a *Agent) logError(code int, why string) {
 	a.log(wire.Event{Kind: wire.StreamError}.With("code", fmt.Sprint(code)).With("error_summary", why))
 }
 
-// setActivity logs a change of activity. An open question hides every other activity.
+// setActivity logs a change of activity. An open question, which the owner logs, hides every other activity.
 func (a *Agent) setActivity(now reducer.Activity, detail string) {
-	if a.activity == now || a.question != nil && now != a.question.activity() {
+	if a.activity == now || len(a.open) > 0 {
 		return
 	}
 	e := wire.Event{Kind: wire.StateChange}.With("previous", string(a.activity)).With("new", string(now))

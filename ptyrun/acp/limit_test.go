@@ -168,21 +168,20 @@ func TestLateRequests(t *testing.T) {
 		t.Errorf("%s: told %v", end.Extra, r.kinds())
 	}
 	r.prompts("Go on.")
-	waiting := func() (titles []string) {
+	open := func() (titles []string) {
 		r.Agent.mu.Lock()
 		defer r.Agent.mu.Unlock()
-		for _, q := range r.waiting {
+		for _, q := range r.open {
 			titles = append(titles, q.Prompt)
 		}
 		return titles
 	}
-	r.awaits("the second to be withdrawn", func() bool { return slices.Equal(waiting(), []string{"Three"}) })
-	for i, title := range []string{"One", "Three"} {
+	r.awaits("the second to be withdrawn", func() bool { return slices.Equal(open(), []string{"One", "Three"}) })
+	for i, title := range []string{"One", "Two", "Three"} {
 		q := r.asked(i + 1)
-		if q.Prompt != title {
-			t.Errorf("asked: %+v", q)
+		if err := r.Answer(q.ID, "1"); q.Prompt != title || (err == ErrGone) != (title == "Two") {
+			t.Errorf("asked: %+v, %v", q, err)
 		}
-		r.Answer(q.ID, "1")
 	}
 	end := r.turnEnd()
 	if s := end.Field("response"); strings.Count(s, "selected") != 2 || strings.Count(s, "cancelled") != 1 {

@@ -23,7 +23,6 @@ type question struct {
 	Question
 	request policy.Request           // that rules see
 	files   []string                 // that it is about, which they see as well
-	turn    *turn                    // in which it came
 	options []acp.PermissionOptionId // the agent's IDs of the options
 	answer  chan int                 // buffered; gets the index of the chosen option, or -1
 }
@@ -43,14 +42,6 @@ func (q *question) addOption(o acp.PermissionOption) {
 	q.Options = append(q.Options, ask.Option{ID: strconv.Itoa(len(q.options)), Label: label, Kind: string(o.Kind)})
 }
 
-// activity is what the agent does while the question is open.
-func (q *question) activity() reducer.Activity {
-	if q.Dialog == "permission" {
-		return reducer.Confirming
-	}
-	return reducer.AwaitingInput
-}
-
 type permissionRequest struct {
 	ToolCall callUpdate
 	Options  []acp.PermissionOption
@@ -61,7 +52,7 @@ type permissionRequest struct {
 func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() acp.RequestPermissionOutcome {
 	a.heard()
 	q := newQuestion("permission", "")
-	q.turn, q.Call = a.turn, wire.Clip(string(p.ToolCall.ToolCallId), maxRaw)
+	q.Call = wire.Clip(string(p.ToolCall.ToolCallId), maxRaw)
 	q.describe(a.mergeCall(p.ToolCall))
 	for _, o := range p.Options {
 		q.addOption(o)
@@ -132,42 +123,33 @@ func commandOf(input json.RawMessage) string {
 	return ""
 }
 
-// ask opens a question, after those before it. In a turn that has ended or is cancelled, without options, or if it is too
-// large, it gets no answer.
+// ask asks a question. In a turn that is cancelled, without options, or if it is too large, it gets no answer.
 func (a *Agent) ask(q *question) {
 	raw, _ := json.Marshal(q.Question.Question) // texts: cannot fail
 	switch {
 	case len(raw) > maxQuestion:
 		a.logError(0, fmt.Sprintf("it asked something of %d bytes, and got no answer", len(raw)))
 		q.answer <- -1
-	case len(q.options) == 0 || q.turn != a.turn || q.turn != nil && q.turn.isCancelled:
+	case len(q.options) == 0 || a.turn != nil && a.turn.isCancelled:
 		q.answer <- -1
 	default:
-		a.waiting = append(a.waiting, q)
-		a.openNext()
+		a.endText()
+		switch {
+		case a.session == "":
+			q.Then = reducer.Starting
+		case a.turn == nil:
+			q.Then = reducer.Idle
+		default:
+			q.Then = reducer.Thinking
+		}
+		q.Rule = a.ruleFor(q)
+		a.open = append(a.open, q)
+		if a.activity = reducer.Confirming; q.Dialog == "question" {
+			a.activity = reducer.AwaitingInput
+		}
+		asked := q.Question
+		a.tell(Event{Asked: &asked})
 	}
-}
-
-// openNext opens the next question, unless one is open.
-func (a *Agent) openNext() {
-	if a.question != nil || len(a.waiting) == 0 {
-		return
-	}
-	a.endText()
-	q := a.waiting[0]
-	a.question, a.waiting = q, a.waiting[1:]
-	switch {
-	case a.session == "":
-		q.Then = reducer.Starting
-	case a.turn == nil:
-		q.Then = reducer.Idle
-	default:
-		q.Then = reducer.Thinking
-	}
-	q.Rule = a.ruleFor(q)
-	asked := q.Question
-	a.tell(Event{Asked: &asked})
-	a.setActivity(q.activity(), q.Dialog)
 }
 
 // await returns the index of the option that answers a question, or -1: it is withdrawn, by the agent if ctx ends.
@@ -181,41 +163,40 @@ func (a *Agent) await(ctx context.Context, q *question) (chosen int) {
 	}
 }
 
-// Answer answers the open question with the ID of an option, unless it is another one by now.
+// Answer answers an open question with the ID of an option.
 func (a *Agent) Answer(id, option string) (err error) {
 	a.do(func() {
-		q := a.question
-		if q == nil || q.ID != id {
+		i := slices.IndexFunc(a.open, func(q *question) bool { return q.ID == id })
+		if i < 0 {
 			err = ErrGone
 			return
 		}
-		i := slices.IndexFunc(q.Options, func(o ask.Option) bool { return o.ID == option })
-		if i < 0 {
+		q := a.open[i]
+		chosen := slices.IndexFunc(q.Options, func(o ask.Option) bool { return o.ID == option })
+		if chosen < 0 {
 			err = fmt.Errorf("the question has no option %q", option)
 			return
 		}
-		a.closeQuestion(q, i)
+		a.closeQuestion(q, chosen)
 	})
 	return err
 }
 
-// closeQuestion goes on without a question that was answered, or that is withdrawn: chosen is -1.
+// closeQuestion goes on without an open question that was answered, or that is withdrawn: chosen is -1.
 func (a *Agent) closeQuestion(q *question, chosen int) {
-	if i := slices.Index(a.waiting, q); i >= 0 {
-		a.waiting = slices.Delete(a.waiting, i, i+1)
-		q.answer <- -1
-	}
-	if a.question != q {
+	i := slices.Index(a.open, q)
+	if i < 0 {
 		return
 	}
-	a.question = nil
+	a.open = slices.Delete(a.open, i, i+1)
 	q.answer <- chosen
-	a.tell(Event{Closed: q.ID})
-	if chosen >= 0 {
-		a.activity = q.Then // the owner has logged that change with the answer
+	if chosen < 0 {
+		asked := q.Question
+		a.tell(Event{Closed: &asked})
 	}
-	a.setActivity(q.Then, "")
-	a.openNext()
+	if len(a.open) == 0 {
+		a.activity = q.Then // the owner logs that change
+	}
 }
 
 // ruleFor returns what the owner's rules say about a question. An unknown tool matches no rule, not even one for all tools.
@@ -239,12 +220,9 @@ func (a *Agent) ruleFor(q *question) policy.Decision {
 	return rule
 }
 
-// withdraw withdraws all questions.
+// withdraw withdraws all questions, the newest first: nobody is shown one that is withdrawn next.
 func (a *Agent) withdraw() {
-	for len(a.waiting) > 0 {
-		a.closeQuestion(a.waiting[0], -1)
-	}
-	if a.question != nil {
-		a.closeQuestion(a.question, -1)
+	for len(a.open) > 0 {
+		a.closeQuestion(a.open[len(a.open)-1], -1)
 	}
 }

@@ -48,7 +48,7 @@ func (a *Agent) mayPrompt() error {
 	switch {
 	case a.session == "" || a.hasExited || a.exit != nil || a.fault != "":
 		return ErrNotReady
-	case a.turn != nil || a.question != nil:
+	case a.turn != nil || len(a.open) > 0:
 		return ErrBusy
 	}
 	return nil

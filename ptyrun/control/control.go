@@ -20,7 +20,7 @@
 //	from the server   {"out":"…"}  {"gap":true}  {"exit":{"code":0}}  {"detached":"why"}
 //	from the client   {"in":"…"}  {"in":"…","report":true}  {"size":{"cols":80,"rows":24}}  {"repaint":true}
 //
-// A client begins with Dial, a runner with Listen and a Handler.
+// A client begins with Dial, a runner with Listen and a Runner.
 package control
 
 import (
@@ -74,6 +74,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
+// Locked is the code of an error that time alone may end.
+const Locked = "locked"
+
 // Refused and Usage make errors of these codes.
 func Refused(message string, try ...Try) *Error { return &Error{"refused", message, try} }
 func Usage(message string, try ...Try) *Error   { return &Error{"usage", message, try} }
@@ -99,12 +102,19 @@ const (
 	Answer Right = "answer" // answer what it asks
 )
 
-// Handler is the runner. Several goroutines call it at once. The context ends when the server closes; a method then
-// returns soon, and its answer is still sent.
+// Handler is what a server serves: whoever takes answers, and if it runs the program a Runner. Several goroutines call it at
+// once. The context ends when the server closes; a method then returns soon, and its answer is still sent.
 type Handler interface {
 	// CheckRight returns an error if the process pid (0: unknown), which says that it acts for by ("": it does not say),
 	// does not have a right. It is called before each operation.
 	CheckRight(right Right, pid int, by string) error
+	// Answer gives the program the answer to what it asks, and returns when it has that.
+	Answer(ctx context.Context, r ask.Answer) (Outcome, error)
+}
+
+// Runner is a Handler that runs the program.
+type Runner interface {
+	Handler
 	Status(ctx context.Context) (Status, error)
 	// Screen returns the screen. Between two programs it has the last lines of the first.
 	Screen(ctx context.Context, r ScreenRequest) (Screen, error)
@@ -114,8 +124,6 @@ type Handler interface {
 	// Interrupt ends the turn and returns when it is over ("interrupted"), or an error if it goes on. If the agent is
 	// idle nothing is pressed ("idle").
 	Interrupt(ctx context.Context) (Outcome, error)
-	// Answer presses an option of the dialog on the screen, and returns when the dialog is gone.
-	Answer(ctx context.Context, r ask.Answer) (Outcome, error)
 	// Stop ends the agent, everything that it started, and the runner. It returns when the agent's processes are gone.
 	Stop(ctx context.Context) (Outcome, error)
 	// Restart asks the program to end, to start it again, and returns at once ("restarting"). Between two programs the

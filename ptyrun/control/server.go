@@ -284,14 +284,14 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 
 // operations has every operation, the right that a client needs for it, and what carries it out.
 var operations = map[string]operation{
-	"status":    {Look, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Status(ctx) }},
-	"screen":    {Look, handleWith(Handler.Screen)},
+	"status":    {Look, handle(Runner.Status)},
+	"screen":    {Look, handleWith(Runner.Screen)},
 	"attach":    {Keys, nil}, // Look if it is read-only
 	"type":      {Type, typeFor},
 	"answer":    {Answer, handleWith(Handler.Answer)},
-	"interrupt": {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Interrupt(ctx) }},
-	"stop":      {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Stop(ctx) }},
-	"restart":   {Act, handleWith(Handler.Restart)},
+	"interrupt": {Act, handle(Runner.Interrupt)},
+	"stop":      {Act, handle(Runner.Stop)},
+	"restart":   {Act, handleWith(Runner.Restart)},
 }
 
 type operation struct {
@@ -308,18 +308,30 @@ func (op operation) run(ctx context.Context, h Handler, r request) (any, error) 
 	return op.handle(ctx, h, r)
 }
 
-func handleWith[R, A any](method func(Handler, context.Context, R) (A, error)) func(context.Context, Handler, request) (any, error) {
+// errNotRun is the answer to all else that is asked of who only takes answers.
+var errNotRun = Refused("atm does not run this program: it can only be answered")
+
+// handle and handleWith have a method of H, Handler or Runner, carry out a request.
+func handle[H, A any](method func(H, context.Context) (A, error)) func(context.Context, Handler, request) (any, error) {
+	return handleWith(func(h H, ctx context.Context, _ any) (A, error) { return method(h, ctx) })
+}
+
+func handleWith[H, R, A any](method func(H, context.Context, R) (A, error)) func(context.Context, Handler, request) (any, error) {
 	return func(ctx context.Context, h Handler, r request) (any, error) {
 		var with R
 		if err := json.Unmarshal(r.With, &with); err != nil {
 			return nil, Usage(err.Error())
 		}
-		return method(h, ctx, with)
+		able, isAble := h.(H)
+		if !isAble {
+			return nil, errNotRun
+		}
+		return method(able, ctx, with)
 	}
 }
 
 func typeFor(ctx context.Context, h Handler, r request) (any, error) {
-	return handleWith(func(h Handler, ctx context.Context, t TypeRequest) (Outcome, error) {
+	return handleWith(func(h Runner, ctx context.Context, t TypeRequest) (Outcome, error) {
 		t.PID = r.pid
 		return h.Type(ctx, t)
 	})(ctx, h, r)
@@ -341,6 +353,10 @@ func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	if err == nil {
 		err = h.CheckRight(right, c.pid, with.By)
 	}
+	runner, isRunner := h.(Runner)
+	if err == nil && !isRunner {
+		err = errNotRun
+	}
 	if c.Encode(newAnswer(nil, err)) != nil || err != nil {
 		return
 	}
@@ -349,7 +365,7 @@ func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	var reading, writing sync.WaitGroup
 	reading.Go(func() { v.read(viewing, c, with.ReadOnly) })
 	writing.Go(func() { v.write(c) })
-	err = h.Attach(viewing, with, v)
+	err = runner.Attach(viewing, with, v)
 	last := output{Exit: v.exit, Detached: "detached"}
 	if ctx.Err() != nil {
 		last.Detached = "the runner is stopping"

@@ -178,6 +178,30 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// answering takes answers, and nothing else.
+type answering struct{ f fake }
+
+func (a *answering) CheckRight(Right, int, string) error { return nil }
+func (a *answering) Answer(ctx context.Context, r ask.Answer) (Outcome, error) {
+	return a.f.Answer(ctx, r)
+}
+
+// Who does not run the program is answered to, and says so to all else.
+func TestOnlyAnswers(t *testing.T) {
+	dir := t.TempDir()
+	start(t, dir, &answering{})
+	c := dial(t, dir)
+	for op := range operations {
+		_, err := call[any](t.Context(), c, op, nil)
+		if isAnswer := op == "answer"; isAnswer != (err == nil) || !isAnswer && !strings.Contains(err.Error(), "it can only be answered") {
+			t.Errorf("%s: %v", op, err)
+		}
+		if op == "attach" { // which ends the connection
+			c = dial(t, dir)
+		}
+	}
+}
+
 // A dead runner's socket is replaced.
 func TestNoRunner(t *testing.T) {
 	dir := t.TempDir()

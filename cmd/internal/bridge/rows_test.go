@@ -234,7 +234,7 @@ func TestAnswerToStuckRunner(t *testing.T) {
 }
 
 // stuckRunner never answers.
-type stuckRunner struct{ control.Handler }
+type stuckRunner struct{ control.Runner }
 
 func (stuckRunner) CheckRight(control.Right, int, string) error { return nil }
 

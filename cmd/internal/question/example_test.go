@@ -19,7 +19,7 @@ import (
 // says that it no longer asks.
 func ExampleWait() {
 	waitFor := func(ctx context.Context, team *teamdir.Team, box *maildir.Box, askID, command string, give func(allow bool, reason string) error) error {
-		_, err := question.Wait(ctx, team, box, question.Question{
+		err := question.Wait(ctx, team, box, question.Question{
 			Question: ask.Question{
 				ID: askID, Tool: "shell", Prompt: command,
 				Options: []ask.Option{ // without them: allow once, deny

@@ -1,14 +1,11 @@
 // Package question waits for the answer to one question of a program that atm does not run.
 //
 // Such a program asks on its own screen, and gives a hook that it waits for the chance to answer too. That calls Wait. What
-// you may rely on:
+// package questions says holds, and beside that:
 //
 //   - The question is in the agent's log, and so in `atm pending`: once somebody can answer it, or also if nobody can,
 //     because team.toml has mistakes for example.
-//   - A rule of team.toml answers at once. Else whoever may answer the agent's questions gets a message, which is
-//     withdrawn when the question is over.
-//   - The first answer counts; a later one is told who was first. Nobody answers a question that is over, or has another
-//     text than the one that was asked.
+//   - Nobody answers a question that is over, or has another text in the log than the one that was asked.
 //   - An answer comes through a socket, from a process whose rights are checked as a runner checks them, and never from a
 //     file: agents can write files. A process below the asking program answers nothing.
 //   - If this process is killed, the question stays open in the log, and only the program's own terminal can answer it.
@@ -21,15 +18,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/questions"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -58,7 +56,7 @@ var (
 	Deny      = ask.Option{ID: "deny", Label: "Deny", Kind: "reject_once"}
 )
 
-// Options say how to wait. The zero value is right for a hook that its program has started.
+// Options say how to wait. All but Give may be zero.
 type Options struct {
 	// Program is the program that asks; zero: the one that has started this process. No process below it may answer.
 	Program process.Info
@@ -68,14 +66,12 @@ type Options struct {
 	// nil: the log alone tells.
 	Now func() reducer.Activity
 
-	// Give gives the program the answer, and whoever answered gets its error. nil: Wait's caller does it afterwards.
+	// Give gives the program the answer. Its error ends the wait, and is for whoever answered.
 	Give func(ask.Answer) error
 
 	// OnlyRules is for a program that atm runs, or that opens its dialog only after the hook: what no rule answers is left to
 	// its runner, or to its server. Then Wait records nothing and returns ErrUnruled.
 	OnlyRules bool
-
-	Log *slog.Logger // for what is not worth an end of the wait; nil: silence
 }
 
 var (
@@ -92,39 +88,34 @@ var (
 // closeWithin is how long the end of a wait may take: for the log's lock and the lead's mailbox.
 const closeWithin = 2 * time.Second
 
-// Wait asks, and returns the answer, ErrOver, or ErrAsked. If ctx is cancelled, the program no longer asks, and Wait
-// records that; at a deadline of ctx it still asks, so the question stays open for its own terminal. Either way Wait
-// returns ctx's cause. It has two goroutines, a watcher's, and the server's; all have ended when it returns.
-func Wait(ctx context.Context, team *teamdir.Team, box *maildir.Box, q Question, o Options) (ask.Answer, error) {
-	w := &wait{q: q, o: o, team: team, box: box}
-	err := w.prepare(ctx)
-	if o.OnlyRules && (err != nil || w.ruledOption() == nil) {
-		return ask.Answer{}, errors.Join(ErrUnruled, err)
+// Wait asks, and returns nil when Give has given the answer, ErrOver, or ErrAsked. If ctx is cancelled, the program no longer
+// asks, and Wait records that; at a deadline of ctx it still asks, so the question stays open for its own terminal. Either
+// way Wait returns ctx's cause. Its goroutines have ended when it returns.
+func Wait(ctx context.Context, team *teamdir.Team, box *maildir.Box, q Question, o Options) error {
+	w := &wait{ctx: ctx, q: q, o: o, team: team, box: box}
+	w.questions = questions.Questions{Owner: w, Agent: box.Agent(), Patience: closeWithin}
+	err := w.prepare()
+	if o.OnlyRules && (err != nil || questions.Ruled(&w.q.Question, w.rule()) == nil) {
+		return errors.Join(ErrUnruled, err)
 	}
+	var server *control.Server
 	if err == nil {
-		err = w.serve(ctx, func(ctx context.Context) error {
-			return watcher.Until(ctx, []watcher.Mailbox{box}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
-				if e == (watcher.Entry{}) {
-					return false, w.open(ctx)
-				}
-				return false, w.lookAgain()
-			})
-		})
+		server, err = programs.ListenToQuestion(ctx, team, box.Agent(), w.q.ID)
 	}
-	if w.answer != nil {
-		return *w.answer, nil
+	if err != nil { // nobody can answer it
+		return errors.Join(err, box.Log().Append(ctx, questions.Opening(&w.q.Question, w.q.Event)))
 	}
-	if !w.isRecorded && !errors.Is(err, ErrAsked) {
-		err = errors.Join(err, w.record(ctx))
+	if server == nil {
+		return ErrAsked
 	}
-	return ask.Answer{}, err
+	return w.serve(server)
 }
 
-// wait is one call of Wait.
+// wait is one call of Wait: the control.Handler of its socket, and the questions.Owner of its question.
 type wait struct {
-	refusing
-	q Question
-	o Options
+	ctx context.Context
+	q   Question
+	o   Options
 
 	team   *teamdir.Team
 	box    *maildir.Box
@@ -133,20 +124,19 @@ type wait struct {
 	notice wire.ID // of the message about it
 	end    context.CancelCauseFunc
 
-	isRecorded bool // the question is in the log
+	sync.WaitGroup // of all that goes on beside
 
-	mu     sync.Mutex       // guards what follows
-	asked  *reducer.Waiting // as it is in the log; nil: not yet
-	next   reducer.Activity // what an answer lets the program do, but for a rejection
-	answer *ask.Answer      // nil: nobody has answered
-	after  reducer.Activity // what the program was seen to do instead of asking
+	mu        sync.Mutex // guards what follows
+	questions questions.Questions
+	asked     *reducer.Waiting // as it is in the log; nil: not yet
+	next      reducer.Activity // what an answer lets the program do, but for a rejection
 }
 
-func (w *wait) prepare(ctx context.Context) (err error) {
+func (w *wait) prepare() (err error) {
 	w.scope = app.Of(w.team)
 	q := &w.q
-	q.Kind, q.Event.Source = cmp.Or(q.Kind, reducer.Permission), cmp.Or(q.Event.Source, wire.SourceHook)
-	if q.Dialog = "permission"; q.Kind == reducer.Question {
+	q.Kind, q.Event.Source, q.Served = cmp.Or(q.Kind, reducer.Permission), cmp.Or(q.Event.Source, wire.SourceHook), true
+	if q.Kind == reducer.Question {
 		q.Dialog = "question"
 	}
 	q.ID = cmp.Or(q.ID, string(wire.NewID()))
@@ -162,10 +152,7 @@ func (w *wait) prepare(ctx context.Context) (err error) {
 	if w.o.Program == (process.Info{}) {
 		w.o.Program, _ = process.Program()
 	}
-	if w.o.Log == nil {
-		w.o.Log = slog.New(slog.DiscardHandler)
-	}
-	if err := w.team.Store.MayAct(ctx); err != nil {
+	if err := w.team.Store.MayAct(w.ctx); err != nil {
 		return err
 	}
 	if w.policy, _, err = w.team.PolicyFor(w.box.Agent()); err != nil {
@@ -177,121 +164,67 @@ func (w *wait) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// serve has others reach the question while follow runs, which a first answer ends as well, and closes it then.
-func (w *wait) serve(ctx context.Context, follow func(context.Context) error) error {
-	name := w.box.Agent()
-	server, err := programs.ListenToQuestion(ctx, w.team, name, w.q.ID)
-	if err != nil {
-		return err
+// rule returns what the rules decide.
+func (w *wait) rule() policy.Decision {
+	if w.q.Rule == nil || w.q.Rule.Tool == "" || w.q.Kind != reducer.Permission {
+		return policy.Ask
 	}
-	if server == nil {
-		return ErrAsked
-	}
-	var serving sync.WaitGroup
-	served, stop := context.WithCancel(context.WithoutCancel(ctx))
-	serving.Go(func() { server.Serve(served, w) })
-	following, end := context.WithCancelCause(ctx)
+	return w.policy.Rules.Decide(*w.q.Rule)
+}
+
+// serve asks, has others reach the question until it is answered or over, and closes it then.
+func (w *wait) serve(server *control.Server) error {
+	served, stop := context.WithCancel(context.WithoutCancel(w.ctx))
+	w.Go(func() { server.Serve(served, w) })
+	following, end := context.WithCancelCause(w.ctx)
 	w.end = end
-	err = follow(following)
+	err := watcher.Until(following, []watcher.Mailbox{w.box}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
+		w.Call(func() {
+			if e == (watcher.Entry{}) {
+				w.seen() // a first look, while it certainly asks
+				err = w.questions.Open(w.q.Question, w.q.Event, w.rule(), w.give)
+			} else if over := w.checkOpen(); over == ErrOver { // a log that cannot be read now may be read later
+				err = over
+			}
+		})
+		return false, err
+	})
 	stop()
-	serving.Wait() // whoever has answered is told
+	w.Wait() // whoever has answered is told
 	end(nil)
 	server.Close()
-	isCancelled := w.close(ctx)
-	err = errors.Join(err, programs.RemoveQuestionDir(w.team, name, w.q.ID))
-	if isCancelled {
-		w.seeAfter(ctx)
+	isUnclear := w.close()
+	err = errors.Join(err, programs.RemoveQuestionDir(w.team, w.box.Agent(), w.q.ID))
+	if isUnclear {
+		w.seeAfter()
+	}
+	if context.Cause(following) == errAnswered {
+		return nil
 	}
 	return err
 }
 
-// record appends the event that opens the question.
-func (w *wait) record(ctx context.Context) error {
-	q, e := w.q, w.q.Event
-	if e.Kind = wire.ConfirmRequired; q.Kind == reducer.Question {
-		e.Kind = wire.WaitingForInput
-	}
-	e = e.With(wire.FieldID, q.ID)
-	for _, pair := range [][2]string{{"prompt", q.Prompt}, {"tool", q.Tool}, {"input", q.Input}} {
-		if pair[1] != "" {
-			e = e.With(pair[0], pair[1])
-		}
-	}
-	if len(q.Options) > 0 {
-		e = e.With(wire.FieldOptions, q.Options)
-	}
-	err := w.box.Log().Append(ctx, e)
-	w.isRecorded = err == nil
-	return err
-}
-
-// open appends the question, and has a rule answer it or notifies whoever may.
-func (w *wait) open(ctx context.Context) error {
-	if isRuled, err := w.openInLog(ctx); err != nil || isRuled {
-		return err
-	}
-	err := notices.NotifyRequest(ctx, w.team, w.box, w.q.Question, w.notice, &wire.Origin{Via: "hook", UID: w.scope.Origin().UID})
-	if err != nil {
-		w.o.Log.Error("telling the lead about a question", "err", err)
-	}
-	return nil
-}
-
-// openInLog appends the question, and has a rule answer it.
-func (w *wait) openInLog(ctx context.Context) (isRuled bool, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.record(ctx); err != nil {
-		return false, err
-	}
-	isInTurn := false
-	if w.asked, isInTurn, err = w.inLog(); err != nil {
-		return false, err
-	}
-	if w.asked == nil { // as late as its turn
-		return false, ErrOver
-	}
-	if w.next = reducer.ToolRunning; !isInTurn {
-		w.next = reducer.Idle
-	}
-	w.seen() // a first look, while it certainly asks
-	if o := w.ruledOption(); o != nil {
-		return true, w.accept(ctx, ask.Answer{Deny: o.Denies(), By: ask.ByRule}, *o)
-	}
-	return false, nil
-}
-
-// ruledOption returns the option that a rule chooses; nil: none.
-func (w *wait) ruledOption() *ask.Option {
-	if w.q.Rule == nil || w.q.Rule.Tool == "" || w.q.Kind != reducer.Permission {
-		return nil
-	}
-	rule := w.policy.Rules.Decide(*w.q.Rule)
-	if rule != policy.Allow && rule != policy.Deny {
-		return nil
-	}
-	return w.q.Once(rule == policy.Deny)
-}
-
-// inLog returns the question as the log has it, nil if it is over, and whether a turn is open that it belongs to.
-func (w *wait) inLog() (found *reducer.Waiting, isInTurn bool, err error) {
+// find returns the question as the log has it, nil if it is over, and what an answer lets the program do.
+func (w *wait) find() (found *reducer.Waiting, next reducer.Activity, err error) {
 	s, err := w.team.State(w.box.Agent())
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	for _, ses := range s.Sessions {
 		for _, r := range ses.Requests {
-			if r.ID == w.q.ID {
-				return &r, ses.Turn.IsOpen(), nil
+			if r.ID == w.q.ID && ses.Turn.IsOpen() {
+				return &r, reducer.ToolRunning, nil
+			} else if r.ID == w.q.ID {
+				return &r, reducer.Idle, nil
 			}
 		}
 	}
-	return nil, false, nil
+	return nil, "", nil
 }
 
 // checkOpen returns ErrOver unless the program still asks what it asked first.
 func (w *wait) checkOpen() error {
-	now, _, err := w.inLog()
+	now, _, err := w.find()
 	switch {
 	case err != nil:
 		return err
@@ -301,7 +234,7 @@ func (w *wait) checkOpen() error {
 		return errors.New("the log has another text for the question than was asked")
 	}
 	if a := w.seen(); a != reducer.Unknown && a != reducer.Confirming && a != reducer.AwaitingInput {
-		w.after = a
+		w.questions.Close("", a)
 		return ErrOver
 	}
 	return nil
@@ -314,89 +247,125 @@ func (w *wait) seen() reducer.Activity {
 	return w.o.Now()
 }
 
-// lookAgain ends the wait if the question is over. A log that cannot be read now may be read later.
-func (w *wait) lookAgain() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.checkOpen(); errors.Is(err, ErrOver) {
-		return err
-	}
-	return nil
-}
-
-// accept gives the program the answer, and records it.
-func (w *wait) accept(ctx context.Context, a ask.Answer, o ask.Option) error {
-	a.Option = o.ID
-	if w.o.Give != nil {
-		if err := w.o.Give(a); err != nil {
-			w.end(err)
-			return err
+// give gives the program the answer.
+func (w *wait) give(a ask.Answer, _ ask.Option) error {
+	err := w.o.Give(a)
+	if err == nil {
+		if a.Deny && w.next != reducer.Idle {
+			w.next = reducer.Thinking
 		}
+		w.questions.Close("", w.next)
 	}
-	w.answer = &a
-	e := w.closing(w.next)
-	if a.Deny && w.next != reducer.Idle {
-		e = w.closing(reducer.Thinking)
-	}
-	w.append(ctx, e.With("answer", o.Label).With(wire.FieldBy, a.By).With("option_id", o.ID).With("decision", a.Decision()))
-	w.end(errAnswered)
-	return nil
+	w.end(cmp.Or(err, errAnswered))
+	return err
 }
 
-// closing returns the event that ends the question.
-func (w *wait) closing(now reducer.Activity) wire.Event {
-	previous := reducer.Confirming
-	if w.q.Kind == reducer.Question {
-		previous = reducer.AwaitingInput
-	}
-	e := wire.Event{Kind: wire.StateChange, Source: w.q.Event.Source, Session: w.q.Event.Session, TurnID: w.q.Event.TurnID}
-	return e.With("previous", string(previous)).With(wire.FieldNew, string(now)).With(wire.FieldID, w.q.ID)
-}
-
-// append appends an event, also after the end of ctx.
-func (w *wait) append(ctx context.Context, e wire.Event) {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
-	defer cancel()
-	if err := w.box.Log().Append(limited, e); err != nil {
-		w.o.Log.Error("recording the end of a question", "err", err)
-	}
-}
-
-// close records how a question that was opened has ended, unless the log says so or it is still open, and withdraws the
-// message about it. isUnclear says that it could not record what the program does instead. It is quick: the program that
-// has ended this process with a signal may not wait.
-func (w *wait) close(ctx context.Context) (isUnclear bool) {
+// close closes a question that nobody has answered, unless the log says that or it is still open, and withdraws the message
+// about it. isUnclear says that nobody knows what the program does. It is quick: the program that has ended this process
+// with a signal may not wait.
+func (w *wait) close() (isUnclear bool) {
 	if w.asked == nil {
 		return false
 	}
-	if isLate := errors.Is(ctx.Err(), context.DeadlineExceeded); w.answer == nil && !isLate {
-		if now, _, err := w.inLog(); err == nil && now != nil {
-			isUnclear = w.after == ""
-			w.append(ctx, w.closing(cmp.Or(w.after, reducer.Unknown)))
-		}
+	isAsked, isLate := w.questions.Asked() != nil, errors.Is(w.ctx.Err(), context.DeadlineExceeded)
+	if found, _, err := w.find(); isAsked && !isLate && err == nil && found != nil {
+		isUnclear = true
+		w.questions.Close("", reducer.Unknown)
 	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), closeWithin)
 	defer cancel()
-	if err := notices.WithdrawRequest(limited, w.team, w.box, w.notice); err != nil {
-		w.o.Log.Error("withdrawing a question", "err", err)
-	}
+	notices.WithdrawRequest(limited, w.team, w.box, w.notice)
 	return isUnclear
 }
 
 // seeAfter records that the program is seen to be idle or to have ended, if it is within a second and nothing else has
 // happened. That it works is what the log has already.
-func (w *wait) seeAfter(ctx context.Context) {
-	log := w.box.Log()
-	closed, err := log.LastSeq()
-	for until := time.Now().Add(time.Second); w.o.Now != nil && err == nil && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
-		a := w.o.Now()
+func (w *wait) seeAfter() {
+	closed, err := w.box.Log().LastSeq()
+	for until := time.Now().Add(time.Second); err == nil && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		a := w.seen()
 		if a != reducer.Idle && a != reducer.Exited {
 			continue
 		}
-		if last, err := log.LastSeq(); err == nil && last == closed {
-			e := w.closing(a)
-			w.append(ctx, e.With("previous", string(reducer.Unknown)))
+		if last, err := w.box.Log().LastSeq(); err == nil && last == closed {
+			e := wire.Event{Kind: wire.StateChange, Source: w.q.Event.Source, Session: w.q.Event.Session, TurnID: w.q.Event.TurnID}
+			w.Append(e.With("previous", string(reducer.Unknown)).With(wire.FieldNew, string(a)).With(wire.FieldID, w.q.ID))
 		}
 		return
+	}
+}
+
+// CheckRight refuses more than a runner's: below a program that a person has started under another member's name, a process
+// is that member's, even if it has removed from its environment that it is an agent's.
+func (w *wait) CheckRight(right control.Right, pid int, by string) error {
+	var members []wire.Address
+	if right == control.Answer {
+		members = programs.OwnersOf(w.team.Root(), process.Ancestors(pid))
+	}
+	for _, of := range members { // if they share it, it may be any one of them
+		if of.Team != w.team.Name {
+			return control.Refused(of.String() + " is of another team")
+		}
+		if err := w.policy.Check(policy.Answer, w.box.Agent(), policy.Actor{Name: of.Agent, IsAgent: true}); err != nil {
+			return control.Refused(err.Error())
+		}
+		by = string(of.Agent)
+	}
+	err := w.scope.CheckRight(w.policy, w.box.Agent(), w.o.Program.PID, right, pid, by)
+	if err != nil {
+		return control.Refused(err.Error())
+	}
+	return nil
+}
+
+func (w *wait) Answer(ctx context.Context, a ask.Answer) (control.Outcome, error) {
+	return w.questions.Answer(ctx, a)
+}
+
+func (w *wait) Call(f func()) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+	return true
+}
+
+func (w *wait) Check(a ask.Answer) error {
+	switch {
+	case w.asked == nil:
+		return &control.Error{Code: control.Locked, Message: "it is only just asking; try again"}
+	case !a.Since.IsZero() && !a.Since.Equal(w.asked.Since):
+		return control.Refused("that question is closed")
+	}
+	err := w.checkOpen()
+	if err == ErrOver {
+		err = questions.ErrGone
+	}
+	return err
+}
+
+// Append appends an event, one that closes the question also after the end of ctx. What is as late as its turn is not asked.
+func (w *wait) Append(e wire.Event) (err error) {
+	if e.Kind == wire.StateChange {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), closeWithin)
+		defer cancel()
+		return w.box.Log().Append(limited, e)
+	}
+	if err = w.box.Log().Append(w.ctx, e); err == nil {
+		w.asked, w.next, err = w.find()
+	}
+	if err == nil && w.asked == nil {
+		return ErrOver
+	}
+	return err
+}
+
+func (w *wait) MayRule() error { return nil }
+
+// Tell sends a message; close withdraws it.
+func (w *wait) Tell(q ask.Question, isOver bool) {
+	if !isOver {
+		w.Go(func() {
+			notices.NotifyRequest(w.ctx, w.team, w.box, q, w.notice, &wire.Origin{Via: "hook", UID: w.scope.Origin().UID})
+		})
 	}
 }

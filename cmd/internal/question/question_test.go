@@ -70,6 +70,19 @@ type result struct {
 	err error
 }
 
+// waits waits, and returns the answer that was given.
+func (a *asking) waits(ctx context.Context, q question.Question, o question.Options) (r result) {
+	give := o.Give
+	o.Give = func(answer ask.Answer) error {
+		if r.Answer = answer; give != nil {
+			return give(answer)
+		}
+		return nil
+	}
+	r.err = question.Wait(ctx, a.team, a.team.Box("bob"), q, o)
+	return r
+}
+
 // asks begins to wait, and returns when the question is open, or the wait is over already.
 func (a *asking) asks(ctx context.Context, q question.Question, o question.Options) (open ask.Question, done chan result) {
 	a.t.Helper()
@@ -77,10 +90,7 @@ func (a *asking) asks(ctx context.Context, q question.Question, o question.Optio
 	if o.Program == (process.Info{}) {
 		o.Program = elsewhere
 	}
-	go func() {
-		answer, err := question.Wait(ctx, a.team, a.team.Box("bob"), q, o)
-		done <- result{answer, err}
-	}()
+	go func() { done <- a.waits(ctx, q, o) }()
 	for {
 		all, err := presence.Questions(a.team, "bob")
 		must(a.t, err)
@@ -183,7 +193,8 @@ func TestOnlyRules(t *testing.T) {
 	for command, isRuled := range map[string]bool{"make": true, "git push": false} {
 		a := newTeam(t, rules)
 		before := a.log()
-		got, err := question.Wait(t.Context(), a.team, a.team.Box("bob"), bash(command), question.Options{OnlyRules: true})
+		got := a.waits(t.Context(), bash(command), question.Options{OnlyRules: true})
+		err := got.err
 		if isRuled && (err != nil || got.By != ask.ByRule || got.Deny) {
 			t.Errorf("%s: got %+v, %v", command, got, err)
 		} else if !isRuled && (!errors.Is(err, question.ErrUnruled) || a.log() != before) {
@@ -387,8 +398,8 @@ func TestAskedTwice(t *testing.T) {
 	q := bash("make")
 	q.ID = "q1"
 	open, done := a.asks(t.Context(), q, question.Options{})
-	if _, err := question.Wait(t.Context(), a.team, a.team.Box("bob"), q, question.Options{Program: elsewhere}); !errors.Is(err, question.ErrAsked) {
-		t.Errorf("asked again: %v", err)
+	if r := a.waits(t.Context(), q, question.Options{Program: elsewhere}); !errors.Is(r.err, question.ErrAsked) {
+		t.Errorf("asked again: %v", r.err)
 	}
 	must(t, a.answers(open, "me", false, ""))
 	if r := <-done; r.err != nil {

@@ -25,8 +25,7 @@ func TestToldAtOnce(t *testing.T) {
 		done := make(chan result, told)
 		for range told {
 			go func() {
-				answer, err := question.Wait(ctx, a.team, a.team.Box("bob"), q, question.Options{Program: elsewhere})
-				done <- result{answer, err}
+				done <- a.waits(ctx, q, question.Options{Program: elsewhere})
 			}()
 		}
 		for range told - 1 {

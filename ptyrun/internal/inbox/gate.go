@@ -43,7 +43,7 @@ func (in *Inbox) gateOf(w run.Way, now time.Time) control.Gate {
 		return control.GateMoved
 	case in.root.refusal != "":
 		return control.GateStranger
-	case in.Question != nil:
+	case in.Questions.Asked() != nil:
 		return control.GateDialog
 	}
 	why := control.GateOpen

@@ -41,7 +41,7 @@ func (in *Inbox) stepWork(now time.Time) {
 	if in.MustWait(w.lookAt, now) {
 		return
 	}
-	isAtWork := word == reducer.WordBusy || in.Question != nil
+	isAtWork := word == reducer.WordBusy || in.Questions.Asked() != nil
 	hasText := in.giving != nil || len(in.next) > 0 || len(in.prompts) > 0
 	isFree := !isAtWork && !hasText && in.Inject() != Off && in.mailGate(now) == control.GateOpen
 	w.lookAt = now.Add(takeEvery)

@@ -10,17 +10,15 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/reducer/ask"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
 // An Agent is one start of the agent's program, as the loop, the gates and the outcomes know it: it takes a text, which
-// begins a turn, is interrupted, answers a question with one of its options, and tells what happens. There are two:
+// begins a turn, is interrupted, and tells what happens. There are two:
 // terminal.Terminal, a program on a PTY, and one that speaks the Agent Client Protocol.
 //
 // Only the loop calls these methods, and none of them waits for the program; but Stop is called beside the loop. What an
-// agent tells it appends to the log (Run.Append), or opens and closes as a question.
+// agent tells it appends to the log (Run.Append), or opens and closes as a question (Run.Questions), whose answer it takes.
 type Agent interface {
 	processes
 	Way
@@ -31,10 +29,8 @@ type Agent interface {
 	Refresh()           // takes in all that it has told by now; called before anything is given, pressed or shown
 	State() AgentState
 
-	// Interrupt ends the turn, in steps with driver.InterruptPause between them. Press chooses an option of the question, or
-	// says why it cannot.
+	// Interrupt ends the turn, in steps with driver.InterruptPause between them.
 	Interrupt(step int) (isMore bool)
-	Press(q *Question, o ask.Option) error
 }
 
 // processes are an agent's process and all that it started; see process.Child.
@@ -97,16 +93,3 @@ type Text struct {
 
 // IsBeingTyped reports whether keys were typed, but not yet the return key.
 func (t *Text) IsBeingTyped() bool { return t.IsTyped && t.State == delivery.Put }
-
-// A Question is what the agent asks, as a request that somebody may answer.
-type Question struct {
-	ask.Question
-	Rule policy.Decision // what the owner's rules say; "": they do not see it
-
-	Source  string           // of its events
-	Asked   string           // its ID for an agent that has no screen
-	Then    reducer.Activity // what such an agent does when it has an answer
-	Pressed *ask.Option      // while its effect is awaited
-	By      string           // who has pressed it
-	Closed  chan struct{}    // closed when it is gone
-}

@@ -10,10 +10,7 @@ import (
 var ErrNotRunning = errors.New("its program is not running")
 
 // ErrBeingTyped means that no key may come into the text that is being typed.
-var ErrBeingTyped = &control.Error{Code: Locked, Message: "a message is being typed in; try again in a moment"}
-
-// Locked is the code of an error that time alone may end.
-const Locked = "locked"
+var ErrBeingTyped = &control.Error{Code: control.Locked, Message: "a message is being typed in; try again in a moment"}
 
 // What most errors say to try.
 var (
@@ -25,7 +22,7 @@ var (
 
 // NotNow and OnlyAtTerminal say why something was not done, and what to try instead.
 func NotNow(why string) error {
-	return &control.Error{Code: Locked, Message: why + ": no key was pressed; try again", Try: []control.Try{TryScreen}}
+	return &control.Error{Code: control.Locked, Message: why + ": no key was pressed; try again", Try: []control.Try{TryScreen}}
 }
 
 func OnlyAtTerminal(message string) error {

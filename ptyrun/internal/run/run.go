@@ -1,5 +1,5 @@
 // Package run holds what all have in common who have a part in a run: the [Run] itself, with its loop, the agent's log and
-// what that says by now; and what an agent is for them: an [Agent], which is given a [Text] and asks a [Question].
+// what that says by now; and what an agent is for them: an [Agent], which is given a [Text], and asks.
 package run
 
 import (
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/questions"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
 	"github.com/agentteammail/atm/ptyrun/record"
@@ -30,10 +31,10 @@ type Run struct {
 
 	State      reducer.State // what the events say by now
 	Agent      Agent         // that runs; nil between two programs
-	Question   *Question     // that it asks; nil: none
-	IsStopping bool          // it is being stopped
-	LastKey    time.Time     // a person's
-	LastAnswer string        // the last one that a terminal reported, by whichever program
+	Questions  questions.Questions
+	IsStopping bool      // it is being stopped
+	LastKey    time.Time // a person's
+	LastAnswer string    // the last one that a terminal reported, by whichever program
 
 	Fold   func(e *wire.Event, now time.Time) // folds an event into State, and does what follows from that
 	Notify func(line string)                  // shows people a line of atm's own

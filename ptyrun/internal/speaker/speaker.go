@@ -4,7 +4,6 @@ package speaker
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
-	"github.com/agentteammail/atm/ptyrun/internal/questions"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/viewers"
 	"github.com/agentteammail/atm/reducer"
@@ -27,10 +25,9 @@ const Name = "acp"
 
 // Options say what to start, and who is told of what.
 type Options struct {
-	ACP       acp.Options
-	Questions *questions.Questions // what it asks goes there
-	Viewers   *viewers.Viewers     // what people see of it goes there
-	Began     func(session string) // is called when it has opened a session
+	ACP     acp.Options
+	Viewers *viewers.Viewers     // what people see of it goes there
+	Began   func(session string) // is called when it has opened a session
 }
 
 // A Speaker is an agent that speaks the Agent Client Protocol: it has no terminal, and what it does and asks it tells.
@@ -43,6 +40,7 @@ type Speaker struct {
 	program *driver.Driver // of the program, for what a text contains
 	isReady bool           // it has opened a session
 	session string
+	shown   string // the last question that people were shown
 	heard   string // the last turn of which it has the prompt
 	before  string // likewise, when it was given a text
 }
@@ -76,7 +74,7 @@ func (s *Speaker) Woken() <-chan struct{} { return s.told.Woken() }
 func (s *Speaker) Refresh()               { s.told.Take(s.handle) }
 
 func (s *Speaker) handle(e acp.Event) {
-	r, q := s.r, s.r.Question
+	r := s.r
 	switch {
 	case e.Log != nil:
 		s.session = e.Log.Session
@@ -91,15 +89,11 @@ func (s *Speaker) handle(e acp.Event) {
 		if e.Asked.Call != "" {
 			event = event.With("tool_call_id", e.Asked.Call)
 		}
-		s.o.Viewers.Print(viewers.MarkAsked, s.askedText(&e.Asked.Question))
-		s.o.Questions.Open(&run.Question{Question: e.Asked.Question, Rule: e.Asked.Rule, Asked: e.Asked.ID, Then: e.Asked.Then}, event)
-	case e.Closed != "":
-		if q != nil && q.Asked == e.Closed && q.Pressed != nil {
-			s.o.Viewers.Print(viewers.MarkNote, fmt.Sprintf("%s, by %s", q.Pressed.Label, cmp.Or(q.By, "a person")))
-			s.o.Questions.Close(q.Then)
-		} else if q != nil && q.Asked == e.Closed { // it was withdrawn: the change comes as an event
-			s.o.Questions.Close("")
-		}
+		r.Questions.Open(e.Asked.Question, event, e.Asked.Rule, func(a ask.Answer, o ask.Option) error { return s.giveAnswer(e.Asked, a, o) })
+		s.showAsked()
+	case e.Closed != nil:
+		r.Questions.Close(e.Closed.ID, e.Closed.Then)
+		s.showAsked()
 	case e.Heard != "":
 		s.heard = e.Heard
 	case e.Said != "":
@@ -134,6 +128,25 @@ func (s *Speaker) showEvent(e *wire.Event) {
 	}
 }
 
+// giveAnswer gives the agent an answer. What it tells after that comes behind the event that closes the question.
+func (s *Speaker) giveAnswer(q *acp.Question, a ask.Answer, o ask.Option) error {
+	err := s.Answer(q.ID, o.ID)
+	if err == nil {
+		s.o.Viewers.Print(viewers.MarkNote, fmt.Sprintf("%s, by %s", o.Label, cmp.Or(a.By, "a person")))
+		s.r.Questions.Close(q.ID, q.Then)
+		s.showAsked()
+	}
+	return err
+}
+
+// showAsked shows people the open question, once.
+func (s *Speaker) showAsked() {
+	if q := s.r.Questions.Asked(); q != nil && q.ID != s.shown {
+		s.shown = q.ID
+		s.o.Viewers.Print(viewers.MarkAsked, s.askedText(q))
+	}
+}
+
 const maxAsked = 4 << 10 // bytes of a question that are shown; the log has it whole
 
 // askedText shows people a question, and how to answer it.
@@ -164,7 +177,7 @@ func (s *Speaker) State() run.AgentState {
 		Driver: Name, Reader: s.program, Activity: s.Activity(), Detail: s.r.State.Session().Detail, TakesText: true, IsReady: s.isReady,
 		Ways: control.Ways{Prompt: "protocol", Interrupt: "protocol", Answer: "protocol"},
 	}
-	if q := s.r.Question; q != nil {
+	if q := s.r.Questions.Asked(); q != nil {
 		is.Detail, is.IsAsking, is.IsDialog, is.Cancels = q.Dialog, true, true, q.Dialog == "permission"
 	}
 	return is
@@ -216,13 +229,4 @@ func (s *Speaker) TakeBack(g *run.Text) delivery.Event {
 func (s *Speaker) Interrupt(int) (isMore bool) {
 	s.Agent.Interrupt()
 	return false
-}
-
-// Press answers a question.
-func (s *Speaker) Press(q *run.Question, o ask.Option) error {
-	err := s.Answer(q.Asked, o.ID)
-	if errors.Is(err, acp.ErrGone) {
-		return questions.ErrGone
-	}
-	return err
 }

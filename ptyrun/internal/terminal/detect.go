@@ -5,9 +5,9 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
-	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -100,8 +100,8 @@ func (p *Terminal) stepScreen(now time.Time) {
 // stepQuestion opens or closes the question when the dialog on the screen has been stable.
 func (p *Terminal) stepQuestion(now time.Time) {
 	r, d, asked, hold := p.r, p.reading.Dialog, "", p.r.Timing.Settle
-	if r.Question != nil {
-		asked = r.Question.Fingerprint
+	if q := r.Questions.Asked(); q != nil {
+		asked = q.Fingerprint
 	}
 	if p.reading.Declared.State != "" && !p.isAsking() {
 		hold = 0 // what it declares of its turn, which counts at once, comes after the answer
@@ -123,23 +123,22 @@ func (p *Terminal) isAsking() bool {
 }
 
 func (p *Terminal) ask(d ask.Question) {
-	if q := p.r.Question; q != nil && q.Pressed != nil {
-		p.o.Questions.Close(reducer.Thinking) // it was answered, and the program asks the next one
+	qs, now := &p.r.Questions, reducer.Activity("")
+	if qs.IsGiven() {
+		now = reducer.Thinking // it was answered, and the program asks the next one
 	}
-	p.o.Questions.Open(&run.Question{Question: d}, wire.Event{Source: wire.SourcePTY})
+	qs.Close("", now)
+	qs.Open(d, wire.Event{Source: wire.SourcePTY}, policy.Ask, func(_ ask.Answer, o ask.Option) error { return p.press(d.Fingerprint, o) })
 }
 
 // questionGone closes the question. Whether its answer has ended the turn is known when the prompt has been stable; a dialog
 // at the start belongs to no turn.
 func (p *Terminal) questionGone() {
-	q := p.r.Question
-	switch {
-	case q == nil:
-	case !p.isReady && q.Dialog != "permission":
-		p.o.Questions.Close(reducer.Starting)
-	default:
-		p.o.Questions.Close(reducer.Thinking)
+	now := reducer.Thinking
+	if q := p.r.Questions.Asked(); q != nil && !p.isReady && q.Dialog != "permission" {
+		now = reducer.Starting
 	}
+	p.r.Questions.Close("", now)
 }
 
 // readFrame reads every complete frame while an answer is awaited. If one shows that the program went on, the answer

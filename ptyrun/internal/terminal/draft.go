@@ -37,7 +37,7 @@ func (p *Terminal) stepDraft(now time.Time) {
 	switch {
 	case p.driver.IsTerminalAnswer(rd.Draft):
 		at = loop.Later(at, loop.Later(p.readingSince.Add(r.Timing.Idle), r.LastKey.Add(r.Timing.PersonQuiet)))
-	case l == nil || !isPartOf(rd.Draft, l.text) || rd.Activity != reducer.Idle || r.Question != nil || p.isSilent():
+	case l == nil || !isPartOf(rd.Draft, l.text) || rd.Activity != reducer.Idle || r.Questions.Asked() != nil || p.isSilent():
 		return
 	}
 	if r.MustWait(at, now) {

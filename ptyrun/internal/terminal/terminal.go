@@ -25,7 +25,6 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
-	"github.com/agentteammail/atm/ptyrun/internal/questions"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
@@ -62,7 +61,6 @@ type Options struct {
 	Driver      *driver.Driver
 	RecordInput bool
 
-	Questions  *questions.Questions   // what it asks goes there
 	Output     func(written []byte)   // is called with what it has written and drawn
 	Withheld   func(*run.Text) string // says why a text may not be sent off any more
 	UsesPrompt func() bool            // a text is about to be given at the prompt, so that a draft is not a person's
@@ -143,7 +141,7 @@ func (p *Terminal) draw(written []byte) {
 	r.Recording.Output(written) // first: a new file of it begins with what was drawn before
 	for rest := written; len(rest) > 0; {
 		n, isFrame := len(rest), false
-		if i := bytes.Index(rest, frameEnd); i >= 0 && r.Question != nil && r.Question.Pressed != nil {
+		if i := bytes.Index(rest, frameEnd); i >= 0 && r.Questions.IsGiven() {
 			n, isFrame = i+len(frameEnd), true
 		}
 		p.emulator.Write(rest[:n])
@@ -329,12 +327,12 @@ func (p *Terminal) typeKeys(keys []byte, done func(n int, err error)) {
 	p.send(write{keys, done})
 }
 
-// Press presses an option, if its dialog is still on the screen.
-func (p *Terminal) Press(q *run.Question, o ask.Option) error {
+// press presses an option, if its dialog is still on the screen.
+func (p *Terminal) press(asked string, o ask.Option) error {
 	switch {
 	case !p.frameSince.IsZero():
 		return run.NotNow("it is redrawing its screen")
-	case fingerprint(p.reading.Dialog) != q.Fingerprint:
+	case fingerprint(p.reading.Dialog) != asked:
 		return run.NotNow("its screen shows no such dialog any more")
 	}
 	// Use the keys as they are now: arrow keys count from the option that is selected.

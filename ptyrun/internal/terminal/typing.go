@@ -108,7 +108,7 @@ func (p *Terminal) returnGate() string {
 	switch r := p.r; {
 	case r.IsStopping:
 		return string(control.GateStopping)
-	case r.Question != nil || p.isAsking():
+	case r.Questions.Asked() != nil || p.isAsking():
 		return "a dialog came up"
 	case r.State.Session().Word() == reducer.WordBlocked:
 		return "it is waiting for an answer"

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 
 // stuck is a runner that greets and answers so many times how it is, and nothing else.
 type stuck struct {
-	control.Handler
+	control.Runner
 	answers atomic.Int32
 }
 

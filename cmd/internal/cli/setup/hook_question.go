@@ -58,7 +58,7 @@ func waitForAnswer(ctx context.Context, s *app.Scope, v *agents.Vendor, isRun bo
 		}
 		return seen()
 	}
-	_, err := question.Wait(ctx, s.Team, s.Me, q, question.Options{
+	err := question.Wait(ctx, s.Team, s.Me, q, question.Options{
 		Program:   program,
 		Now:       now,
 		OnlyRules: isRun || v.Server != nil,
