@@ -17,6 +17,9 @@ type Permission struct {
 	// Options are the answers that the program takes; nil: yes or no. The rules take none that is for more than once.
 	Options []ask.Option
 
+	// IsChoice says that it asks its person to choose one of Options: no rule answers.
+	IsChoice bool
+
 	// What a rule sees: the whole command, path or address; for a tool that atm does not know all its arguments.
 	Input     string
 	IsCommand bool

@@ -176,7 +176,7 @@ func (q *Question) Brief(n int) string {
 // Does is what the agent does: "asks", "wants to run", "wants to use Edit".
 func (q *Question) Does() string {
 	switch {
-	case q.Kind != reducer.Permission, q.Tool == "", q.Cut && q.Input == "": // what its dialog shows, which is more than a command
+	case q.Kind != reducer.Permission, q.Dialog == "question", q.Tool == "", q.Cut && q.Input == "": // what its dialog shows, which is more than a command
 		return "asks"
 	case q.Text() != "" && slices.Contains([]string{"bash", "shell", "execute"}, strings.ToLower(q.Tool)):
 		return "wants to run"

@@ -39,7 +39,8 @@ import (
 )
 
 // Question is what a program asks, and what goes with it. Its ID is the program's own, at most 80 bytes; "": Wait makes
-// one. Its Kind is reducer.Permission ("") or reducer.Question; without options a permission has AllowOnce and Deny.
+// one. Its Kind is reducer.Permission ("") or reducer.Question; without options a permission has AllowOnce and Deny. With the
+// Dialog "question" a permission asks for a choice of its Options.
 type Question struct {
 	ask.Question
 
@@ -146,9 +147,10 @@ func (w *wait) prepare(ctx context.Context) (err error) {
 	w.scope = app.Of(w.team)
 	q := &w.q
 	q.Kind, q.Event.Source = cmp.Or(q.Kind, reducer.Permission), cmp.Or(q.Event.Source, wire.SourceHook)
-	if q.Dialog = "permission"; q.Kind == reducer.Question {
+	if q.Kind == reducer.Question {
 		q.Dialog = "question"
 	}
+	q.Dialog = cmp.Or(q.Dialog, "permission")
 	q.ID = cmp.Or(q.ID, string(wire.NewID()))
 	if wire.Clip(q.ID, 80) != q.ID { // the log's state would keep its hash
 		return fmt.Errorf("the id of a question is longer than 80 bytes: %.100s", q.ID)
@@ -216,6 +218,9 @@ func (w *wait) record(ctx context.Context) error {
 		if pair[1] != "" {
 			e = e.With(pair[0], pair[1])
 		}
+	}
+	if q.Dialog == "question" {
+		e = e.With("dialog", q.Dialog)
 	}
 	if len(q.Options) > 0 {
 		e = e.With(wire.FieldOptions, q.Options)
