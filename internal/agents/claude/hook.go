@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -228,25 +227,19 @@ type personInput struct {
 	Plan      string
 	Questions []struct {
 		Question    string
-		Options     []struct{ Label, Description string }
+		Options     []agents.Choice
 		MultiSelect bool
 	}
 }
 
-// choice returns the one question that one of its options answers, and its answers: these, and no answer. "": what the input
-// asks is not that simple.
+// choice returns the one question that one of its options answers, and its answers; nil: what the input asks is not that
+// simple.
 func choice(arguments json.RawMessage) (question string, answers []ask.Option) {
 	var in personInput
 	if json.Unmarshal(arguments, &in) != nil || len(in.Questions) != 1 || in.Questions[0].MultiSelect {
 		return "", nil
 	}
-	for i, o := range in.Questions[0].Options {
-		answers = append(answers, ask.Option{ID: strconv.Itoa(i + 1), Label: o.Label, About: o.Description})
-	}
-	if len(answers) == 0 || slices.ContainsFunc(answers, func(o ask.Option) bool { return o.Label == "" }) {
-		return "", nil
-	}
-	return in.Questions[0].Question, append(answers, ask.Option{ID: deny, Label: "No answer", Kind: "reject_once"})
+	return in.Questions[0].Question, agents.Choices(in.Questions[0].Options)
 }
 
 // personText is what such a tool asks, as people read it: the questions with their options, or the plan. "": it is no such
@@ -269,7 +262,7 @@ func waitForAnswer(c *agents.Call) {
 	tool, arguments := c.In.Text("tool_name"), c.In.Get("tool_input")
 	asksPerson := tool == asksQuestion || tool == asksForPlan
 	question, answers := choice(arguments)
-	if !c.MayAsk || asksPerson && c.HasRunner() || tool == asksQuestion && question == "" {
+	if !c.MayAsk || asksPerson && c.HasRunner() || tool == asksQuestion && answers == nil {
 		return // its dialog is on a screen that its runner reads, or no option answers it
 	}
 	last := len(c.Events) - 1

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/agents"
@@ -162,7 +161,7 @@ type busProperties struct {
 	Questions []struct {
 		Question string
 		Multiple bool
-		Options  []struct{ Label, Description string }
+		Options  []agents.Choice
 	}
 }
 
@@ -220,16 +219,16 @@ func askBusQuestion(c *agents.Call, p *busProperties) {
 		return
 	}
 	c.AskPermission("question", prompt, "id", dialogID(c, p), "tool_call_id", p.Tool.CallID)
-	if !c.HasPlugin || !c.MayAsk || p.ID == "" || len(p.Questions) != 1 || p.Questions[0].Multiple || len(p.Questions[0].Options) == 0 {
+	if !c.HasPlugin || !c.MayAsk || p.ID == "" || len(p.Questions) != 1 || p.Questions[0].Multiple {
+		return
+	}
+	options := agents.Choices(p.Questions[0].Options)
+	if options == nil {
 		return
 	}
 	last := len(c.Events) - 1
-	c.Permission = &agents.Permission{Event: c.Events[last], ID: p.ID, Tool: "question", Prompt: prompt, IsChoice: true}
+	c.Permission = &agents.Permission{Event: c.Events[last], ID: p.ID, Tool: "question", Prompt: prompt, Options: options, IsChoice: true}
 	c.Events = c.Events[:last]
-	for i, o := range p.Questions[0].Options {
-		c.Permission.Options = append(c.Permission.Options, ask.Option{ID: strconv.Itoa(i + 1), Label: o.Label, About: o.Description})
-	}
-	c.Permission.Options = append(c.Permission.Options, ask.Option{ID: "reject", Label: "No answer", Kind: "reject_once"})
 }
 
 // decide answers what the program has asked. To reject a question is another answer, which says so: else the turn would end.
