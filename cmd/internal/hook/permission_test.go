@@ -34,6 +34,7 @@ func TestPermission(t *testing.T) {
 		"a question":      {`"tool_name":"AskUserQuestion","tool_input":{"questions":[]}`, agents.Permission{}},
 		"two questions":   {`"tool_name":"AskUserQuestion","tool_input":{"questions":[{"question":"A?","options":[{"label":"a"}]},{"question":"B?","options":[{"label":"b"}]}]}`, agents.Permission{}},
 		"several answers": {`"tool_name":"AskUserQuestion","tool_input":{"questions":[{"question":"A?","multiSelect":true,"options":[{"label":"a"}]}]}`, agents.Permission{}},
+		"no plan":         {`"tool_name":"ExitPlanMode","tool_input":{}`, agents.Permission{}},
 		"a plan":          {`"tool_name":"ExitPlanMode","tool_input":{"plan":"x"}`, agents.Permission{Tool: "ExitPlanMode", Input: `{"plan":"x"}`}},
 		"a sub-agent's":   {`"agent_id":"a1","agent_type":"Explore","tool_name":"Bash","tool_input":{"command":"make"}`, agents.Permission{Tool: "Bash", Input: "make", IsCommand: true}},
 	} {

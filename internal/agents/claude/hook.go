@@ -262,8 +262,8 @@ func waitForAnswer(c *agents.Call) {
 	tool, arguments := c.In.Text("tool_name"), c.In.Get("tool_input")
 	asksPerson := tool == asksQuestion || tool == asksForPlan
 	question, answers := choice(arguments)
-	if !c.MayAsk || asksPerson && c.HasRunner() || tool == asksQuestion && answers == nil {
-		return // its dialog is on a screen that its runner reads, or no option answers it
+	if !c.MayAsk || asksPerson && (c.HasRunner() || personText(arguments) == "") || tool == asksQuestion && answers == nil {
+		return // its dialog is on a screen that its runner reads, or no option answers it; a yes to no plan does not count
 	}
 	last := len(c.Events) - 1
 	p := &agents.Permission{Event: c.Events[last], Tool: tool, Input: string(arguments), IsCommand: tool == "Bash"}
@@ -282,7 +282,7 @@ func waitForAnswer(c *agents.Call) {
 	case tool == asksQuestion:
 		p.Prompt, p.Options, p.IsChoice = question, answers, true
 	case tool == asksForPlan:
-		p.Prompt = cmp.Or(personText(arguments), p.Prompt)
+		p.Prompt = personText(arguments)
 		p.Options = []ask.Option{{ID: allow, Label: "Approve the plan", Kind: "allow_once"}, {ID: deny, Label: "Keep planning", Kind: "reject_once"}}
 	case always != nil:
 		p.Options = []ask.Option{
