@@ -2,6 +2,7 @@ package agents
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
@@ -17,10 +18,31 @@ type Permission struct {
 	// Options are the answers that the program takes; nil: yes or no. The rules take none that is for more than once.
 	Options []ask.Option
 
+	// IsChoice says that it asks its person to choose one of Options: no rule answers.
+	IsChoice bool
+
 	// What a rule sees: the whole command, path or address; for a tool that atm does not know all its arguments.
 	Input     string
 	IsCommand bool
 	IsRisky   bool // it asks for more than that says: no rule may allow it
+}
+
+// A Choice is an answer that a program offers to a question of its own.
+type Choice struct{ Label, Description string }
+
+// Choices returns the options of a question: what its program offers, as long as a state keeps it, and to give no answer. nil: it
+// offers nothing that can be said.
+func Choices(offered []Choice) (options []ask.Option) {
+	for i, c := range offered {
+		if c.Label == "" {
+			return nil
+		}
+		options = append(options, ask.Option{ID: strconv.Itoa(i + 1), Label: c.Label, About: wire.Clip(c.Description, MaxPrompt)})
+	}
+	if options == nil {
+		return nil
+	}
+	return append(options, ask.Option{ID: "deny", Label: "No answer", Kind: "reject_once"})
 }
 
 // Verdict is the answer to a Permission.

@@ -99,10 +99,11 @@ func Ruled(q *ask.Question, d policy.Decision) *ask.Option {
 // Open asks a question, behind those that are open. Its events begin as e does, and are of the same session and turn. An id
 // is made if it has none.
 func (qs *Questions) Open(q ask.Question, e wire.Event, rule policy.Decision, give Give) error {
-	q.Agent, q.Running, q.Kind = qs.Agent, !q.Served, reducer.Permission
-	if q.ID = cmp.Or(q.ID, string(wire.NewID())); q.Dialog == "question" {
+	q.Agent, q.Running, q.ID = qs.Agent, !q.Served, cmp.Or(q.ID, string(wire.NewID()))
+	if q.Kind == "" && q.Dialog == "question" {
 		q.Kind = reducer.Question
 	}
+	q.Kind = cmp.Or(q.Kind, reducer.Permission)
 	qs.all = append(qs.all, &question{Question: q, event: e, ruled: Ruled(&q, rule), give: give, closed: make(chan struct{})})
 	if len(qs.all) > 1 {
 		return nil

@@ -176,7 +176,7 @@ func (q *Question) Brief(n int) string {
 // Does is what the agent does: "asks", "wants to run", "wants to use Edit".
 func (q *Question) Does() string {
 	switch {
-	case q.Kind != reducer.Permission, q.Tool == "", q.Cut && q.Input == "": // what its dialog shows, which is more than a command
+	case q.Kind != reducer.Permission, q.Dialog == "question", q.Tool == "", q.Cut && q.Input == "": // what its dialog shows, which is more than a command
 		return "asks"
 	case q.Text() != "" && slices.Contains([]string{"bash", "shell", "execute"}, strings.ToLower(q.Tool)):
 		return "wants to run"
@@ -258,12 +258,24 @@ func (q *Question) pickUnnamed(denies bool) (Option, error) {
 	return Option{}, &PickError{Message: "which one? " + q.ListOptions(), Option: q.Options[0].ID}
 }
 
-// String is the option as people quote it.
+// MaxLabel is longer, in characters, than what a state keeps of an option: who says yes has to see to what.
+const MaxLabel = 4000
+
+// String is the option as people quote it, whole.
 func (o Option) String() string {
 	if o.ID == o.Label {
-		return letter.OneLine(o.ID, 80)
+		return letter.OneLine(o.ID, MaxLabel)
 	}
-	return letter.OneLine(o.ID+" "+o.Label, 80)
+	return letter.OneLine(o.ID+" "+o.Label, MaxLabel)
+}
+
+// Words is the label and what it is about, whole and escaped.
+func (o Option) Words() string {
+	words := letter.Name(cmp.Or(o.Label, o.ID), MaxLabel)
+	if o.About != "" {
+		words += " (" + letter.Name(o.About, MaxLabel) + ")"
+	}
+	return words
 }
 
 // ListOptions lists the options in one line.

@@ -51,7 +51,7 @@ func (p *prompt) checkAnswerable(q *ask.Question) error {
 	if q.Kind == reducer.ClientTool {
 		return failure.Refused("an editor cannot supply this result").WithHint("`atm approve %s RESULT`", q.Short())
 	}
-	if q.Kind != reducer.Permission || len(q.Options) == 0 {
+	if q.Kind != reducer.Permission || q.Dialog == "question" || len(q.Options) == 0 {
 		return nil
 	}
 	q.Options = slices.DeleteFunc(q.Options, func(o ask.Option) bool { return o.Kind == "" })

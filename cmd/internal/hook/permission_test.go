@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"github.com/agentteammail/atm/internal/agents"
 	"io"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/reducer/ask"
 )
 
 // What rules see of a request of Claude Code is what its tool will use, whole; and what asks for more than that says
@@ -30,7 +32,10 @@ func TestPermission(t *testing.T) {
 		"unknown tool":    {`"tool_name":"mcp__x__y","tool_input":{"command":"ls","host":"prod"}`, agents.Permission{Tool: "mcp__x__y", Input: `{"command":"ls","host":"prod"}`}},
 		"no arguments":    {`"tool_name":"mcp__x__y"`, agents.Permission{Tool: "mcp__x__y", IsRisky: true}},
 		"a question":      {`"tool_name":"AskUserQuestion","tool_input":{"questions":[]}`, agents.Permission{}},
-		"a plan":          {`"tool_name":"ExitPlanMode","tool_input":{"plan":"x"}`, agents.Permission{}},
+		"two questions":   {`"tool_name":"AskUserQuestion","tool_input":{"questions":[{"question":"A?","options":[{"label":"a"}]},{"question":"B?","options":[{"label":"b"}]}]}`, agents.Permission{}},
+		"several answers": {`"tool_name":"AskUserQuestion","tool_input":{"questions":[{"question":"A?","multiSelect":true,"options":[{"label":"a"}]}]}`, agents.Permission{}},
+		"no plan":         {`"tool_name":"ExitPlanMode","tool_input":{}`, agents.Permission{}},
+		"a plan":          {`"tool_name":"ExitPlanMode","tool_input":{"plan":"x"}`, agents.Permission{Tool: "ExitPlanMode", Input: `{"plan":"x"}`}},
 		"a sub-agent's":   {`"agent_id":"a1","agent_type":"Explore","tool_name":"Bash","tool_input":{"command":"make"}`, agents.Permission{Tool: "Bash", Input: "make", IsCommand: true}},
 	} {
 		bob, asked := team(t, nil), agents.Permission{}
@@ -50,7 +55,7 @@ func TestPermission(t *testing.T) {
 		if got.Tool != c.want.Tool || got.Input != c.want.Input || got.IsCommand != c.want.IsCommand || got.IsRisky != c.want.IsRisky {
 			t.Errorf("%s: asked %+.300v", about, got)
 		}
-		if shows := strings.Contains(asked.Prompt, got.Input) && strings.Contains(asked.Prompt, "sandbox") == (about == "without sandbox"); !shows {
+		if shows := (strings.Contains(asked.Prompt, got.Input) || about == "a plan" && asked.Prompt == "x") && strings.Contains(asked.Prompt, "sandbox") == (about == "without sandbox"); !shows {
 			t.Errorf("%s: who answers sees only %q", about, asked.Prompt)
 		}
 		if all := strings.Join(toldAll(events(t, bob)), "\n"); strings.Count(all, "confirm_required") != 1 {
@@ -156,6 +161,49 @@ func TestAlways(t *testing.T) {
 			t.Errorf("%s: offers %+v", suggested, asked.Options)
 		case want != "" && (len(asked.Options) != 3 || asked.Options[1].Label != want || !strings.Contains(out.String(), `"behavior":"allow","updatedPermissions":`+suggested)):
 			t.Errorf("%s: offers %+v, gives %s", suggested, asked.Options, out.String())
+		}
+	}
+}
+
+// A question with options is asked with them, and a plan as one; the answer is the input, with what was chosen. No rule
+// answers a question.
+func TestChoice(t *testing.T) {
+	t.Parallel()
+	const (
+		database = `{"questions":[{"question":"Which database?","header":"DB","options":[{"label":"SQLite","description":"one file"},{"label":"Postgres","description":""}],"multiSelect":false}]}`
+		plan     = `{"plan":"1. do\n2. test"}`
+	)
+	for _, c := range []struct {
+		tool, input   string
+		verdict       agents.Verdict
+		asks, options string
+		isChoice      bool
+		want          string
+	}{
+		{"AskUserQuestion", database, agents.Verdict{By: "me", Option: "2"}, "Which database?", "1 SQLite, 2 Postgres, deny No answer", true,
+			`{"behavior":"allow","updatedInput":{"answers":{"Which database?":"Postgres"},` + database[1:] + `}`},
+		{"AskUserQuestion", database, agents.Verdict{By: "me", Option: "deny", IsDeny: true, Reason: "MySQL"}, "Which database?", "1 SQLite, 2 Postgres, deny No answer", true,
+			`{"behavior":"deny","message":"[atm] me says no: MySQL"}`},
+		{"ExitPlanMode", plan, agents.Verdict{By: "me", Option: "allow"}, "1. do\n2. test", "allow Approve the plan, deny Keep planning", false,
+			`{"behavior":"allow","updatedInput":` + plan + `}`},
+		{"ExitPlanMode", plan, agents.Verdict{By: "me", Option: "deny", IsDeny: true, Reason: "more tests"}, "1. do\n2. test", "allow Approve the plan, deny Keep planning", false,
+			`{"behavior":"deny","message":"[atm] me says no: more tests"}`},
+	} {
+		var asked agents.Permission
+		var out strings.Builder
+		o := Options{Box: team(t, nil), Now: time.Now(), Stdout: &out, Ask: func(_ context.Context, p *agents.Permission, give func(agents.Verdict) error) error {
+			asked = *p
+			return give(c.verdict)
+		}}
+		in := calledWith(Claude, "PermissionRequest", `,"tool_name":"`+c.tool+`","tool_input":`+c.input+`,"permission_suggestions":[{"type":"setMode","mode":"acceptEdits","destination":"session"}]`)
+		if _, err := Handle(ctx, Claude, []byte(in), o); err != nil {
+			t.Fatal(err)
+		}
+		if q := (ask.Question{Options: asked.Options}); asked.Prompt != c.asks || q.ListOptions() != c.options || asked.IsChoice != c.isChoice {
+			t.Errorf("%s: asks %q with %q", c.tool, asked.Prompt, q.ListOptions())
+		}
+		if want := `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":` + c.want + "}}\n"; out.String() != want {
+			t.Errorf("%s: answers %s, want %s", c.tool, out.String(), want)
 		}
 	}
 }

@@ -37,7 +37,8 @@ import (
 )
 
 // Question is what a program asks, and what goes with it. Its ID is the program's own, at most 80 bytes; "": Wait makes
-// one. Its Kind is reducer.Permission ("") or reducer.Question; without options a permission has AllowOnce and Deny.
+// one. Its Kind is reducer.Permission ("") or reducer.Question; without options a permission has AllowOnce and Deny. With the
+// Dialog "question" a permission asks for a choice of its Options.
 type Question struct {
 	ask.Question
 

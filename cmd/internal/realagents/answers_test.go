@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What a program asks that a person has started can be answered from anywhere, and the person can still be first.
@@ -17,12 +18,17 @@ func TestAnswersFromOutside(t *testing.T) {
 				t.Run(nameOf(v.program, v.isNewest)+"/"+name, func(t *testing.T) { do(newByHand(t, v.program, v.isNewest)) })
 			}
 		}
+		if v.program == "claude" || v.program == "opencode" {
+			for name, do := range map[string]func(*byHand){"choice": (*byHand).chosenFromOutside, "no choice": (*byHand).nothingChosen} {
+				t.Run(nameOf(v.program, v.isNewest)+"/"+name, func(t *testing.T) { do(newByHand(t, v.program, v.isNewest)) })
+			}
+		}
 		if v.program != "claude" {
 			continue
 		}
 		for name, do := range map[string]func(*byHand){
 			"approve": (*byHand).approvedFromOutside, "always": (*byHand).approvedAlways, "reject": (*byHand).rejectedFromOutside, "rule": (*byHand).ruled,
-			"yes": (*byHand).personSaysYes, "no": (*byHand).personSaysNo, "leaves": (*byHand).programEndsAsking, "headless": (*byHand).scriptAsks,
+			"yes": (*byHand).personSaysYes, "no": (*byHand).personSaysNo, "leaves": (*byHand).programEndsAsking, "headless": (*byHand).scriptAsks, "plan": (*byHand).plannedFromOutside,
 		} {
 			t.Run(nameOf(v.program, v.isNewest)+"/"+name, func(t *testing.T) { do(newByHand(t, v.program, v.isNewest)) })
 		}
@@ -33,10 +39,57 @@ func TestAnswersFromOutside(t *testing.T) {
 func (s *byHand) asksFrom(agent string) *window {
 	s.t.Helper()
 	w := s.open(agent)
-	w.says("DOTOOL")
+	s.asksAfter(w, "DOTOOL")
 	w.waitsFor("blocked")
-	s.wait("the question to be served", func() bool { return strings.Contains(s.do("pending", "--json"), `"served":true`) })
 	return w
+}
+
+func (s *byHand) asksAfter(w *window, prompt string) {
+	s.t.Helper()
+	w.says(prompt)
+	s.wait("the question to be served", func() bool { return strings.Contains(s.do("pending", "--json"), `"served":true`) })
+}
+
+// chosenFromOutside: what it asks its person is answered in its own form. It is blocked until then, and gets mail after it.
+func (s *byHand) chosenFromOutside() {
+	bob := s.open("bob")
+	s.asksAfter(bob, "DOASK")
+	if q := s.pending()[0]; q.Prompt != "Which database?" {
+		s.t.Errorf("it asks %+v", q)
+	}
+	s.send("note for after the question")
+	time.Sleep(3 * time.Second) // what it tells behind the question has come
+	if state := s.stateOf("bob"); state != "blocked" || s.gets("note for after the question") > 0 {
+		s.t.Errorf("it is %s, and has the mail %d times", state, s.gets("note for after the question"))
+	}
+	s.do("approve", "bob", "Postgres", "--as", "lead")
+	s.wait("the model to get the answer", func() bool { return s.gets(`"Which database?"="Postgres"`) > 0 })
+	s.wait("the model to get the mail", func() bool { return s.gets("note for after the question") > 0 })
+	bob.waitsFor("idle")
+	s.asksNothing()
+}
+
+func (s *byHand) nothingChosen() {
+	bob := s.open("bob")
+	s.asksAfter(bob, "DOASK")
+	s.do("reject", "bob", "--reason", "take what we have", "--as", "lead")
+	s.wait("the model to get the reason", func() bool { return s.gets("take what we have") > 0 })
+	bob.waitsFor("idle")
+	s.asksNothing()
+}
+
+// plannedFromOutside: a plan is rejected with a reason, and another one approved.
+func (s *byHand) plannedFromOutside() {
+	bob := s.open("bob", "--permission-mode", "plan")
+	s.asksAfter(bob, "DOPLAN")
+	s.do("reject", "bob", "--reason", "more tests", "--as", "lead")
+	s.wait("the model to get the reason", func() bool { return s.gets("more tests") > 0 })
+	bob.waitsFor("idle")
+	s.asksAfter(bob, "DOPLAN please")
+	s.do("approve", "bob", "--as", "lead")
+	s.wait("the model to get the yes", func() bool { return s.gets("User has approved your plan") > 0 })
+	bob.waitsFor("idle")
+	s.asksNothing()
 }
 
 func (s *byHand) asksNothing() {

@@ -441,6 +441,20 @@ func TestShortQuestion(t *testing.T) {
 	}
 }
 
+// What one says yes to is there whole, however long it is.
+func TestLongOption(t *testing.T) {
+	q := room.Question{MayAnswer: true, Question: ask.Question{
+		ID: "1", Agent: "bob", Kind: "permission", Tool: "Edit", Served: true, Since: time.Now(), Prompt: "a.go",
+		Options: []ask.Option{{ID: "allow", Label: "Allow once"}, {ID: "always", Label: "Always allow /home/" + strings.Repeat("x", 200) + " in this session; mode acceptEdits in this session"}},
+	}}
+	m := &model{width: 80, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
+	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
+	m.Update(tea.KeyPressMsg{Code: tea.KeyTab})
+	if shown := m.View().Content; !strings.Contains(shown, "mode acceptEdits") {
+		t.Error(shown)
+	}
+}
+
 // Where there is no room for all keys, those needed most are there.
 func TestKeysWithin(t *testing.T) {
 	for width := 15; width < 200; width++ {

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,13 +72,13 @@ func questionText(q room.Question) string {
 	return text
 }
 
-// optionLines renders the options of a question in rows, in which no number is parted from its words.
+// optionLines renders the options of a question, whole, in rows in which no number is parted from its words.
 func optionLines(q room.Question, width int) (lines []string) {
 	row := ""
 	for i, o := range q.Options {
-		option := fmt.Sprintf("  %d %s", i+1, letter.Name(cmp.Or(o.Label, o.ID), 200))
+		option := fmt.Sprintf("  %d %s", i+1, o.Words())
 		if row != "" && letter.Columns(row+option) >= width {
-			lines, row = append(lines, row), ""
+			lines, row = append(lines, wrap(row, width)...), ""
 		}
 		if row != "" {
 			row += " "
@@ -87,7 +86,7 @@ func optionLines(q room.Question, width int) (lines []string) {
 		row += option
 	}
 	if row != "" {
-		lines = append(lines, row)
+		lines = append(lines, wrap(row, width)...)
 	}
 	return lines
 }

@@ -217,19 +217,36 @@ var inputs = map[string]string{
 	"NotebookEdit": "notebook_path", "WebFetch": "url", "WebSearch": "query",
 }
 
-// forPerson are the tools whose dialogs ask for more than yes or no.
-var forPerson = map[string]bool{"AskUserQuestion": true, "ExitPlanMode": true}
+// The tools that ask their person. A yes without an updated input does not count there.
+const (
+	asksQuestion = "AskUserQuestion"
+	asksForPlan  = "ExitPlanMode"
+)
 
-// personText is what such a dialog asks, as people read it: the questions with their options, or the plan. "": it is no
-// such dialog.
-func personText(arguments json.RawMessage) string {
-	var in struct {
-		Plan      string
-		Questions []struct {
-			Question string
-			Options  []struct{ Label, Description string }
-		}
+// personInput is what such a tool asks.
+type personInput struct {
+	Plan      string
+	Questions []struct {
+		Question    string
+		Options     []agents.Choice
+		MultiSelect bool
 	}
+}
+
+// choice returns the one question that one of its options answers, and its answers; nil: what the input asks is not that
+// simple.
+func choice(arguments json.RawMessage) (question string, answers []ask.Option) {
+	var in personInput
+	if json.Unmarshal(arguments, &in) != nil || len(in.Questions) != 1 || in.Questions[0].MultiSelect {
+		return "", nil
+	}
+	return in.Questions[0].Question, agents.Choices(in.Questions[0].Options)
+}
+
+// personText is what such a tool asks, as people read it: the questions with their options, or the plan. "": it is no such
+// tool.
+func personText(arguments json.RawMessage) string {
+	var in personInput
 	json.Unmarshal(arguments, &in)
 	lines := []string{in.Plan}
 	for _, q := range in.Questions {
@@ -244,8 +261,10 @@ func personText(arguments json.RawMessage) string {
 // waitForAnswer has a request wait for an answer from elsewhere, if somebody can give one. Its dialog is open meanwhile.
 func waitForAnswer(c *agents.Call) {
 	tool, arguments := c.In.Text("tool_name"), c.In.Get("tool_input")
-	if !c.MayAsk || forPerson[tool] {
-		return
+	asksPerson := tool == asksQuestion || tool == asksForPlan
+	question, answers := choice(arguments)
+	if !c.MayAsk || asksPerson && (c.HasRunner() || personText(arguments) == "") || tool == asksQuestion && answers == nil {
+		return // its dialog is on a screen that its runner reads, or no option answers it; a yes to no plan does not count
 	}
 	last := len(c.Events) - 1
 	p := &agents.Permission{Event: c.Events[last], Tool: tool, Input: string(arguments), IsCommand: tool == "Bash"}
@@ -260,19 +279,26 @@ func waitForAnswer(c *agents.Call) {
 	if p.Prompt = cmp.Or(p.Input, agents.Describe(arguments), string(arguments)); isGiven && isUnboxed != false {
 		p.Prompt += " (without its sandbox)"
 	}
-	if always := suggested(c); always != nil {
+	switch always := suggested(c); {
+	case tool == asksQuestion:
+		p.Prompt, p.Options, p.IsChoice = question, answers, true
+	case tool == asksForPlan:
+		p.Prompt = personText(arguments)
+		p.Options = []ask.Option{{ID: allow, Label: "Approve the plan", Kind: "allow_once"}, {ID: deny, Label: "Keep planning", Kind: "reject_once"}}
+	case always != nil:
 		p.Options = []ask.Option{
-			{ID: "allow", Label: "Allow once", Kind: "allow_once"},
+			{ID: allow, Label: "Allow once", Kind: "allow_once"},
 			{ID: allowAlways, Label: "Always allow " + always.say(), Kind: "allow_always"},
-			{ID: "deny", Label: "Deny", Kind: "reject_once"},
+			{ID: deny, Label: "Deny", Kind: "reject_once"},
 		}
 	}
 	c.Permission = p
 }
 
 const (
-	allowAlways = "always"
-	maxSaid     = 200 // bytes of what an answer for longer allows: it is shown whole
+	allow, allowAlways, deny = "allow", "always", "deny"
+
+	maxSaid = 200 // bytes of what an answer for longer allows: it is shown whole
 )
 
 // A suggestion is what Claude Code would change if a person allows a request for longer.
@@ -337,16 +363,35 @@ func Decide(c *agents.Call, v agents.Verdict) any {
 			Decision struct {
 				Behavior string          `json:"behavior"`
 				Message  string          `json:"message,omitempty"`
+				Input    json.RawMessage `json:"updatedInput,omitempty"`
 				Changes  json.RawMessage `json:"updatedPermissions,omitempty"`
 			} `json:"decision"`
 		} `json:"hookSpecificOutput"`
 	}
 	document.Output.Event, document.Output.Decision.Behavior = c.Kind, "allow"
-	if v.IsDeny {
+	switch tool, arguments := c.In.Text("tool_name"), c.In.Get("tool_input"); {
+	case v.IsDeny:
 		document.Output.Decision.Behavior, document.Output.Decision.Message = "deny", v.Why()
-	}
-	if v.Option == allowAlways && suggested(c) != nil {
+	case tool == asksQuestion:
+		document.Output.Decision.Input = answered(arguments, v.Option)
+	case tool == asksForPlan:
+		document.Output.Decision.Input = arguments
+	case v.Option == allowAlways && suggested(c) != nil:
 		document.Output.Decision.Changes = c.In.Get("permission_suggestions")
 	}
 	return document
+}
+
+// answered returns the input of a question with its answer.
+func answered(arguments json.RawMessage, option string) json.RawMessage {
+	var in map[string]json.RawMessage
+	json.Unmarshal(arguments, &in)
+	question, options := choice(arguments)
+	i := slices.IndexFunc(options, func(o ask.Option) bool { return o.ID == option })
+	if in == nil || i < 0 {
+		return nil
+	}
+	in["answers"], _ = json.Marshal(map[string]string{question: options[i].Label})
+	data, _ := json.Marshal(in) // JSON that was read
+	return data
 }

@@ -8,6 +8,7 @@ const agent = isBrought ? process.env.ATM_AGENT : atm[4] ?? process.env.ATM_AGEN
 // The program with a screen runs its plugins in a worker; run, serve and acp do not, and get no mail.
 const pushes = !isMainThread && !!agent
 
+const asks = /^(permission|question)\.asked$/, isAnswered = /^(permission\.replied|question\.(replied|rejected))$/
 const sessionOf = ({ properties: p = {} }) => p.sessionID ?? p.part?.sessionID ?? p.info?.id
 
 export const Atm = async ({ client, directory }) => {
@@ -41,8 +42,8 @@ export const Atm = async ({ client, directory }) => {
     if (type === "session.idle") seen.get(id)?.clear(), repeats(id, "status", "idle")
     if (type === "session.deleted") seen.delete(id)
     // That a call runs may be told behind its question: it would count as the answer.
-    if (type === "permission.asked") asking.set(p.id, p.tool?.callID)
-    if (type === "permission.replied") asking.delete(p.requestID)
+    if (asks.test(type)) asking.set(p.id, p.tool?.callID)
+    if (isAnswered.test(type)) asking.delete(p.requestID)
     if (part === "running" && [...asking.values()].includes(p.part.callID)) return false
     if (type === "message.part.updated") return p.part?.type === "tool" && part !== "pending" && !repeats(id, p.part.callID, part)
     if (type === "session.status") return !repeats(id, "status", session) || session === "retry"
@@ -190,7 +191,7 @@ export const Atm = async ({ client, directory }) => {
     }
   }
 
-  // A call for each permission asked for waits for an answer from elsewhere, until the person answers.
+  // A call for each permission and question asked waits for an answer from elsewhere, until the person answers.
   const asked = new Map()
   const waitForAnswer = (event) => {
     const { id } = event.properties
@@ -199,8 +200,8 @@ export const Atm = async ({ client, directory }) => {
     waiting.output.then(async (out) => {
       asked.delete(id)
       if (!out) return
-      // The client has no method that takes a message with the reply.
-      await client._client.post({ url: `/permission/${id}/reply`, body: JSON.parse(out), headers: { "Content-Type": "application/json" } })
+      // The client has no method that takes a message with the reply, and none for a question.
+      await client._client.post({ url: `/${event.type.split(".")[0]}/${id}/reply`, body: JSON.parse(out), headers: { "Content-Type": "application/json" } })
     }).catch(() => {})
   }
   const endWait = (id) => {
@@ -223,8 +224,8 @@ export const Atm = async ({ client, directory }) => {
       if (pushes) follow(event)
       if (!passes(event)) return
       await (queue = queue.then(async () => {
-        if (type === "permission.asked" && pushes) return waitForAnswer(event)
-        if (type === "permission.replied") await endWait(p.requestID)
+        if (asks.test(type) && pushes) return waitForAnswer(event)
+        if (isAnswered.test(type)) await endWait(p.requestID)
         await tell(event)
       }))
     },

@@ -60,10 +60,15 @@ func parse(c *agents.Call) {
 	}
 	if p.Info.ParentID != "" || in.Get("subagent") != nil { // its dialogs block the agent, whose session is another one
 		c.Session, c.Subagent = "", "subagent"
-		if c.Kind == "permission.asked" {
+		switch c.Kind {
+		case "permission.asked":
 			askBusPermission(c, p)
-		} else if c.Kind == "permission.replied" && c.LastSession().Activity == reducer.Confirming {
-			c.ChangeState("tool_running", c.Subagent, "id", dialogID(c, p))
+		case "question.asked":
+			askBusQuestion(c, p)
+		case "permission.replied", "question.replied", "question.rejected":
+			if c.LastSession().Activity == reducer.Confirming {
+				c.ChangeState("tool_running", c.Subagent, "id", dialogID(c, p))
+			}
 		}
 		return
 	}
@@ -107,11 +112,7 @@ func parse(c *agents.Call) {
 		}
 	case "question.asked":
 		c.Turn = c.LastSession().Turn.ID
-		prompt := ""
-		for _, q := range p.Questions {
-			prompt += "\n" + q.Question
-		}
-		c.AddEvent(wire.WaitingForInput, "", "prompt", strings.TrimSpace(prompt))
+		askBusQuestion(c, p)
 	case "question.replied", "question.rejected":
 		c.Turn = c.LastSession().Turn.ID
 		c.ResumeThinking("id", dialogID(c, p))
@@ -138,7 +139,7 @@ type busProperties struct {
 	ID, SessionID, Permission string
 	RequestID, Reply          string
 
-	Tool struct{ CallID string } // of a permission request
+	Tool struct{ CallID string } // of what is asked
 	Info struct{ ID, ParentID string }
 	Part struct {
 		SessionID, Type, Tool, CallID string
@@ -157,7 +158,11 @@ type busProperties struct {
 	}
 	Patterns  []string
 	Metadata  json.RawMessage
-	Questions []struct{ Question string }
+	Questions []struct {
+		Question string
+		Multiple bool
+		Options  []agents.Choice
+	}
 }
 
 // dialogID tells apart the dialogs that are open at one time. It is "" under a runner, which sees one dialog at a time
@@ -200,6 +205,49 @@ func askBusPermission(c *agents.Call, p *busProperties) {
 	if c.Permission.IsRisky = c.Permission.Input == ""; c.Permission.IsRisky { // only this much is known of it
 		c.Permission.Input = strings.Join(p.Patterns, " ")
 	}
+}
+
+// askBusQuestion asks a question of the person. One from which one answer is chosen may be answered from elsewhere.
+func askBusQuestion(c *agents.Call, p *busProperties) {
+	var all []string
+	for _, q := range p.Questions {
+		all = append(all, q.Question)
+	}
+	prompt := strings.Join(all, "\n")
+	if c.HasRunner() {
+		c.AddEvent(wire.WaitingForInput, "", "prompt", prompt)
+		return
+	}
+	c.AskPermission("question", prompt, "id", dialogID(c, p), "tool_call_id", p.Tool.CallID)
+	if !c.HasPlugin || !c.MayAsk || p.ID == "" || len(p.Questions) != 1 || p.Questions[0].Multiple {
+		return
+	}
+	options := agents.Choices(p.Questions[0].Options)
+	if options == nil {
+		return
+	}
+	last := len(c.Events) - 1
+	c.Permission = &agents.Permission{Event: c.Events[last], ID: p.ID, Tool: "question", Prompt: prompt, Options: options, IsChoice: true}
+	c.Events = c.Events[:last]
+}
+
+// decide answers what the program has asked. To reject a question is another answer, which says so: else the turn would end.
+func decide(c *agents.Call, v agents.Verdict) any {
+	if !c.Permission.IsChoice {
+		return busAnswer{v.Option, v.Why()}
+	}
+	answer := v.Why()
+	for _, o := range c.Permission.Options {
+		if o.ID == v.Option && !v.IsDeny {
+			answer = o.Label
+		}
+	}
+	return questionAnswer{[][]string{{answer}}}
+}
+
+// questionAnswer is what the plugin gets for a question: the labels that are chosen, for each that is asked at once.
+type questionAnswer struct {
+	Answers [][]string `json:"answers"`
 }
 
 // busAnswer is what the plugin gets for a permission request.

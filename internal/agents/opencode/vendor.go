@@ -12,6 +12,6 @@ var Vendor = &agents.Vendor{
 	Configuration: configuration,
 	Parsers:       map[string]func(*agents.Call){"opencode": parse},
 	Answer:        func(c *agents.Call, text string) any { return answer(c, text) },
-	Decide:        func(_ *agents.Call, v agents.Verdict) any { return busAnswer{v.Option, v.Why()} },
+	Decide:        func(c *agents.Call, v agents.Verdict) any { return decide(c, v) },
 	Edits:         map[string]string{"edit": "filePath", "write": "filePath", "apply_patch": "patchText", "patch": "patchText"},
 }

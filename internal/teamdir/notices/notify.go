@@ -51,7 +51,7 @@ func NotifyRequest(ctx context.Context, t *teamdir.Team, agent *maildir.Box, q a
 	if q.Dialog == "question" { // only an option answers it
 		option = " OPTION"
 		for _, o := range q.Options {
-			text += "\n" + letter.OneLine(o.ID+" "+o.Label, 200)
+			text += "\n" + letter.Name(o.ID, 40) + " " + o.Words()
 		}
 	}
 	answer := fmt.Sprintf("atm approve %s%s, or atm reject %s --reason \"…\"", name, option, name)

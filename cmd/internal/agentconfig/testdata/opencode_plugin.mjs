@@ -225,5 +225,23 @@ async function inWorker({ plugin, dir }) {
   await event("permission.replied", { requestID: "per_2", sessionID: "ses_2" })
   assert.equal(calls(dir).at(-1).type, "permission.replied")
   assert.equal(done.filter(([what]) => what === "reply").length, 1)
+
+  // So it is with a question.
+  put(dir + "/answer", JSON.stringify({ answers: [["SQLite"]] }))
+  const questions = [{ question: "Which database?", header: "DB", options: [{ label: "SQLite", description: "" }] }]
+  await event("question.asked", { id: "que_1", sessionID: "ses_2", questions })
+  const chosen = await until("the answer", () => done.filter(([what]) => what === "reply")[1])
+  assert.deepEqual(chosen, ["reply", "/question/que_1/reply", { answers: [["SQLite"]] }])
+  rmSync(dir + "/answer")
+  for (const [id, type] of [["que_2", "question.replied"], ["que_3", "question.rejected"]]) {
+    const waits = calls(dir, "question.asked").length
+    await event("question.asked", { id, sessionID: "ses_2", questions, tool: { messageID: "msg_z", callID: "call_" + id } })
+    await event("message.part.updated", { sessionID: "ses_2", part: { type: "tool", tool: "question", callID: "call_" + id, state: { status: "running" } } })
+    assert.deepEqual(calls(dir, "message.part.updated"), [])
+    await until("the wait", () => calls(dir, "question.asked").length === waits + 1)
+    await event(type, { requestID: id, sessionID: "ses_2" })
+    assert.equal(calls(dir).at(-1).type, type)
+  }
+  assert.equal(done.filter(([what]) => what === "reply").length, 2)
   await hooks.dispose()
 }

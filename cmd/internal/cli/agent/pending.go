@@ -143,11 +143,7 @@ func answers(q ask.Question) (lines []failure.Hint) {
 	}
 	var options []string
 	for _, o := range q.Options {
-		option := letter.Name(o.ID, 40) + " " + letter.Name(o.Label, 200) // whoever says yes has to see to what
-		if o.About != "" {
-			option += " (" + letter.Name(o.About, 40) + ")"
-		}
-		options = append(options, option)
+		options = append(options, letter.Name(o.ID, 40)+" "+o.Words())
 	}
 	if len(options) > 0 {
 		lines = append(lines, failure.Say("%s", strings.Join(options, " | ")))

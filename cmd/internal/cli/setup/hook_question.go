@@ -48,6 +48,9 @@ func waitForAnswer(ctx context.Context, s *app.Scope, v *agents.Vendor, isRun bo
 	}
 	program, _ := process.Program()
 	q := question.Question{Question: ask.Question{ID: p.ID, Tool: p.Tool, Prompt: p.Prompt, Options: p.Options}, Rule: rule, Event: p.Event}
+	if p.IsChoice {
+		q.Dialog, q.Rule = "question", nil
+	}
 	seen := func() reducer.Activity { return reducer.Unknown }
 	if v.Activity != nil {
 		seen = v.Activity(ctx, program.PID)

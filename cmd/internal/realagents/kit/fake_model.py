@@ -19,6 +19,8 @@ A word in the last thing that the user said chooses the answer:
     DOTOOL    asks to run touch made.txt, which needs the user's permission
     DOSLEEP   asks to run sleep 6; echo done
     DORUN     asks to run the rest of the line
+    DOASK     asks its person which database (anthropic, chat)
+    DOPLAN    asks its person to approve a plan (anthropic)
     DOSLOW    nothing for 5 s, then a numbered text for about 3 s
     SAYS      what follows in the message
     ECHO      the user's own text, whole, inside [[ ]]
@@ -64,6 +66,7 @@ class Said:
 
     def __init__(self):
         self.texts, self.result = [], False
+        self.plan_file, self.has_planned = None, False  # where a plan has to be, and whether the model has just written it
 
     def add(self, text):
         text = ASIDE.sub("", text)
@@ -90,6 +93,11 @@ def tail(messages, is_model):
 
 def said_anthropic(body):
     said = Said()
+    if found := re.search(r'/[^\s"\\\\]+/plans/[^\s"\\\\]+\.md', json.dumps(body.get("messages", []))):
+        said.plan_file = found.group(0)
+    for m in body.get("messages", []):
+        if m.get("role") == "assistant" and isinstance(m.get("content"), list):
+            said.has_planned = any(b.get("name") == "Write" for b in m["content"])
     for m in tail(body.get("messages", []), lambda m: m.get("role") == "assistant"):
         if m.get("role") != "user":
             continue
@@ -137,10 +145,10 @@ def said_gemini(body):
 # ------------------------------------------------------------ what to answer
 
 class Answer:
-    """Text in words, one shell command, an HTTP error, or a usage limit."""
+    """Text in words, one shell command, another call, an HTTP error, or a usage limit."""
 
-    def __init__(self, text="", command=None, error=False, limit=False, slow=False):
-        self.text, self.command, self.error, self.limit, self.slow = text, command, error, limit, slow
+    def __init__(self, text="", command=None, call=None, error=False, limit=False, slow=False):
+        self.text, self.command, self.call, self.error, self.limit, self.slow = text, command, call, error, limit, slow
 
     def words(self):
         return re.findall(r"\S+\s*|\s+", self.text)
@@ -151,10 +159,18 @@ def plain(text):
     return text.replace("$\\", "$").replace("\\@", "@").replace("@\\", "@").replace("\\/", "/")
 
 
+QUESTIONS = {"questions": [{
+    "question": "Which database?", "header": "Database", "multiSelect": False, "options": [
+        {"label": "SQLite", "description": "one file"}, {"label": "Postgres", "description": "a server"}]}]}
+PLAN = {"plan": "1. build\n2. test"}
+
+
 def answer(said):
     def word(w, rest=""):
         return re.search(r"\b%s\b%s" % (w, rest), said.user, re.S)
 
+    if said.result and said.has_planned:
+        return Answer(call=(("ExitPlanMode",), PLAN))
     if said.result and not said.texts:
         return Answer("All done.")
     if found := word("DORUN", r" ([^\n]*)"):
@@ -167,6 +183,12 @@ def answer(said):
         return Answer(limit=True)
     if word("DOERROR"):
         return Answer(error=True)
+    if word("DOASK"):
+        return Answer(call=(("AskUserQuestion", "question"), QUESTIONS))
+    if word("DOPLAN") and said.plan_file:
+        return Answer(call=(("Write",), {"file_path": said.plan_file, "content": PLAN["plan"]}))
+    if word("DOPLAN"):
+        return Answer(call=(("ExitPlanMode",), PLAN))
     if word("DOTOOL"):
         return Answer(command="touch made.txt")
     if word("DOSLEEP"):
@@ -193,18 +215,18 @@ def speak_anthropic(body, a, say, pause):
         "id": new_id("msg"), "type": "message", "role": "assistant", "model": body.get("model", "fake"),
         "content": [], "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 10, "output_tokens": 1}})
     pause(first=True)
-    if a.command:
+    call = a.call or a.command and (("Bash",), {"command": a.command, "description": "Run a command"})
+    if call:
         send("content_block_start", index=0, content_block={
-            "type": "tool_use", "id": new_id("toolu"), "name": "Bash", "input": {}})
-        send("content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": json.dumps(
-            {"command": a.command, "description": "Run a command"})})
+            "type": "tool_use", "id": new_id("toolu"), "name": call[0][0], "input": {}})
+        send("content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": json.dumps(call[1])})
     else:
         send("content_block_start", index=0, content_block={"type": "text", "text": ""})
         for w in a.words():
             send("content_block_delta", index=0, delta={"type": "text_delta", "text": w})
             pause()
     send("content_block_stop", index=0)
-    send("message_delta", delta={"stop_reason": "tool_use" if a.command else "end_turn", "stop_sequence": None},
+    send("message_delta", delta={"stop_reason": "tool_use" if call else "end_turn", "stop_sequence": None},
          usage={"output_tokens": 20})
     send("message_stop")
 
@@ -249,8 +271,14 @@ def speak_chat(body, a, say, pause):
              "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 
     pause(first=True)
-    if a.command:
-        tools = {t.get("function", {}).get("name"): t["function"] for t in body.get("tools", []) if t.get("function")}
+    tools = {t.get("function", {}).get("name"): t["function"] for t in body.get("tools", []) if t.get("function")}
+    if a.call:
+        name = next((n for n in a.call[0] if n in tools), a.call[0][0])
+        send({"role": "assistant", "tool_calls": [{
+            "index": 0, "id": new_id("call"), "type": "function",
+            "function": {"name": name, "arguments": json.dumps(a.call[1])}}]})
+        send({}, "tool_calls")
+    elif a.command:
         name = next((n for n in ("run_shell_command", "run_commands", "Bash") if n in tools), "bash")
         args = {"command": a.command, "description": "Run a command", "is_background": False}
         if name == "run_commands":
