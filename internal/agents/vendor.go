@@ -38,6 +38,7 @@ type Vendor struct {
 	// Activity returns a function that says what a program, which waits for an answer, is seen to do; nil: nothing is seen.
 	Activity func(ctx context.Context, pid int) func() reducer.Activity
 
+	Ways    []Way                           // into a program that its person has started, the best first
 	Session func(Process) (*Session, error) // what a program says of itself; nil: nothing
 	Server  *Server                         // which its processes share; nil: none
 
@@ -65,7 +66,7 @@ type Session struct {
 	FailedTurn, FailedWhy string         // its last turn, if that has failed
 	Questions             []ask.Question // what it asks now, as Answer takes it
 
-	// Open opens the way to the conversation. mode is that of its permissions, which its hooks tell.
+	// Open opens the vendor's own way to the conversation. mode is that of its permissions, which its hooks tell.
 	Open func(mode string) (delivery.Way, error)
 	// Answer answers one of the Questions; nil: there are none. The model gets why; isGiven: it does.
 	Answer func(ctx context.Context, q ask.Question, o ask.Option, why string) (isGiven bool, err error)

@@ -152,7 +152,7 @@ type Status struct {
 }
 
 // Ways says how an agent is told what: "typed", by "keys", by a "protocol", by its "hooks" or by the way that mail is pushed
-// (of agents.WayNames: "inbox socket"); "": it cannot be told.
+// ("inbox socket"); "": it cannot be told.
 type Ways struct {
 	Prompt    string `json:"prompt,omitempty"`    // a text that begins a turn
 	Steer     string `json:"steer,omitempty"`     // a text while it works

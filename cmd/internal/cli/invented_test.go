@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
+	"github.com/agentteammail/atm/internal/delivery"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
 )
 
 const asAtm = "ATM_TEST_AS_ATM" // has the test's own program be atm, with zork linked
@@ -44,7 +48,21 @@ var zork = &agents.Vendor{
 		}
 	}},
 	Answer: func(c *agents.Call, text string) any { return c.Document(text) },
+	Ways:   []agents.Way{{By: "bell", At: []string{agents.AtIdle}}, {By: agents.ByHook, At: []string{agents.AtBusy}}},
+	Session: func(p agents.Process) (*agents.Session, error) {
+		return &agents.Session{ID: p.Conversation, Activity: reducer.Idle, Open: func(string) (delivery.Way, error) { return bell{}, nil }}, nil
+	},
 }
+
+// bell is zork's own way: a file that it looks at.
+type bell struct{}
+
+func (bell) Look(context.Context) error { return nil }
+func (bell) Put(_ context.Context, t delivery.Text) error {
+	return os.WriteFile(filepath.Join(os.Getenv("HOME"), ".zork", "bell"), []byte(t.Body), 0o600)
+}
+func (bell) Has(context.Context, wire.ID) (bool, error)      { return false, delivery.ErrSilent }
+func (bell) TakeBack(context.Context, wire.ID) (bool, error) { return false, nil }
 
 // A vendor that is linked is installed, called, given mail and shown, with nothing else changed.
 func TestInventedVendor(t *testing.T) {
@@ -92,6 +110,12 @@ func TestInventedVendor(t *testing.T) {
 	atm(`{"session": "s1", "event": "Done", "turn": "t1", "answer": "done"}`, "hook", "zork", "--as", "bob")
 	if out := atm("", "status", "bob"); !strings.Contains(out, "idle") {
 		t.Errorf("bob is %q", out)
+	}
+	if out := atm("", "send", "bob", "once more", "--as", "alice"); !strings.Contains(out, "handed over now") {
+		t.Errorf("sent: %q", out)
+	}
+	if rung, err := os.ReadFile(filepath.Join(home, ".zork", "bell")); !strings.Contains(string(rung), "once more") {
+		t.Errorf("%q, %v", rung, err)
 	}
 	atm("", "uninstall", "zork")
 	for _, name := range []string{"hooks.json", "settings.json"} {

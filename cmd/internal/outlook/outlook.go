@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -19,7 +20,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
@@ -142,7 +142,7 @@ func (x mail) pushed() []row {
 
 // isPushed reports whether there is a way into the program that the sender's process has used, or that takes the mail itself. What
 // a hook hands over comes with the next turn.
-func isPushed(p push.Outcome) bool { return p.By != "" && p.By != agents.Hook }
+func isPushed(p push.Outcome) bool { return p.By != "" && p.By != agents.ByHook }
 
 // pushedTo is the recipient as it was when the mail was given to its program.
 func (x mail) pushedTo() *presence.Member {

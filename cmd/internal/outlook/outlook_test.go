@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
@@ -15,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
@@ -85,8 +85,8 @@ func TestOutlook(t *testing.T) {
 		"tried once":        {mail: tried(1), m: with(run, reducer.WordIdle), when: Idle, why: "typing it in failed 1h ago (no prompt); bob can still get it"},
 		"tried too often":   {mail: tried(control.MaxTries), m: with(run, reducer.WordIdle), when: Never, why: "`atm retry"},
 		"given up":          {mail: tried(control.MaxTries), m: with(presence.Member{}, reducer.WordUnknown), when: Read, why: "`atm withdraw"},
-		"taken, busy":       {mail: mail{push: push.Outcome{By: agents.Plugin}}, m: with(presence.Member{}, reducer.WordBusy), when: Turn, text: "busy: it takes it at once, or behind what it does"},
-		"taken, blocked":    {mail: mail{push: push.Outcome{By: agents.Plugin}}, m: with(presence.Member{}, reducer.WordBlocked), when: Answer, text: "blocked: it takes it once that is answered"},
+		"taken, busy":       {mail: mail{push: push.Outcome{By: agents.ByPlugin}}, m: with(presence.Member{}, reducer.WordBusy), when: Turn, text: "busy: it takes it at once, or behind what it does"},
+		"taken, blocked":    {mail: mail{push: push.Outcome{By: agents.ByPlugin}}, m: with(presence.Member{}, reducer.WordBlocked), when: Answer, text: "blocked: it takes it once that is answered"},
 		"handed over":       {mail: mail{push: push.Outcome{By: "inbox socket"}}, m: with(presence.Member{}, reducer.WordIdle, hooks), when: Now, text: "idle: it takes it now"},
 		"handed over, busy": {mail: mail{push: push.Outcome{By: "plugin", IsIn: true, To: *with(presence.Member{}, reducer.WordBusy, busy)}}, m: with(run, reducer.WordIdle), when: Turn, text: "busy 3m: handed over, and comes behind what it does"},
 	} {
@@ -150,7 +150,7 @@ func TestSentIsHandedOver(t *testing.T) {
 			t.Errorf("%s: %s", state, got)
 		}
 	}
-	to := post.Recipient{Address: box.Address(), Push: push.Outcome{By: agents.Hook}} // which hands it over with the next turn
+	to := post.Recipient{Address: box.Address(), Push: push.Outcome{By: agents.ByHook}} // which hands it over with the next turn
 	busy := &presence.Member{Name: "bob", Running: true, State: reducer.WordBusy, Inject: "body"}
 	if got := Sent(team.Root(), busy, to, m).Text; got != "idle: typed in now" {
 		t.Error(got)

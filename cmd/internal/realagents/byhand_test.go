@@ -17,31 +17,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	vendors "github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/agents/all"
 )
 
 // A byHandCase is something that happens to an agent that a person has started, while mail comes for it.
 type byHandCase struct {
 	name string
-	at   string // of agents.Moments, when the mail comes: where the program has no way then, it comes with the next turn; "": either
+	at   string // of vendors.Moments, when the mail comes: where the program has no way then, it comes with the next turn; "": either
 	only string // the program that has it; "": all
 	do   func(s *byHand)
 }
 
 var byHandCases = []byHandCase{
-	{"idle", agents.AtIdle, "", (*byHand).mailWhileIdle},
-	{"fresh", agents.AtIdle, "", (*byHand).mailBeforeTheFirstPrompt},
-	{"waiting", agents.AtIdle, "", (*byHand).mailThatWaits},
-	{"burst", agents.AtIdle, "", (*byHand).twentyAtOnce},
-	{"tool", agents.AtBusy, "", (*byHand).mailDuringTool},
-	{"end", agents.AtEnd, "", (*byHand).mailAtTheEnd},
-	{"dropped", agents.AtEnd, "", (*byHand).dropAtTheEnd},
-	{"question", agents.AtBusy, "", (*byHand).mailDuringQuestion},
-	{"answer", agents.AtQuestion, "", (*byHand).questionFromOutside},
-	{"draft", agents.AtIdle, "", (*byHand).mailBesideDraft},
+	{"idle", vendors.AtIdle, "", (*byHand).mailWhileIdle},
+	{"fresh", vendors.AtIdle, "", (*byHand).mailBeforeTheFirstPrompt},
+	{"waiting", vendors.AtIdle, "", (*byHand).mailThatWaits},
+	{"burst", vendors.AtIdle, "", (*byHand).twentyAtOnce},
+	{"tool", vendors.AtBusy, "", (*byHand).mailDuringTool},
+	{"end", vendors.AtEnd, "", (*byHand).mailAtTheEnd},
+	{"dropped", vendors.AtEnd, "", (*byHand).dropAtTheEnd},
+	{"question", vendors.AtBusy, "", (*byHand).mailDuringQuestion},
+	{"answer", vendors.AtQuestion, "", (*byHand).questionFromOutside},
+	{"draft", vendors.AtIdle, "", (*byHand).mailBesideDraft},
 	{"withdrawn", "", "", (*byHand).mailWithdrawn},
 	{"headless", "", "", (*byHand).mailForScript},
-	{"clear", agents.AtIdle, "", (*byHand).mailAfterClear},
+	{"clear", vendors.AtIdle, "", (*byHand).mailAfterClear},
 	{"killed program", "", "", (*byHand).programIsKilled},
 	{"server restart", "", "codex", (*byHand).serverIsKilled},
 	{"two windows", "", "", (*byHand).twoWindows},
@@ -65,10 +66,10 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// canGet reports whether the program that a person has started has a way for mail at a moment (of agents.Moments).
+// canGet reports whether the program that a person has started has a way for mail at a moment (of vendors.Moments).
 func (s *byHand) canGet(moment string) bool {
 	_, version, _ := strings.Cut(ran[s.kit.dir], " ")
-	return canGet(agents.WaysOf(s.program), version, moment)
+	return canGet(all.Of(s.program).Ways, version, moment)
 }
 
 // talks opens a window for an agent, who has had a first turn: by then every program has told atm who it is.
@@ -82,7 +83,7 @@ func (s *byHand) talks(agent string) *window {
 
 // hasBegun says that the program has begun, and nobody has typed: Codex tells of itself with the first prompt, and gets
 // nothing before.
-func (s *byHand) hasBegun() { s.cannot = s.program == "codex" || !s.canGet(agents.AtIdle) }
+func (s *byHand) hasBegun() { s.cannot = s.program == "codex" || !s.canGet(vendors.AtIdle) }
 
 // gotOnce waits until the model has got a message, and checks that it came once and counts as read. Where the program
 // cannot be told now, the message waits, and comes with the next prompt.
@@ -94,7 +95,7 @@ func (s *byHand) gotOnce(w *window, id, body string) {
 			s.t.Errorf("it has no way to get %q now, and got it", body)
 		}
 		w.says("what else is there")
-		s.cannot = !s.canGet(agents.AtIdle) // now it has told of itself
+		s.cannot = !s.canGet(vendors.AtIdle) // now it has told of itself
 	}
 	s.wait("the model to get "+body, func() bool { return s.gets(body) > 0 })
 	w.waitsFor("idle")
@@ -288,7 +289,7 @@ func (s *byHand) mailWithdrawn() {
 	bob.approve()
 	bob.waitsFor("idle")
 	last := s.send("note to keep")
-	if s.cannot = !s.canGet(agents.AtIdle); s.cannot {
+	if s.cannot = !s.canGet(vendors.AtIdle); s.cannot {
 		s.gotOnce(bob, last, "note to keep")
 	} else {
 		s.wait("the last message", func() bool { return s.gets("note to keep") > 0 })
@@ -358,7 +359,7 @@ func (s *byHand) programIsKilled() {
 	}
 	after := s.send("note after the kill")
 	bob = s.resume("bob")
-	s.cannot = !s.canGet(agents.AtIdle)
+	s.cannot = !s.canGet(vendors.AtIdle)
 	s.gotOnce(bob, after, "note after the kill")
 	s.arrived(bob, "note before the kill")
 }
@@ -389,7 +390,7 @@ func (s *byHand) twoWindows() {
 	for i := range 4 {
 		s.send(fmt.Sprintf("note %d of four", i))
 	}
-	if !s.canGet(agents.AtIdle) {
+	if !s.canGet(vendors.AtIdle) {
 		for i, w := range windows {
 			w.says("and now, " + words[i])
 			w.waitsFor("idle")

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	vendors "github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 )
 
@@ -40,25 +42,25 @@ func TestCapabilities(t *testing.T) {
 type ability struct {
 	name, test string
 	how        func(f *agents.File) string
-	moment     string // of agents.Moments, of which the versions without a way are left out; "": none are
+	moment     string // of vendors.Moments, of which the versions without a way are left out; "": none are
 }
 
 var startedByHand = []ability{
-	{"mail while idle", "TestByHand/*/idle", doorsAt(agents.AtIdle), agents.AtIdle},
-	{"mail while busy", "TestByHand/*/tool", doorsAt(agents.AtBusy), agents.AtBusy},
-	{"mail at the end of a turn", "TestByHand/*/end", doorsAt(agents.AtEnd), agents.AtEnd},
-	{"a half-written line stays", "TestByHand/*/draft", doorsAt(agents.AtIdle), agents.AtIdle},
-	{"a script's output stays", "TestByHand/*/headless", func(f *agents.File) string { return yesIf(len(f.Ways) > 0) }, ""},
-	{"questions answered from outside", "TestByHand/*/answer", doorsAt(agents.AtQuestion), agents.AtQuestion},
+	{"mail while idle", "TestByHand/*/idle", doorsAt(vendors.AtIdle), vendors.AtIdle},
+	{"mail while busy", "TestByHand/*/tool", doorsAt(vendors.AtBusy), vendors.AtBusy},
+	{"mail at the end of a turn", "TestByHand/*/end", doorsAt(vendors.AtEnd), vendors.AtEnd},
+	{"a half-written line stays", "TestByHand/*/draft", doorsAt(vendors.AtIdle), vendors.AtIdle},
+	{"a script's output stays", "TestByHand/*/headless", func(f *agents.File) string { return yesIf(len(waysOf(f)) > 0) }, ""},
+	{"questions answered from outside", "TestByHand/*/answer", doorsAt(vendors.AtQuestion), vendors.AtQuestion},
 }
 
 var runByAtm = []ability{
 	{"mail, answers, interrupts", "TestDay/*", func(f *agents.File) string { return keys(f.Keys.Interrupt) }, ""},
-	{"mail by atm's plugin, not typed", "TestDayWithPlugin/*", func(f *agents.File) string { return yesIf(hasWay(f, agents.Plugin)) }, ""},
+	{"mail by atm's plugin, not typed", "TestDayWithPlugin/*", func(f *agents.File) string { return yesIf(hasWay(f, vendors.ByPlugin)) }, ""},
 	{"over the Agent Client Protocol", "TestDayByACP/*", func(f *agents.File) string { return yesIf(slices.Contains([]string{"gemini", "opencode"}, f.Name)) }, ""},
-	{"a conversation goes on by its id", "TestResumeByID/*", func(f *agents.File) string { return yesIf(len(f.Resume.ID) > 0 && len(f.Ways) > 0) }, ""},
+	{"a conversation goes on by its id", "TestResumeByID/*", func(f *agents.File) string { return yesIf(len(f.Resume.ID) > 0 && len(waysOf(f)) > 0) }, ""},
 	{"declares its state", "TestDeclared/*", func(f *agents.File) string { return yesIf(f.Screen.DeclaresAs != "") }, ""},
-	{"hooks tell its state", "TestHooks/*", func(f *agents.File) string { return yesIf(len(f.Ways) > 0) }, ""},
+	{"hooks tell its state", "TestHooks/*", func(f *agents.File) string { return yesIf(len(waysOf(f)) > 0) }, ""},
 }
 
 func yesIf(is bool) string {
@@ -68,13 +70,15 @@ func yesIf(is bool) string {
 	return ""
 }
 
+func waysOf(f *agents.File) []vendors.Way { return all.Of(f.Name).Ways }
+
 func hasWay(f *agents.File, by string) bool {
-	return slices.ContainsFunc(f.Ways, func(w agents.Way) bool { return w.By == by })
+	return slices.ContainsFunc(waysOf(f), func(w vendors.Way) bool { return w.By == by })
 }
 
 // canGet reports whether a version of a program has one of the ways at a moment: those from the first on that it was tried with.
-func canGet(ways []agents.Way, v, moment string) bool {
-	return slices.ContainsFunc(ways, func(w agents.Way) bool {
+func canGet(ways []vendors.Way, v, moment string) bool {
+	return slices.ContainsFunc(ways, func(w vendors.Way) bool {
 		return slices.Contains(w.At, moment) && version.Compare("go"+v, "go"+w.Proven[0]) >= 0 // as numbers, which Go's have, too
 	})
 }
@@ -91,7 +95,7 @@ func keys(k agents.Keystrokes) string {
 func doorsAt(moment string) func(*agents.File) string {
 	return func(f *agents.File) string {
 		var doors []string
-		for _, w := range f.Ways {
+		for _, w := range waysOf(f) {
 			if slices.Contains(w.At, moment) {
 				doors = append(doors, w.By)
 			}
@@ -118,7 +122,7 @@ func (a ability) proven(all []result, program string) (versions []string) {
 func (a ability) cell(all []result, f *agents.File) string {
 	how, versions := a.how(f), a.proven(all, f.Name)
 	if a.moment != "" {
-		versions = slices.DeleteFunc(versions, func(v string) bool { return !canGet(f.Ways, v, a.moment) })
+		versions = slices.DeleteFunc(versions, func(v string) bool { return !canGet(waysOf(f), v, a.moment) })
 	}
 	if how == "" || len(versions) == 0 {
 		return "-"
@@ -164,7 +168,7 @@ func capabilities(all []result) string {
 			continue
 		}
 		named = append(named, f)
-		if len(f.Ways) > 0 {
+		if len(waysOf(f)) > 0 {
 			installed = append(installed, f)
 		}
 	}
@@ -190,7 +194,7 @@ question for its person. Programs that are not in this table read their mail the
 	table(&b, startedByHand, installed, all)
 	fmt.Fprint(&b, "\nBefore the versions stands the way that the mail takes, the best first. What a way needs, and what shows that mail has arrived:\n\n| program | way | at | needs | mail counts as read with |\n|---|---|---|---|---|\n")
 	for _, f := range installed {
-		for _, w := range f.Ways {
+		for _, w := range waysOf(f) {
 			needs := w.Needs
 			if needs == "" {
 				needs = "its hooks"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/internal/agents"
 )
 
 // What Claude Code does beside TestByHand: it says itself what it does, and in bypass mode is sent

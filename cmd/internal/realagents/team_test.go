@@ -11,13 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 // A team is agents that are real programs, and those who drive them. With one agent that is bob, and
@@ -191,9 +190,9 @@ func (s *team) wait(what string, isSo func() bool) {
 // isPushed reports whether bob's mail is given to his program beside its prompt.
 func (s *team) isPushed() bool {
 	s.t.Helper()
-	var status struct{ Ways struct{ Prompt string } }
+	var status struct{ Ways control.Ways }
 	s.get(&status, "status", "bob")
-	return slices.Contains([]string{agents.InboxSocket, agents.ServerQueue, agents.Plugin}, status.Ways.Prompt)
+	return status.Ways.IsPush()
 }
 
 func (s *team) state() string {

@@ -16,11 +16,22 @@ var Vendor = &agents.Vendor{
 	Entry:         entry,
 	EnvFile:       "CLAUDE_ENV_FILE",
 	Activity:      activity,
-	Session:       session,
+	Ways: []agents.Way{{
+		By: inboxSocket, At: []string{agents.AtIdle, agents.AtBusy, agents.AtEnd},
+		Needs:   "2.1.224 or newer; in bypass mode it must accept messages: atm install claude --accept",
+		Receipt: "UserPromptSubmit with the text", Proven: []string{"2.1.332"}, Test: "TestPushClaude",
+	}, {
+		By: agents.ByHook, At: []string{agents.AtBusy, agents.AtEnd, agents.AtQuestion},
+		Receipt: "the transcript that has it", Proven: []string{"2.1.197", "2.1.332"}, Test: "TestPushClaude",
+	}},
+	Session: session,
 	IsScript: func(getenv func(string) string, _ func() []string) bool {
 		return getenv(entry) != "" && getenv(entry) != "cli"
 	},
 	Edits: map[string]string{"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"},
 }
 
-const entry = "CLAUDE_CODE_ENTRYPOINT"
+const (
+	entry       = "CLAUDE_CODE_ENTRYPOINT"
+	inboxSocket = "inbox socket" // it listens for messages of other sessions
+)

@@ -17,7 +17,15 @@ var Vendor = &agents.Vendor{
 	Parsers:       map[string]func(*agents.Call){"codex": parse},
 	Answer:        func(c *agents.Call, text string) any { return c.Document(text) },
 	Decide:        claude.Decide,
-	Session:       session,
+	Ways: []agents.Way{{
+		By: "server queue", At: []string{agents.AtIdle, agents.AtBusy, agents.AtEnd, agents.AtQuestion}, // what its next turn begins with
+		Needs:   "its server, which codex -c, --search and --no-daemon have not, nor what atm runs",
+		Receipt: "UserPromptSubmit with the message", Proven: []string{"0.169", "0.171"}, Test: "TestPushCodex",
+	}, {
+		By: agents.ByHook, At: []string{agents.AtBusy, agents.AtEnd},
+		Receipt: "the next call of a hook", Proven: []string{"0.169", "0.171"}, Test: "TestHooks",
+	}},
+	Session: session,
 	Server: &agents.Server{
 		Unshared: []string{name, "--no-daemon"}, Thread: "CODEX_THREAD_ID", IsOne: isServer, Socket: socket, Shows: shows, Threads: threads,
 	},

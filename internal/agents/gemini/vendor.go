@@ -15,6 +15,9 @@ var Vendor = &agents.Vendor{
 	Parsers:       map[string]func(*agents.Call){"gemini": parse},
 	Answer:        answer,
 	ProjectDir:    "GEMINI_PROJECT_DIR",
+	Ways: []agents.Way{{
+		By: agents.ByHook, At: []string{agents.AtBusy, agents.AtEnd}, Receipt: "the next call of a hook", Proven: []string{"0.61"}, Test: "TestByHand",
+	}},
 	IsScript: func(_ func(string) string, arguments func() []string) bool {
 		return slices.ContainsFunc(arguments(), func(word string) bool { return word == "-p" || word == "--prompt" })
 	},

@@ -37,7 +37,7 @@ type Program struct {
 	Mode    string    `json:"mode,omitempty"`    // its permission mode, in its own words
 	Run     string    `json:"run,omitempty"`     // of atm, whose program it is; "": a person has started it
 	Flags   string    `json:"flags,omitempty"`   // what a command in it needs to act as the member: " --as bob"
-	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.WayNames) that its hooks have opened
+	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.Way) that its hooks have opened
 	Server  string    `json:"server,omitempty"`  // the socket of the server that has the conversation, and has run its hooks
 	At      time.Time `json:"at,omitzero"`       // when its hooks last said so
 

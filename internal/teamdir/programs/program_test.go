@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 )
 
@@ -74,7 +74,7 @@ func TestNotedProgramOpens(t *testing.T) {
 		}
 		return all[0]
 	}
-	note("one", true, agents.Plugin)
+	note("one", true, agents.ByPlugin)
 	if p := note("one", false); len(p.Opens) != 1 {
 		t.Errorf("the same conversation has lost its ways: %+v", p)
 	}

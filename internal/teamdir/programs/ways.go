@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	vendors "github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -22,25 +22,24 @@ type OpenWay struct {
 }
 
 // open opens a way to a program, or says in a few words why it is not open.
-func (p Program) open(way agents.Way, says func() (*vendors.Session, error)) (*OpenWay, error) {
-	switch way.By {
-	case agents.InboxSocket, agents.ServerQueue:
-		s, err := says()
-		if err != nil {
-			return nil, err
-		}
-		if s.ID != p.Session {
-			return nil, errors.New("its conversation has changed since its hooks last ran")
-		}
-		into, err := s.Open(p.Mode)
-		return &OpenWay{way.By, into}, err
-	case agents.Hook:
-		return &OpenWay{By: way.By}, nil // its hooks have noted it
-	}
-	if !slices.Contains(p.Opens, way.By) {
+func (p Program) open(way agents.Way, says func() (*agents.Session, error)) (*OpenWay, error) {
+	switch {
+	case way.By == agents.ByHook: // its hooks have noted it
+		return &OpenWay{By: way.By}, nil
+	case way.By == agents.ByPlugin && slices.Contains(p.Opens, way.By):
+		return &OpenWay{By: way.By}, nil
+	case way.By == agents.ByPlugin:
 		return nil, fmt.Errorf("its hooks have not opened the %s", way.By)
 	}
-	return &OpenWay{By: way.By}, nil
+	s, err := says()
+	if err != nil {
+		return nil, err
+	}
+	if s.ID != p.Session {
+		return nil, errors.New("its conversation has changed since its hooks last ran")
+	}
+	into, err := s.Open(p.Mode)
+	return &OpenWay{way.By, into}, err
 }
 
 // BestWay opens the best way to a program for a moment (of agents.Moments) besides those that were tried in vain, and says
@@ -49,9 +48,9 @@ func (p Program) BestWay(moment string, tried ...string) (*OpenWay, string) {
 	return p.bestWay(p.Says, moment, tried...)
 }
 
-func (p Program) bestWay(says func() (*vendors.Session, error), moment string, tried ...string) (*OpenWay, string) {
+func (p Program) bestWay(says func() (*agents.Session, error), moment string, tried ...string) (*OpenWay, string) {
 	var why []string
-	for _, way := range agents.WaysOf(p.Tool) {
+	for _, way := range all.Of(p.Tool).Ways {
 		if !slices.Contains(way.At, moment) || slices.Contains(tried, way.By) {
 			continue
 		}
@@ -67,12 +66,12 @@ func (p Program) bestWay(says func() (*vendors.Session, error), moment string, t
 // A WayNow is how mail or an answer gets into a member's program at a moment.
 type WayNow struct {
 	At  string `json:"at"`            // of agents.Moments
-	By  string `json:"by,omitempty"`  // of agents.WayNames; "": none is open
+	By  string `json:"by,omitempty"`  // of the vendor; "": none is open
 	Why string `json:"why,omitempty"` // why a better one is not
 }
 
 // WaysNow returns the ways into a member's program that its person started; none if there is no such program.
-func WaysNow(t *teamdir.Team, name wire.Name) (all []WayNow) {
+func WaysNow(t *teamdir.Team, name wire.Name) (ways []WayNow) {
 	p, ok := Bound(t, name)
 	if !ok {
 		return nil
@@ -84,9 +83,9 @@ func WaysNow(t *teamdir.Team, name wire.Name) (all []WayNow) {
 		if way != nil {
 			now.By, now.Why = way.By, why
 		}
-		all = append(all, now)
+		ways = append(ways, now)
 	}
-	return all
+	return ways
 }
 
 // ReachesIdle reports whether mail gets into a member's program that its person started while it is idle.

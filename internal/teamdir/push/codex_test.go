@@ -15,6 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/delivery/waytest"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -24,7 +25,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -136,7 +136,7 @@ func (s *scene) look() presence.Member {
 // What comes while a turn runs begins the next one; only what is urgent goes into it.
 func TestMailIntoAThread(t *testing.T) {
 	s := newScene(t)
-	if out, got := s.send("Rebase, please.", nil); out.By != agents.ServerQueue || !out.IsIn || len(got) != 1 || !strings.HasPrefix(got[0], "thread/queue/add [atm ") {
+	if out, got := s.send("Rebase, please.", nil); out.By != "server queue" || !out.IsIn || len(got) != 1 || !strings.HasPrefix(got[0], "thread/queue/add [atm ") {
 		t.Errorf("idle: %+v, %q", out, got)
 	}
 	if n := len(teamtest.UnreadOf(t, s.team, "bob")); n != 1 {
@@ -242,7 +242,7 @@ func TestWithoutTheServer(t *testing.T) {
 		all := programs.WaysNow(s.team, "bob")
 		return all[slices.IndexFunc(all, func(w programs.WayNow) bool { return w.At == at })]
 	}
-	if idle, busy := way(agents.AtIdle), way(agents.AtBusy); idle.By != "" || busy.By != agents.Hook {
+	if idle, busy := way(agents.AtIdle), way(agents.AtBusy); idle.By != "" || busy.By != agents.ByHook {
 		t.Errorf("idle %+v, busy %+v", idle, busy)
 	}
 }

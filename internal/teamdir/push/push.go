@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
@@ -20,14 +21,13 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
 // A Outcome says what became of giving a member's mail to its program.
 type Outcome struct {
-	By       string          // of agents.WayNames; "": no way is open now
+	By       string          // see agents.Way; "": no way is open now
 	IsIn     bool            // the mail was given to the program. Else it takes it itself, or, without By, at its next turn
 	IsUnsure bool            // and it may not have taken it
 	To       presence.Member // as the member was before

@@ -113,7 +113,6 @@ func (k *checker) check(f *File) {
 			k.add(k.lines.Of(key), "%s: {id} is missing", key)
 		}
 	}
-	k.checkWays(f.Ways)
 	if t := f.Typing; t != nil {
 		k.checkLength("typing.escapes", len(t.Escapes))
 		k.checkLength("typing.refused", len(t.Refused))

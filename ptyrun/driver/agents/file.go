@@ -31,7 +31,6 @@ type File struct {
 	Command  Command
 	Keys     Keys
 	Resume   Resume
-	Ways     []Way
 	Typing   *Typing // nil: unknown
 	Screen   Screen
 }

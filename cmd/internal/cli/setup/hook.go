@@ -34,7 +34,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/teamdir/work"
 	"github.com/agentteammail/atm/mailbox/letter"
-	drivers "github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
@@ -262,7 +261,7 @@ func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 		p.Run = run.Run
 	}
 	if session.HasPlugin {
-		p.Opens = []string{drivers.Plugin}
+		p.Opens = []string{agents.ByPlugin}
 	}
 	return programs.Note(h.scope.Team, h.scope.Me.Agent(), p, isNew)
 }
