@@ -123,6 +123,7 @@ type PluginParts struct {
 
 // A Run is one run of a program, to which hooks are brought.
 type Run struct {
+	Agent        string // its member
 	Command, Env []string
 	Dir          string   // the run's own
 	Words        []string // of the hook's command

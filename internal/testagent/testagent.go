@@ -68,6 +68,7 @@ func (o *Options) flags() *flag.FlagSet {
 	f.BoolVar(&o.Declares, "declares", false, "declare its state, if the terminal reads that")
 	f.StringVar(&o.Resume, "resume", "", "continue the conversation with this `id`")
 	f.StringVar(&o.Inbox, "inbox", "", "have an inbox for messages, in CLAUDE_CONFIG_DIR, or with opencode atm's plugin, that is `open`, drops them or is shut")
+	f.String("name", "", "what other sessions know it by")
 	f.StringVar(&o.Settings, "settings", "", "call the hooks of this `file`, too")
 	f.String("C", ".", "work in this `directory`")
 	f.Bool("no-daemon", false, "use no server, as always")

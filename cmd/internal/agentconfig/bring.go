@@ -13,15 +13,15 @@ import (
 // BroughtFile is the variable that has the path of a run's Brought.File, and --brought marks the calls of its hooks.
 const BroughtFile, broughtFlag = "ATM_HOOKS", "--brought"
 
-// Bring plans the hooks of a run with that command and environment; dir is the run's own directory. Nothing is brought to a
+// Bring plans the hooks of an agent's run with that command and environment; dir is the run's own directory. Nothing is brought to a
 // program that has no such way. why says for the person what of theirs stands in the way; "": nothing.
-func (p *Installer) Bring(command, env []string, dir string) (b agents.Brought, why string) {
+func (p *Installer) Bring(agent string, command, env []string, dir string) (b agents.Brought, why string) {
 	v := all.Find(strings.TrimSuffix(filepath.Base(command[0]), ".exe"))
 	if v == nil || v.Configuration == nil || v.Bring == nil {
 		return b, ""
 	}
 	words := append(p.command("hook", v.Name), broughtFlag)
-	if b, why = v.Bring(&agents.Run{Command: command, Env: env, Dir: dir, Words: words, Hooks: document(v.Hooks, policy.QuoteAll(words))}); b.File != "" {
+	if b, why = v.Bring(&agents.Run{Agent: agent, Command: command, Env: env, Dir: dir, Words: words, Hooks: document(v.Hooks, policy.QuoteAll(words))}); b.File != "" {
 		b.Env = append(b.Env, BroughtFile+"="+b.File)
 	}
 	return b, why

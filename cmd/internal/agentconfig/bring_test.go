@@ -20,8 +20,9 @@ func TestBring(t *testing.T) {
 		args, added  []string
 		why          string
 	}{
-		{"claude --model x", "", dir + "/claude.json", []string{"--settings=" + dir + "/claude.json"}, []string{"ATM_HOOKS=" + dir + "/claude.json"}, ""},
-		{"/opt/claude -p hi", "", dir + "/claude.json", []string{"--settings=" + dir + "/claude.json"}, []string{"ATM_HOOKS=" + dir + "/claude.json"}, ""},
+		{"claude --model x", "", dir + "/claude.json", []string{"--settings=" + dir + "/claude.json", "--name=bob"}, []string{"ATM_HOOKS=" + dir + "/claude.json"}, ""},
+		{"/opt/claude -p hi", "", dir + "/claude.json", []string{"--settings=" + dir + "/claude.json", "--name=bob"}, []string{"ATM_HOOKS=" + dir + "/claude.json"}, ""},
+		{"claude --name=ours", "", dir + "/claude.json", []string{"--settings=" + dir + "/claude.json"}, []string{"ATM_HOOKS=" + dir + "/claude.json"}, ""},
 		{"claude --settings x.json", "", "", nil, nil, "it has --settings of its own"},
 		{"claude --settings={}", "", "", nil, nil, "it has --settings of its own"},
 		{"env claude", "", "", nil, nil, ""},
@@ -34,7 +35,7 @@ func TestBring(t *testing.T) {
 		{"opencode", `OPENCODE_CONFIG_CONTENT=[]`, "", nil, nil, "OPENCODE_CONFIG_CONTENT is set, and not to a JSON object"},
 		{"gemini", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH=/x", "", nil, nil, "GEMINI_CLI_SYSTEM_DEFAULTS_PATH is set"},
 	} {
-		b, why := p.Bring(strings.Fields(test.command), []string{test.env}, dir)
+		b, why := p.Bring("bob", strings.Fields(test.command), []string{test.env}, dir)
 		if b.File != test.file || why != test.why || cmp.Diff(b.Args, test.args) != "" || cmp.Diff(b.Env, test.added) != "" {
 			t.Errorf("%s, %s: %q %q %q, %q", test.command, test.env, b.File, b.Args, b.Env, why)
 		}
@@ -46,7 +47,7 @@ func TestBring(t *testing.T) {
 		}
 		// An agent that this one runs does not get its hooks.
 		env := WithoutBrought(append([]string{"A=b", test.env}, b.Env...))
-		left, _ := p.Bring(strings.Fields(test.command), env, "/other")
+		left, _ := p.Bring("bob", strings.Fields(test.command), env, "/other")
 		if strings.Contains(strings.Join(append(env, left.Env...), " "), dir) {
 			t.Errorf("%s: it is still there: %q, %q", test.command, env, left.Env)
 		}

@@ -94,6 +94,9 @@ func bring(r *agents.Run) (b agents.Brought, why string) {
 	}
 	b.File, b.Text = filepath.Join(r.Dir, "claude.json"), r.Hooks
 	b.Args = []string{settingsFlag + "=" + b.File}
+	if isNamed := func(arg string) bool { return arg == "-n" || arg == "--name" || strings.HasPrefix(arg, "--name=") }; !slices.ContainsFunc(r.Command, isNamed) {
+		b.Args = append(b.Args, "--name="+r.Agent) // by which other sessions of Claude Code know it
+	}
 	return b, ""
 }
 

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/agentteammail/atm/internal/delivery"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -22,9 +24,11 @@ func (w Way) Look(context.Context) error { return w.MayTake() }
 // header matches the first message's header, before the first line of what was written.
 var header = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(\[atm [^\n]*)\n  `) })
 
-// Put has the first line of what was written stand behind the header: Claude Code shows its person only the first line.
+// Put has the first line of what was written stand behind the header: Claude Code shows its person only the first line. To its
+// model it looks like the mail of another session, which its own SendMessage would answer.
 func (w Way) Put(ctx context.Context, t delivery.Text) error {
-	err := w.Send(ctx, t.From, header().ReplaceAllString(t.Body, "$1; text: "))
+	text := strings.Replace(t.Body, letter.NotTyped, letter.NotTyped+"; SendMessage does not reach atm", 1)
+	err := w.Send(ctx, t.From, header().ReplaceAllString(text, "$1; text: "))
 	if errors.Is(err, ErrUnconfirmed) { // it takes it when it goes on
 		err = fmt.Errorf("%w: %w", delivery.ErrUnsure, err)
 	}

@@ -298,7 +298,7 @@ func (k *call) bringHooks(spec *runspec.Spec) {
 	self, _ := os.Executable()
 	installer := agentconfig.Installer{Self: self}
 	dir := filepath.Join(k.s.Team.Dir().Path(), string(spec.Agent), filepath.FromSlash(runspec.HooksDir))
-	b, why := installer.Bring(spec.Command, spec.Env, dir)
+	b, why := installer.Bring(string(spec.Agent), spec.Command, spec.Env, dir)
 	if why != "" {
 		k.p.Warn("%s: atm brings no hooks to %s, since %s: only those of atm install tell what it does", spec.Agent, filepath.Base(spec.Command[0]), why)
 	}
