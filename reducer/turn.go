@@ -114,6 +114,9 @@ func (ses *Session) start(e *event) bool {
 	if e.source == wire.SourceHook && ses.Turn.Transport == "pty" { // its runner began it before there was a sign of hooks
 		ses.Turn.IsGenerated = true
 	}
+	if e.turn != "" && ses.Turn.IsOpen() && ses.Turn.ID == e.idOf("joins") {
+		ses.Turn.IsGenerated = true // it goes on under the new name
+	}
 	if e.turn == "" || !ses.Turn.IsOpen() || !ses.matchTurn(e.turn) { // else the turn was open before it had a name
 		ses.beginTurn(e)
 		ses.setActivity(Thinking, "")

@@ -140,13 +140,13 @@ func (c *Call) AddEvent(kind, key string, pairs ...string) {
 }
 
 func (c *Call) StartTurn(prompt string) {
-	prompt = wire.Clip(prompt, MaxPrompt)
+	joins := ""
 	if c.joins() {
-		c.Events = append(c.Events, c.TurnCompleted("completed", c.LastSession().Turn.ID, ""))
+		joins = c.LastSession().Turn.ID
 	} else {
 		c.InterruptOpen(c.Turn)
 	}
-	c.AddEvent(wire.TurnStarted, c.Turn, "prompt", prompt)
+	c.AddEvent(wire.TurnStarted, c.Turn, "prompt", wire.Clip(prompt, MaxPrompt), "joins", joins)
 }
 
 // joins reports whether the prompt is mail that the program has taken together with what has just begun the open turn: its
