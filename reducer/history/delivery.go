@@ -62,7 +62,7 @@ func (h *History) updateDeliveries(e *wire.Event) {
 				d.hasProgramEnded, d.IsHanded, d.isReceived, d.into = true, false, false, nil
 			}
 		}
-		h.handed, h.waiting = nil, nil
+		h.handed, h.waiting, h.typing = nil, nil, nil
 	}
 }
 
@@ -70,14 +70,14 @@ func (h *History) updateDeliveries(e *wire.Event) {
 // received: a busy program may keep it for its next one.
 func (h *History) apply(d *Delivery, e *wire.Event) {
 	d.apply(e)
-	if d.isWaiting() && d.into != nil {
+	switch {
+	case e.Kind == wire.EventAnnounced && e.TurnID != "":
+		d.into = h.turnNamed(e.Session, e.TurnID)
+	case d.isWaiting() && d.into != nil:
 		d.place(d.into)
-	}
-	for turn := range h.openTurns() {
-		if d.isWaiting() && turn.isNamed(d.session, d.turnID) {
+	case d.isWaiting():
+		if turn := h.turnNamed(d.session, d.turnID); turn != nil {
 			d.place(turn)
-		} else if e.Kind == wire.EventAnnounced && e.TurnID != "" && turn.isNamed(e.Session, e.TurnID) {
-			d.into = turn
 		}
 	}
 	if e.Kind == wire.EventRead && d.Turn == nil && e.Session == "" && e.TurnID == "" { // it was read between two turns
@@ -86,9 +86,34 @@ func (h *History) apply(d *Delivery, e *wire.Event) {
 	if d.isWaiting() {
 		h.waiting = append(h.waiting, d)
 	}
+	if d.isBeingTyped {
+		h.typing = append(h.typing, d)
+	}
 	if d.IsHanded && d.Turn == nil {
 		h.handed = append(h.handed, d)
 	}
+}
+
+// recentTurns is how many turns are looked through for one that an event names: it has just ended, if it is not open.
+const recentTurns = 32
+
+// turnNamed returns the newest turn with that id and session, as far as these are known, or without an id the open one; nil:
+// there is none.
+func (h *History) turnNamed(session, id string) *Turn {
+	if id != "" {
+		for _, turn := range slices.Backward(h.list[max(0, len(h.list)-recentTurns):]) {
+			if turn.isNamed(session, id) {
+				return turn
+			}
+		}
+		return nil
+	}
+	for turn := range h.openTurns() {
+		if turn.isNamed(session, "") {
+			return turn
+		}
+	}
+	return nil
 }
 
 // openTurns are the turns of the sessions in the state that have not ended, that of the newest session first.
@@ -102,8 +127,17 @@ func (h *History) openTurns() iter.Seq[*Turn] {
 	}
 }
 
-// placeWaiting puts the messages that were received for a turn into it, when it begins or gets its name.
-func (h *History) placeWaiting(turn *Turn) {
+// placeWaiting puts the messages that were received for a turn into it, when it begins or gets its name. What is being typed
+// when one begins may be received when that is over.
+func (h *History) placeWaiting(turn *Turn, begins bool) {
+	for _, d := range h.typing {
+		if begins && d.isBeingTyped {
+			d.into = turn
+		}
+	}
+	if begins {
+		h.typing = nil
+	}
 	h.waiting = slices.DeleteFunc(h.waiting, func(d *Delivery) bool {
 		if d.isWaiting() && turn.isNamed(d.session, d.turnID) {
 			d.place(turn)
@@ -137,13 +171,15 @@ func (d *Delivery) apply(e *wire.Event) {
 	case wire.EventUnread:
 		d.Reset()
 	case wire.EventInjecting:
-		d.IsHanded, d.isBeingTyped = true, true
+		d.IsHanded, d.isBeingTyped, d.into = true, true, nil
 	case wire.EventAnnounced:
 		d.Announced, d.Failed, d.hasProgramEnded = ref, Event{}, false
 		d.IsHanded, d.isBeingTyped, d.into = true, false, nil
 	case wire.EventInjected:
 		d.Announced, d.Failed, d.hasProgramEnded = ref, Event{}, false
-		d.IsHanded, d.isBeingTyped, d.into = true, false, nil
+		if d.IsHanded, d.isBeingTyped = true, false; e.TurnID != "" {
+			d.into = nil
+		}
 		d.IsOnlyAnnounced = e.Field("as") != ""
 		if !d.IsOnlyAnnounced {
 			d.Read = ref // the whole message was typed in
@@ -156,7 +192,7 @@ func (d *Delivery) apply(e *wire.Event) {
 		d.Acked = ref
 	case wire.EventInjectionFailed:
 		d.Failed, d.FailedWhy = ref, cmp.Or(e.Field(wire.FieldReason), e.Field("outcome"))
-		d.IsHanded, d.isBeingTyped = d.Announced.Exists() || d.Turn != nil, false
+		d.IsHanded, d.isBeingTyped, d.into = d.Announced.Exists() || d.Turn != nil, false, nil
 	}
 }
 

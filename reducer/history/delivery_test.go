@@ -20,6 +20,8 @@ func TestDelivery(t *testing.T) {
 		{"nothing yet", []string{"turn_started turn=t1"}, "", 0, 0, ""},
 		{"typed in, then the turn begins", []string{"turn_idle", "injected id=ID", "turn_started turn=t1", "turn_completed turn=t1 status=completed", "turn_idle turn=t1"}, "t1", 3, 4, "completed"},
 		{"the turn begins before it is known to be in", []string{"turn_idle", "injecting id=ID", "turn_started turn=t1", "injected id=ID", "turn_completed turn=t1 status=interrupted"}, "t1", 3, 5, "interrupted"},
+		{"the turn ends before it is known to be in", []string{"turn_idle", "injecting id=ID", "turn_started turn=t1", "turn_completed turn=t1 status=failed", "injected id=ID"}, "t1", 3, 4, "failed"},
+		{"its program ends before that", []string{"injecting id=ID", "turn_started turn=t1", "exited code=7", "injected id=ID turn=t1"}, "t1", 2, 3, "failed"},
 		{"read in the middle of a turn", []string{"turn_started turn=t1", "tool_call_start turn=t1", "message_read id=ID", "turn_completed turn=t1"}, "t1", 1, 4, "completed"},
 		{"read between turns", []string{"turn_started turn=t1", "turn_completed turn=t1", "message_read id=ID", "turn_started turn=t2"}, "", 0, 0, ""},
 		{"read between turns, then announced", []string{"message_read id=ID", "message_announced id=ID", "turn_started turn=t2", "message_read id=ID"}, "t2", 3, 0, ""},

@@ -82,6 +82,7 @@ type History struct {
 	bySeq      map[uint64]*Turn // the turns in state, by their reducer.Turn.Seq
 	deliveries map[wire.ID]*Delivery
 	waiting    []*Delivery // received for a turn that has not begun yet
+	typing     []*Delivery // being typed, and no turn has begun since
 	handed     []*Delivery // those without a turn, or that were, since a program began or ended
 	state      reducer.State
 }
@@ -262,7 +263,7 @@ func (h *History) updateTurns(e *wire.Event) {
 		if turn != nil {
 			bySeq[current.Turn.Seq] = turn
 			if turn.update(e, current) {
-				h.placeWaiting(turn)
+				h.placeWaiting(turn, turn.BeganBy.Seq == e.Seq)
 			}
 		}
 	}
