@@ -2,7 +2,6 @@ package history
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	"github.com/agentteammail/atm/wire"
@@ -23,7 +22,7 @@ type Delivery struct {
 	hasProgramEnded bool // after the handover and before a turn began
 	isBeingTyped    bool
 	isReceived      bool
-	into            *Turn   // the open one into which a hook's answer put it
+	into            *Turn   // the one into which a hook's answer put it, or that began while it was typed
 	session, turnID string  // where it was received; "": that is not said
 	placed          []*Turn // all turns that list it
 }
@@ -108,23 +107,12 @@ func (h *History) turnNamed(session, id string) *Turn {
 		}
 		return nil
 	}
-	for turn := range h.openTurns() {
-		if turn.isNamed(session, "") {
+	for _, s := range slices.Backward(h.state.Sessions) { // the newest first
+		if turn := h.bySeq[s.Turn.Seq]; turn != nil && s.Turn.IsOpen() && turn.isNamed(session, "") {
 			return turn
 		}
 	}
 	return nil
-}
-
-// openTurns are the turns of the sessions in the state that have not ended, that of the newest session first.
-func (h *History) openTurns() iter.Seq[*Turn] {
-	return func(yield func(*Turn) bool) {
-		for _, s := range slices.Backward(h.state.Sessions) {
-			if turn := h.bySeq[s.Turn.Seq]; turn != nil && s.Turn.IsOpen() && !yield(turn) {
-				return
-			}
-		}
-	}
 }
 
 // placeWaiting puts the messages that were received for a turn into it, when it begins or gets its name. What is being typed
