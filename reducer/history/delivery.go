@@ -72,10 +72,12 @@ func (h *History) apply(d *Delivery, e *wire.Event) {
 	switch {
 	case e.Kind == wire.EventAnnounced && e.TurnID != "":
 		d.into = h.turnNamed(e.Session, e.TurnID)
-	case d.isWaiting() && d.into != nil:
-		d.place(d.into)
 	case d.isWaiting():
-		if turn := h.turnNamed(d.session, d.turnID); turn != nil {
+		turn, own := h.turnNamed(d.session, d.turnID), e.Kind == wire.EventInjected && e.TurnID != ""
+		if turn == nil || d.into != nil && !own { // its runner's name for the turn may be out of use
+			turn = d.into
+		}
+		if turn != nil {
 			d.place(turn)
 		}
 	}
@@ -165,9 +167,7 @@ func (d *Delivery) apply(e *wire.Event) {
 		d.IsHanded, d.isBeingTyped, d.into = true, false, nil
 	case wire.EventInjected:
 		d.Announced, d.Failed, d.hasProgramEnded = ref, Event{}, false
-		if d.IsHanded, d.isBeingTyped = true, false; e.TurnID != "" {
-			d.into = nil
-		}
+		d.IsHanded, d.isBeingTyped = true, false
 		d.IsOnlyAnnounced = e.Field("as") != ""
 		if !d.IsOnlyAnnounced {
 			d.Read = ref // the whole message was typed in

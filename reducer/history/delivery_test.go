@@ -21,6 +21,7 @@ func TestDelivery(t *testing.T) {
 		{"typed in, then the turn begins", []string{"turn_idle", "injected id=ID", "turn_started turn=t1", "turn_completed turn=t1 status=completed", "turn_idle turn=t1"}, "t1", 3, 4, "completed"},
 		{"the turn begins before it is known to be in", []string{"turn_idle", "injecting id=ID", "turn_started turn=t1", "injected id=ID", "turn_completed turn=t1 status=interrupted"}, "t1", 3, 5, "interrupted"},
 		{"the turn ends before it is known to be in", []string{"turn_idle", "injecting id=ID", "turn_started turn=t1", "turn_completed turn=t1 status=failed", "injected id=ID"}, "t1", 3, 4, "failed"},
+		{"begun by its runner, and named by a hook", []string{"pty injecting id=ID", "pty turn_started turn=r1 transport=pty", "turn_started session=d1 turn=t1", "pty injected id=ID turn=r1", "turn_completed session=d1 turn=t1 status=completed"}, "t1", 2, 5, "completed"},
 		{"its program ends before that", []string{"injecting id=ID", "turn_started turn=t1", "exited code=7", "injected id=ID turn=t1"}, "t1", 2, 3, "failed"},
 		{"read in the middle of a turn", []string{"turn_started turn=t1", "tool_call_start turn=t1", "message_read id=ID", "turn_completed turn=t1"}, "t1", 1, 4, "completed"},
 		{"read between turns", []string{"turn_started turn=t1", "turn_completed turn=t1", "message_read id=ID", "turn_started turn=t2"}, "", 0, 0, ""},
