@@ -144,3 +144,27 @@ printf '\033[2J\033[H❯ hello\n\n%s\n❯ \n%s\033[4;3H' "$bar" "$bar"; done`)
 	must(t, r.bob.Log().Append(t.Context(), wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}))
 	r.wait("the next message to be read", r.read(r.send("hello")))
 }
+
+// What only a hook has told that it asks, as Gemini CLI does, is over when the screen shows for a while that it works or is at
+// its prompt: no hook tells of the answer.
+func TestQuestionOfAHookIsOver(t *testing.T) {
+	t.Parallel()
+	for now, script := range map[string]string{"idle": "title ✳; sleep 60", "thinking": "title ✳; await 1; title ⠂; sleep 60"} {
+		t.Run(now, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			step := filepath.Join(r.opt.Dir, "step")
+			r.titled(script, step).run().idle()
+			for _, e := range []wire.Event{
+				{Source: "hook", Session: "s", Kind: "session_start"}, {Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"},
+				wire.Event{Source: "hook", Session: "s", Kind: wire.ConfirmRequired, TurnID: "t"}.With("prompt", "make"),
+			} {
+				must(t, r.bob.Log().Append(t.Context(), e))
+			}
+			must(t, os.WriteFile(step+"1", nil, 0o600))
+			r.wait("that it asks no more", func() bool { // and nothing is told over and over
+				return cmp.Equal(r.states(), []string{`state_change new="idle"`, `state_change new="` + now + `"`})
+			})
+		})
+	}
+}

@@ -18,8 +18,8 @@ import (
 //	runner    whoever started the program: that it starts, ends, cannot
 //
 // One of them counts at a time: who tells is believed (State.Tells). Of a program that tells its turns its screen adds that it
-// asks something, and that it has been at its prompt for MissedEnd although it is said to work. What only claims to be a
-// question authorises nothing: answers rest on a dialog that was read.
+// asks something, that it asks no more what only a hook has told of, and that it has been at its prompt for MissedEnd although
+// it is said to work. What only claims to be a question authorises nothing: answers rest on a dialog that was read.
 type Source string
 
 // The sources. "" is an event that names none, as those of an older atm.

@@ -114,6 +114,9 @@ func (ses *Session) start(e *event) bool {
 	if e.source == wire.SourceHook && ses.Turn.Transport == "pty" { // its runner began it before there was a sign of hooks
 		ses.Turn.IsGenerated = true
 	}
+	if e.turn != "" && ses.Turn.IsOpen() && ses.Turn.ID == e.idOf("joins") {
+		ses.Turn.IsGenerated = true // it goes on under the new name
+	}
 	if e.turn == "" || !ses.Turn.IsOpen() || !ses.matchTurn(e.turn) { // else the turn was open before it had a name
 		ses.beginTurn(e)
 		ses.setActivity(Thinking, "")
@@ -232,6 +235,9 @@ func (ses *Session) endCall(e *event) (isNews bool) {
 
 // changeState applies what a runner saw on the screen, or what somebody reports outright.
 func (ses *Session) changeState(e *event, a Activity) bool {
+	if ses.answerBeside(e.idOf("id")) {
+		return true
+	}
 	if ses.hasEnded(e.turn) || ses.isOver() && e.turn == "" && e.session != "" {
 		return false
 	}
@@ -299,7 +305,7 @@ func (ses *Session) startSession(e *event) bool {
 		ses.Turn.ID, ses.EndedTurns = "", nil
 	}
 	ses.setOrigin(e)
-	ses.HasStart, ses.Turn.Status, ses.FirstSeq = true, TurnIdle, e.seq
+	ses.HasStart, ses.Turn.Status, ses.FirstSeq, ses.Requests = true, TurnIdle, e.seq, nil
 	ses.setActivity(Idle, "")
 	return true
 }
@@ -391,9 +397,15 @@ func (ses *Session) asksOutsideTurn(e *event) bool {
 	return len(ses.Requests) > 0 && !ses.Turn.IsOpen() && e.turn != ""
 }
 
-// setActivity sets what the program does now, and with that answers what it asked.
+// setActivity sets what the program does now, and with that answers what it asked itself. While a sub-agent asks, that is what it
+// does, until it ends or can go no further.
 func (ses *Session) setActivity(a Activity, detail string) {
-	ses.Activity, ses.Detail, ses.Requests, ses.IsReplaced, ses.Until = a, detail, nil, false, time.Time{}
+	ses.Activity, ses.Detail, ses.IsReplaced, ses.Until = a, detail, false, time.Time{}
+	switch ses.Requests = ses.beside(); a {
+	case Exited, Error, Limited, Starting:
+		ses.Requests = nil
+	}
+	ses.showRequest()
 }
 
 // setOrigin takes over the thread and the transport that an event names.

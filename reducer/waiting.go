@@ -41,12 +41,17 @@ type Waiting struct {
 	Dialog       string          `json:"dialog,omitempty"` // the kind of dialog on a screen: permission, trust, question, unknown
 	Options      json.RawMessage `json:"options,omitempty"`
 	Since        time.Time       `json:"since"`
+	Subagent     string          `json:"subagent,omitempty"`            // which sub-agent of it asks; "": it does itself
 	IsOnWire     bool            `json:"by_wire,omitempty"`             // it was asked on a wire, and is answered there
 	IsOnChannel  bool            `json:"on_channel,omitempty"`          // it was asked on the session channel: a person's message answers it
 	InSession    string          `json:"interactive_session,omitempty"` // and only one to this session; "": to any
 	IsIncomplete bool            `json:"cut,omitempty"`                 // a text was cut, or they are from two reports
 	Source       string          `json:"source,omitempty"`              // of the event that asked it; of several the surest
 }
+
+// IsBeside reports whether a sub-agent asks and somebody waits to give it the answer. That stays beside what the agent does
+// itself, whose turns begin and end meanwhile.
+func (w *Waiting) IsBeside() bool { return w.Subagent != "" && w.ID != "" }
 
 // isHeldAgainst reports whether the request stands whatever events from that source say: a file is no evidence against
 // what anybody else reports, a script or a bridge none against what the runner sees.
@@ -95,7 +100,7 @@ func (ses *Session) Waiting() *Waiting {
 func waitingOf(e *event, kind string) Waiting {
 	w := Waiting{
 		ID: e.idOf("id"), ToolCallID: e.idOf("tool_call_id"), Kind: kind, Prompt: e.Text("prompt", "message"),
-		Input: e.Text("input"), Dialog: e.Text("dialog"),
+		Input: e.Text("input"), Dialog: e.Text("dialog"), Subagent: e.idOf("subagent"),
 	}
 	if kind != Question {
 		w.Tool = e.Text("tool", "tool_name", "title")
@@ -116,6 +121,7 @@ func waitingOf(e *event, kind string) Waiting {
 // ask applies a request: in the turn that the event names, else in whatever the program does, perhaps outside any turn.
 func (ses *Session) ask(e *event, w Waiting) bool {
 	switch {
+	case w.IsBeside() && !ses.isOver():
 	case ses.hasEnded(e.turn):
 		isKnown := slices.Contains(ses.Calls, w.ToolCallID) || slices.Contains(ses.EndedCalls, w.ToolCallID)
 		if isKnown || w.Kind != Permission || !w.isNamed() || !ses.reopenTurn(e) {
@@ -130,16 +136,17 @@ func (ses *Session) ask(e *event, w Waiting) bool {
 }
 
 // waitFor adds a request. The same question in other words keeps its time. A program may ask about several calls at
-// once: the first is shown, the others queue behind it. A screen shows one dialog, which replaces what was asked.
+// once: the first is shown, the others queue behind it. A screen shows one dialog, which replaces what was asked. A plain
+// question replaces what the agent itself has asked.
 func (ses *Session) waitFor(e *event, w Waiting) (isNews bool) {
 	w.Since, w.Source = e.at, e.source
 	w.cut()
 	first := ses.Waiting()
-	isQueued := first != nil && first.Kind != Question && w.Kind != Question && e.source != wire.SourcePTY
+	isQueued := first != nil && (first.IsBeside() || w.IsBeside() || first.Kind != Question && w.Kind != Question) && e.source != wire.SourcePTY
 	switch i := slices.IndexFunc(ses.Requests, func(old Waiting) bool { return old.isSame(&w) }); {
 	case i >= 0 && w.isHeldAgainst(ses.Requests[i].Source): // nothing of the weaker report is kept
 		ses.Requests[i] = w
-		ses.Activity, ses.Detail = ses.Requests[0].activity()
+		ses.showRequest()
 	case i > 0 || i == 0 && first.Kind != w.Kind:
 		return false
 	case i == 0:
@@ -148,8 +155,60 @@ func (ses *Session) waitFor(e *event, w Waiting) (isNews bool) {
 	case isQueued && len(ses.Requests) < maxRequests:
 		ses.Requests = append(ses.Requests, w)
 	case !isQueued:
-		ses.setActivity(w.activity())
-		ses.Requests = []Waiting{w}
+		beside := ses.beside()
+		if e.source == wire.SourcePTY {
+			beside = nil
+		}
+		ses.setActivity(Unknown, "")
+		ses.Requests = append([]Waiting{w}, beside...)
+		ses.showRequest()
+	}
+	return true
+}
+
+// beside returns the requests of sub-agents.
+func (ses *Session) beside() (all []Waiting) {
+	for _, w := range ses.Requests {
+		if w.IsBeside() {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// AtPrompt returns the state without what is asked beside what the program itself does: on its session channel, and by
+// sub-agents.
+func (s State) AtPrompt() *State {
+	s.Asked, s.Sessions = nil, slices.Clone(s.Sessions)
+	for i := range s.Sessions {
+		for _, w := range s.Sessions[i].beside() {
+			s.Sessions[i].answerBeside(w.ID)
+		}
+	}
+	return &s
+}
+
+// showRequest has the activity be that of the request that is shown, if there is one.
+func (ses *Session) showRequest() {
+	if w := ses.Waiting(); w != nil {
+		ses.Activity, ses.Detail = w.activity()
+	}
+}
+
+// answerBeside answers the request of a sub-agent that has this id. What the agent itself does is as it was: its turn may have
+// ended meanwhile, and another one begun.
+func (ses *Session) answerBeside(id string) (isAnswered bool) {
+	i := slices.IndexFunc(ses.Requests, func(w Waiting) bool { return w.IsBeside() && w.ID == id })
+	if i < 0 {
+		return false
+	}
+	switch ses.Requests = slices.Delete(slices.Clone(ses.Requests), i, i+1); {
+	case len(ses.Requests) > 0:
+		ses.showRequest()
+	case ses.Turn.IsOpen():
+		ses.setActivity(Thinking, "")
+	default:
+		ses.setActivity(Idle, "")
 	}
 	return true
 }
@@ -179,10 +238,10 @@ func (w *Waiting) cut() {
 func (w *Waiting) isSame(n *Waiting) bool {
 	areDifferent := func(a, b string) bool { return a != "" && b != "" && a != b }
 	switch {
-	case areDifferent(w.ID, n.ID), areDifferent(w.ToolCallID, n.ToolCallID), areDifferent(w.Tool, n.Tool):
+	case areDifferent(w.ID, n.ID), areDifferent(w.ToolCallID, n.ToolCallID), areDifferent(w.Tool, n.Tool), areDifferent(w.Subagent, n.Subagent):
 		return false
 	case w.Kind != n.Kind:
-		return !n.isNamed()
+		return !n.isNamed() && !w.IsBeside()
 	case w.ToolCallID != "" && w.ToolCallID == n.ToolCallID:
 		return true
 	case w.isNamed() != n.isNamed(), w.isNamed() && w.ID+n.ID != "":
@@ -215,6 +274,7 @@ func (w *Waiting) merge(n Waiting) Waiting {
 	}
 	out.IsIncomplete = out.IsIncomplete || out.Tool == "" && other.Tool != ""
 	out.ID, out.ToolCallID, out.Tool = cmp.Or(out.ID, other.ID), cmp.Or(out.ToolCallID, other.ToolCallID), cmp.Or(out.Tool, other.Tool)
+	out.Subagent = cmp.Or(out.Subagent, other.Subagent)
 	out.IsOnWire, out.Since = w.IsOnWire || n.IsOnWire, w.Since
 	if out.Options == nil {
 		out.Options = other.Options
@@ -228,11 +288,14 @@ func (w *Waiting) merge(n Waiting) Waiting {
 // requestFor returns the index of the permission request that is about a call, -1 for none. isKnown is false without a
 // request, or if nothing tells the two calls apart.
 func (ses *Session) requestFor(tool, call string) (i int, isKnown bool) {
-	w := ses.Waiting()
+	w := ses.own()
 	if w == nil || w.Kind != Permission {
 		return -1, false
 	}
 	i = slices.IndexFunc(ses.Requests, func(r Waiting) bool { // by id if both have one, else by tool
+		if r.IsBeside() {
+			return false
+		}
 		if r.ToolCallID != "" && call != "" {
 			return r.ToolCallID == call
 		}
@@ -241,11 +304,20 @@ func (ses *Session) requestFor(tool, call string) (i int, isKnown bool) {
 	return i, w.ToolCallID != "" && call != "" || w.Tool != "" && tool != ""
 }
 
+// own returns the first request of the agent itself, nil if it asks nothing.
+func (ses *Session) own() *Waiting {
+	i := slices.IndexFunc(ses.Requests, func(w Waiting) bool { return !w.IsBeside() })
+	if i < 0 {
+		return nil
+	}
+	return &ses.Requests[i]
+}
+
 // answerByStart takes a call's start as the answer to the request for it. The start of another call soon after the
 // request answers nothing; a later one does, since then the request was refused.
 func (ses *Session) answerByStart(e *event, tool, call string) (stillAsks bool) {
 	i, isKnown := ses.requestFor(tool, call)
-	wasRefused := isKnown && i < 0 && e.at.Sub(ses.Requests[0].Since).Abs() >= parallelCalls
+	wasRefused := isKnown && i < 0 && e.at.Sub(ses.own().Since).Abs() >= parallelCalls
 	return isKnown && !wasRefused && ses.answer(i)
 }
 

@@ -12,13 +12,15 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/agentteammail/atm/ptyrun/process"
 )
 
 // beClaude acts like a Claude Code that a person has started: it has a session file and an inbox socket, and calls atm's
 // hooks. What it gets becomes a turn, unless its argument is "busy": then a tool runs for ever, "deaf": then it reads
-// nothing, or "closed": then nobody listens at its socket. It ends when it is told to. A script starts it with ATM_CLAUDE set, to the session's id.
+// nothing, or "closed": then nobody listens at its socket. With "writes" it is at an answer, and keeps what it gets until that
+// is at its end, which the file "finish" says. It ends when it is told to. A script starts it with ATM_CLAUDE set, to the session's id.
 func beClaude(session string, args []string) error {
 	dir, err := os.MkdirTemp("", "cc-") // a socket's path is short
 	if err != nil {
@@ -61,7 +63,8 @@ func beClaude(session string, args []string) error {
 	if err := call("SessionStart", map[string]any{"source": "startup"}); err != nil {
 		return err
 	}
-	if isBusy := len(args) > 0 && args[0] == "busy"; isBusy {
+	isWriting := len(args) > 0 && args[0] == "writes"
+	if isBusy := len(args) > 0 && args[0] == "busy"; isBusy || isWriting {
 		turns++
 		call("UserPromptSubmit", map[string]any{"prompt": "Work."})
 	}
@@ -77,8 +80,14 @@ func beClaude(session string, args []string) error {
 			var m struct{ Message struct{ Content string } }
 			json.Unmarshal(line, &m)
 			os.WriteFile("got", line, 0o600)
-			if len(args) > 0 { // it waits in the session
+			if len(args) > 0 && !isWriting { // it waits in the session
 				continue
+			}
+			if isWriting {
+				for _, err := os.Stat("finish"); err != nil; _, err = os.Stat("finish") {
+					time.Sleep(10 * time.Millisecond)
+				}
+				call("Stop", map[string]any{"stop_hook_active": false, "last_assistant_message": "Other work."})
 			}
 			text := m.Message.Content
 			if _, inner, ok := strings.Cut(text, ">\n"); ok {

@@ -142,13 +142,13 @@ func (c *Call) AddEvent(kind, key string, pairs ...string) {
 }
 
 func (c *Call) StartTurn(prompt string) {
-	prompt = wire.Clip(prompt, MaxPrompt)
+	joins := ""
 	if c.joins() {
-		c.Events = append(c.Events, c.TurnCompleted("completed", c.LastSession().Turn.ID, ""))
+		joins = c.LastSession().Turn.ID
 	} else {
 		c.InterruptOpen(c.Turn)
 	}
-	c.AddEvent(wire.TurnStarted, c.Turn, "prompt", prompt)
+	c.AddEvent(wire.TurnStarted, c.Turn, "prompt", wire.Clip(prompt, MaxPrompt), "joins", joins)
 }
 
 // joins reports whether the prompt is mail that the program has taken together with what has just begun the open turn: its
@@ -249,17 +249,20 @@ func Describe(arguments json.RawMessage) string {
 	return ""
 }
 
+// Again stands in a turn's id between what the program calls it and its number, where the program calls several turns so.
+const Again = "#"
+
 // NextTurnID returns the id for a turn that begins: the session and a number, which follows that of the session's last turn.
 // If that was begun without a hook, it is that of the session's newest event, which is higher.
 func (c *Call) NextTurnID() string {
 	ses := c.LastSession()
 	n := 0
-	if number, isOurs := strings.CutPrefix(ses.Turn.ID, c.Session+"#"); isOurs {
+	if number, isOurs := strings.CutPrefix(ses.Turn.ID, c.Session+Again); isOurs {
 		n, _ = strconv.Atoi(number)
 	} else if len(ses.EndedTurns) > 0 {
 		n = int(ses.LastSeq)
 	}
-	return c.Session + "#" + strconv.Itoa(n+1)
+	return c.Session + Again + strconv.Itoa(n+1)
 }
 
 // OpenTurnID returns the id of the turn that is open; "": none is.

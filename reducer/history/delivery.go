@@ -2,7 +2,6 @@ package history
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	"github.com/agentteammail/atm/wire"
@@ -15,15 +14,17 @@ type Delivery struct {
 	Announced, Read, Acked Event
 	Failed                 Event // when typing it in last failed
 	FailedWhy              string
-	Turn                   *Turn // the turn that it was handed into; nil: unknown
+	Turn                   *Turn // the one whose prompt it was in, or into which it was put: known once it is received; nil: none yet
 
 	IsHanded        bool // to its program, as far as the events say
 	IsOnlyAnnounced bool // by a typed line that asks to call atm read
 
 	hasProgramEnded bool // after the handover and before a turn began
 	isBeingTyped    bool
-	handover
-	placed []*Turn // all turns that list it
+	isReceived      bool
+	into            *Turn   // the one into which a hook's answer put it, or that began while it was typed
+	session, turnID string  // where it was received; "": that is not said
+	placed          []*Turn // all turns that list it
 }
 
 var deliveryKinds = []string{
@@ -46,114 +47,105 @@ func (h *History) Delivery(id wire.ID) *Delivery {
 // program ended.
 func (d *Delivery) WasCutShort() bool { return d.hasProgramEnded || d.Turn.WasCutShort() }
 
-// handover is for which turn a message was handed over: the one with this id and of this session, if these are known. Without
-// both it is the current or the next one.
-type handover struct{ session, turnID string }
+// isWaiting reports whether the message was received for a turn that has not begun yet: its prompt is told before that.
+func (d *Delivery) isWaiting() bool { return d.isReceived && d.Turn == nil }
 
-func (d *Delivery) isWaiting() bool { return d.IsHanded && d.Turn == nil }
-
-// updateDeliveries applies an event to the message that it is about, and finds the turns of those whose turn begins with it or
-// gets its name. It gives up those for which no turn will come. A message that waits costs other events nothing.
+// updateDeliveries applies an event to the message that it is about. It gives up those for which no turn will come.
 func (h *History) updateDeliveries(e *wire.Event) {
 	if slices.Contains(deliveryKinds, e.Kind) {
 		h.apply(h.Delivery(e.MessageID()), e)
 	}
-	if len(h.waiting) > 0 {
-		for turn := range h.openTurns() {
-			of := handover{turn.Session, turn.ID}
-			for _, k := range []handover{of, {of.session, ""}, {"", of.turnID}, {}} {
-				if k != (handover{}) || turn.BeganBy.Seq == e.Seq {
-					h.placeWaiting(k, turn)
-				}
-			}
-			if turn.BeganBy.Seq == e.Seq {
-				for k := range h.waiting {
-					if h.isUnreported(k, turn) {
-						h.placeWaiting(k, turn)
-					}
-				}
-			}
-		}
-	}
 	if e.Kind == wire.Spawned || e.Kind == wire.Exited {
-		for _, d := range h.announced {
-			if d.isWaiting() && d.Announced.Exists() {
-				d.hasProgramEnded, d.IsHanded = true, false
+		for _, d := range h.handed {
+			if d.IsHanded && d.Turn == nil && d.Announced.Exists() {
+				d.hasProgramEnded, d.IsHanded, d.isReceived, d.into = true, false, false, nil
 			}
 		}
-		h.announced = nil
+		h.handed, h.waiting, h.typing = nil, nil, nil
 	}
 }
 
-// apply applies an event to the message that it is about. If the message was handed over, its turn is an open one, or comes
-// later.
+// apply applies an event to the message that it is about. Whatever it was handed over for, it has a turn only when it was
+// received: a busy program may keep it for its next one.
 func (h *History) apply(d *Delivery, e *wire.Event) {
 	d.apply(e)
-	for turn := range h.openTurns() {
-		isNext := turn == h.bySeq[h.state.Session().Turn.Seq] || turn.BeganBy.Seq == e.Seq
-		if d.isWaiting() && (d.handover == handover{} && isNext || d.isFor(turn) || isNext && h.isUnreported(d.handover, turn)) {
+	switch {
+	case e.Kind == wire.EventAnnounced && e.TurnID != "":
+		d.into = h.turnNamed(e.Session, e.TurnID)
+	case d.isWaiting():
+		turn, own := h.turnNamed(d.session, d.turnID), e.Kind == wire.EventInjected && e.TurnID != ""
+		if turn == nil || d.into != nil && !own { // its runner's name for the turn may be out of use
+			turn = d.into
+		}
+		if turn != nil {
 			d.place(turn)
 		}
 	}
-	if e.Kind == wire.EventRead && !d.Announced.Exists() && d.turnID == "" && d.Turn == nil {
-		d.IsHanded = d.isBeingTyped // it was read between two turns
+	if e.Kind == wire.EventRead && d.Turn == nil && e.Session == "" && e.TurnID == "" { // it was read between two turns
+		d.IsHanded, d.isReceived = d.isBeingTyped, false
 	}
 	if d.isWaiting() {
-		if h.waiting == nil {
-			h.waiting = map[handover][]*Delivery{}
-		}
-		h.waiting[d.handover] = append(h.waiting[d.handover], d)
-		h.announced = append(h.announced, d)
+		h.waiting = append(h.waiting, d)
+	}
+	if d.isBeingTyped {
+		h.typing = append(h.typing, d)
+	}
+	if d.IsHanded && d.Turn == nil {
+		h.handed = append(h.handed, d)
 	}
 }
 
-// isUnreported reports whether a turn that only a screen reports may be of a session of which nobody reports anything: that
-// of a program without hooks.
-func (h *History) isUnreported(k handover, turn *Turn) bool {
-	return k.session != "" && k.turnID == "" && turn.Session == "" && h.state.SessionOf(k.session) == nil
-}
+// recentTurns is how many turns are looked through for one that an event names: it has just ended, if it is not open.
+const recentTurns = 32
 
-// openTurns are the turns of the sessions in the state that have not ended, that of the newest session first.
-func (h *History) openTurns() iter.Seq[*Turn] {
-	return func(yield func(*Turn) bool) {
-		for _, s := range slices.Backward(h.state.Sessions) {
-			if turn := h.bySeq[s.Turn.Seq]; turn != nil && s.Turn.IsOpen() && !yield(turn) {
-				return
+// turnNamed returns the newest turn with that id and session, as far as these are known, or without an id the open one; nil:
+// there is none.
+func (h *History) turnNamed(session, id string) *Turn {
+	if id != "" {
+		for _, turn := range slices.Backward(h.list[max(0, len(h.list)-recentTurns):]) {
+			if turn.isNamed(session, id) {
+				return turn
 			}
 		}
+		return nil
 	}
-}
-
-// placeWaiting puts the messages that were handed over for a turn into it. Some in the list wait no longer, or for another one.
-func (h *History) placeWaiting(k handover, turn *Turn) {
-	for _, d := range h.waiting[k] {
-		if d.isWaiting() && d.handover == k {
-			d.place(turn)
+	for _, s := range slices.Backward(h.state.Sessions) { // the newest first
+		if turn := h.bySeq[s.Turn.Seq]; turn != nil && s.Turn.IsOpen() && turn.isNamed(session, "") {
+			return turn
 		}
 	}
-	delete(h.waiting, k)
+	return nil
+}
+
+// placeWaiting puts the messages that were received for a turn into it, when it begins or gets its name. What is being typed
+// when one begins may be received when that is over.
+func (h *History) placeWaiting(turn *Turn, begins bool) {
+	for _, d := range h.typing {
+		if begins && d.isBeingTyped {
+			d.into = turn
+		}
+	}
+	if begins {
+		h.typing = nil
+	}
+	h.waiting = slices.DeleteFunc(h.waiting, func(d *Delivery) bool {
+		if d.isWaiting() && turn.isNamed(d.session, d.turnID) {
+			d.place(turn)
+		}
+		return !d.isWaiting()
+	})
 }
 
 func (d *Delivery) place(turn *Turn) {
-	d.Turn, d.session = turn, turn.Session
+	d.Turn = turn
 	if !slices.Contains(d.placed, turn) {
 		d.placed, turn.Messages = append(d.placed, turn), append(turn.Messages, d.ID)
 	}
 }
 
-// displace takes a message out of a turn that it was placed in by mistake.
-func (d *Delivery) displace() {
-	turn := d.Turn
-	isThis := func(id wire.ID) bool { return id == d.ID }
-	turn.Messages = slices.DeleteFunc(turn.Messages, isThis)
-	d.placed = slices.DeleteFunc(d.placed, func(t *Turn) bool { return t == turn })
-	d.Turn, d.session = nil, ""
-}
-
-// isFor reports whether the message was handed over for this turn, by its id or its session.
-func (d *Delivery) isFor(turn *Turn) bool {
-	isOther := d.session != "" && d.session != turn.Session || d.turnID != "" && d.turnID != turn.ID
-	return d.handover != handover{} && !isOther
+// isNamed reports whether the turn has that id and session, as far as these are known.
+func (t *Turn) isNamed(session, id string) bool {
+	return (session == "" || t.Session == "" || session == t.Session) && (id == "" || id == t.ID)
 }
 
 // Reset forgets how the message was handed over, after which it is unread again.
@@ -169,31 +161,32 @@ func (d *Delivery) apply(e *wire.Event) {
 	case wire.EventUnread:
 		d.Reset()
 	case wire.EventInjecting:
-		d.IsHanded, d.isBeingTyped = true, true // the turn may begin before the runner sees that the text is in
-		if d.Turn == nil {
-			d.handover = handover{} // what a session was given before was in vain
-		}
-	case wire.EventAnnounced, wire.EventInjected:
+		d.IsHanded, d.isBeingTyped, d.into = true, true, nil
+	case wire.EventAnnounced:
+		d.Announced, d.Failed, d.hasProgramEnded = ref, Event{}, false
+		d.IsHanded, d.isBeingTyped, d.into = true, false, nil
+	case wire.EventInjected:
 		d.Announced, d.Failed, d.hasProgramEnded = ref, Event{}, false
 		d.IsHanded, d.isBeingTyped = true, false
-		d.IsOnlyAnnounced = e.Kind == wire.EventInjected && e.Field("as") != ""
-		if d.Turn != nil && d.turnID == "" && e.TurnID != "" && d.Turn.ID != e.TurnID { // it was placed when its typing began
-			d.displace()
-		}
-		if e.Kind == wire.EventInjected && !d.IsOnlyAnnounced {
+		d.IsOnlyAnnounced = e.Field("as") != ""
+		if !d.IsOnlyAnnounced {
 			d.Read = ref // the whole message was typed in
 		}
+		d.receive(e)
 	case wire.EventRead:
-		d.Read, d.IsHanded = ref, true
+		d.Read, d.IsHanded, d.hasProgramEnded = ref, true, false
+		d.receive(e)
 	case wire.EventAcked:
 		d.Acked = ref
-		return
 	case wire.EventInjectionFailed:
 		d.Failed, d.FailedWhy = ref, cmp.Or(e.Field(wire.FieldReason), e.Field("outcome"))
-		d.IsHanded, d.isBeingTyped = d.Announced.Exists() || d.Turn != nil, false
-		return
+		d.IsHanded, d.isBeingTyped, d.into = d.Announced.Exists() || d.Turn != nil, false, nil
 	}
+}
+
+// receive notes where the message was received, unless its turn is known.
+func (d *Delivery) receive(e *wire.Event) {
 	if d.Turn == nil {
-		d.session, d.turnID = cmp.Or(e.Session, d.session), cmp.Or(d.turnID, e.TurnID)
+		d.isReceived, d.session, d.turnID = true, e.Session, e.TurnID
 	}
 }

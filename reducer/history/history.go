@@ -81,8 +81,9 @@ type History struct {
 	said       map[*Turn]*strings.Builder
 	bySeq      map[uint64]*Turn // the turns in state, by their reducer.Turn.Seq
 	deliveries map[wire.ID]*Delivery
-	waiting    map[handover][]*Delivery // handed over into a turn that is not known yet
-	announced  []*Delivery              // those that wait, or did, since a program began or ended
+	waiting    []*Delivery // received for a turn that has not begun yet
+	typing     []*Delivery // being typed, and no turn has begun since
+	handed     []*Delivery // those without a turn, or that were, since a program began or ended
 	state      reducer.State
 }
 
@@ -261,7 +262,9 @@ func (h *History) updateTurns(e *wire.Event) {
 		}
 		if turn != nil {
 			bySeq[current.Turn.Seq] = turn
-			turn.update(e, current)
+			if turn.update(e, current) {
+				h.placeWaiting(turn, turn.BeganBy.Seq == e.Seq)
+			}
 		}
 	}
 	for seq, turn := range h.bySeq {
@@ -279,17 +282,20 @@ func (h *History) updateTurns(e *wire.Event) {
 	h.bySeq = bySeq
 }
 
-func (t *Turn) update(e *wire.Event, current *reducer.Session) {
+// update reports whether the turn has begun, or got its name, with the event.
+func (t *Turn) update(e *wire.Event, current *reducer.Session) (isNew bool) {
+	isNew = t.ID != current.Turn.ID || t.Session != current.ID
 	t.ID, t.Session = current.Turn.ID, current.ID
 	if !current.Turn.IsOpen() {
 		t.end(e, current.End())
-		return
+		return isNew
 	}
 	if !t.BeganBy.Exists() {
 		t.BeganBy, t.Began = Event{e.Seq, current.Turn.Began}, moment(current.Turn.Began)
 	}
 	// An event may reopen a turn that had ended.
 	t.Status, t.Error, t.Ended, t.EndedBy, t.DurationMS = Open, "", nil, Event{}, 0
+	return isNew
 }
 
 // end ends the turn; last is nil while it is unknown how.

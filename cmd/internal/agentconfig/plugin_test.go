@@ -41,6 +41,7 @@ func TestPlugin(t *testing.T) {
 			h.write("bin/atm", `#!/bin/sh
 in=$(cat)
 cd "$(dirname "$0")/../run"
+case $in in *'"atm.shown"'*) [ ! -e slow ] || sleep 0.5 ;; esac
 printf '%s\n' "$in" >>calls
 case $in in
 *'"atm.mail"'*'"sessionID":"ses'*) while [ -e held ]; do sleep 0.1; done; [ ! -e broken ] || { rm broken; exit 1; }; cat mail 2>/dev/null && rm mail || echo '{}' ;;

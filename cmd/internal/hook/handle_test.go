@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -498,6 +499,54 @@ func TestPushedMailIsShown(t *testing.T) {
 		}
 		if got := where(t, bob, id); got != maildir.Done {
 			t.Errorf("%s: it is %v after a prompt that shows it", tool, got)
+		}
+	}
+}
+
+// What Codex's server goes on with under the id of a turn that has ended is a turn of its own, and so is its end. What was
+// pushed meanwhile has that turn; so has what was steered into it.
+func TestQueueUnderOneTurn(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	ids := []wire.ID{mail(t, bob, "next, please"), mail(t, bob, "and this")}
+	h, err := claim.HandOver(ctx, bob, claim.Recipient{Owner: claimfile.PushedTo("s1"), Call: "push"}, inbox.ReadOptions{})
+	must(t, err)
+	announced, err := h.Sent(ctx)
+	must(t, err)
+	frame := func(id wire.ID) string { return fmt.Sprintf("[atm %s from alice, now]\n  text", id.Short(6)) }
+	for i, c := range []struct {
+		event, fields string
+		want          reducer.Word
+	}{
+		{"UserPromptSubmit", `,"prompt":"long"`, reducer.WordBusy},
+		{"UserPromptSubmit", `,"prompt":"long"`, reducer.WordBusy}, // its hook is installed twice
+		{"Stop", `,"stop_hook_active":true,"last_assistant_message":"long done"`, reducer.WordIdle},
+		{"Stop", `,"stop_hook_active":true,"last_assistant_message":"long done"`, reducer.WordIdle},
+		{"UserPromptSubmit", fmt.Sprintf(`,"prompt":%q`, frame(ids[0])), reducer.WordBusy},
+		{"UserPromptSubmit", fmt.Sprintf(`,"prompt":%q`, frame(ids[0])), reducer.WordBusy},
+		{"PreToolUse", `,"tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"c1"`, reducer.WordBusy},
+		{"UserPromptSubmit", fmt.Sprintf(`,"prompt":%q`, frame(ids[1])), reducer.WordBusy}, // steered
+		{"PostToolUse", `,"tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"c1"`, reducer.WordBusy},
+		{"Stop", `,"stop_hook_active":true,"last_assistant_message":"mail done"`, reducer.WordIdle},
+		{"UserPromptSubmit", `,"prompt":"a third"`, reducer.WordBusy},
+		{"Interrupt", ``, reducer.WordIdle},
+	} {
+		if call1(t, Codex, bob, calledWith(Codex, c.event, c.fields), time.Now()); i == 0 {
+			must(t, bob.Log().Append(ctx, announced...))
+		}
+		if got := state(t, bob).Session().Word(); got != c.want {
+			t.Errorf("%d, %s: %s, not %s", i, c.event, got, c.want)
+		}
+	}
+	past := history.Of(events(t, bob))
+	var turns []string
+	for _, turn := range past.Turns(0) {
+		turns = append(turns, fmt.Sprintf("%s %s %s %d", turn.ID, turn.Status, turn.Response, len(turn.Messages)))
+	}
+	same(t, "turns", turns, "p1 completed long done 0", "p1#2 completed mail done 2", "p1#3 interrupted  0")
+	for _, id := range ids {
+		if own := past.Delivery(id).Turn; own == nil || own.Response != "mail done" {
+			t.Errorf("a message has the turn %+v", own)
 		}
 	}
 }

@@ -77,6 +77,7 @@ type turn struct {
 	Open, Blocked, Retrying bool
 	IsGenerated             bool
 	Tool                    string // whose permission it waits for
+	Subagent                string // which asks
 	Ended                   []string
 }
 
@@ -87,7 +88,7 @@ func (t turn) in(sessions ...string) func() (*reducer.State, error) {
 		folded.Turn.Status = reducer.TurnBusy
 	}
 	if t.Blocked {
-		folded.Activity, folded.Requests = reducer.Confirming, []reducer.Waiting{{Tool: t.Tool}}
+		folded.Activity, folded.Requests = reducer.Confirming, []reducer.Waiting{{Tool: t.Tool, Subagent: t.Subagent}}
 	}
 	if t.Retrying {
 		folded.Detail = "API retry 1"
@@ -198,12 +199,14 @@ func TestUnderstand(t *testing.T) {
 		"sub-agent, tool":   {Claude, claude + sub + `"hook_event_name":"PreToolUse",` + bash + `,"tool_use_id":"tu1"}`, open, nil, ""},
 		"sub-agent, stop":   {Claude, claude + sub + `"hook_event_name":"Stop","stop_hook_active":false}`, open, nil, ""},
 		"sub-agent stops":   {Claude, claude + sub + `"hook_event_name":"SubagentStop","stop_hook_active":false,"agent_transcript_path":"/x"}`, open, nil, ""},
-		"sub-agent asks":    {Claude, claude + sub + `"hook_event_name":"PermissionRequest",` + bash + `}`, open, []string{"confirm_required p2 tool=Bash prompt=go test ./... detail=subagent Explore"}, ""},
-		"sub-agent waits":   {Claude, claude + sub + `"hook_event_name":"Notification","notification_type":"permission_prompt","message":"m"}`, open, []string{"confirm_required p2 prompt=m detail=subagent Explore"}, ""},
-		"sub-agent goes on": {Claude, claude + sub + `"hook_event_name":"PostToolUse",` + bash + `,"tool_use_id":"tu1"}`, turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash"}, []string{"state_change p2 previous=confirming new=tool_running detail=subagent Explore"}, ""},
-		"it asks later":     {Claude, claude + sub + `"hook_event_name":"PermissionRequest",` + bash + `}`, turn{ID: "p2", Ended: []string{"p2"}}, []string{"confirm_required tool=Bash prompt=go test ./... detail=subagent Explore"}, ""},
-		"and goes on":       {Claude, claude + sub + `"hook_event_name":"PostToolUse",` + bash + `,"tool_use_id":"tu1"}`, turn{ID: "p2", Ended: []string{"p2"}, Blocked: true, Tool: "Bash"}, []string{"state_change previous=confirming new=idle"}, ""},
-		"another tool's":    {Claude, claude + sub + `"hook_event_name":"PostToolUse","tool_name":"Read","tool_use_id":"tu1"}`, turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash"}, nil, ""},
+		"sub-agent asks":    {Claude, claude + sub + `"hook_event_name":"PermissionRequest",` + bash + `}`, open, []string{"confirm_required tool=Bash prompt=go test ./... detail=subagent Explore subagent=a17"}, ""},
+		"sub-agent waits":   {Claude, claude + sub + `"hook_event_name":"Notification","notification_type":"permission_prompt","message":"m"}`, open, []string{"confirm_required prompt=m detail=subagent Explore subagent=a17"}, ""},
+		"sub-agent goes on": {Claude, claude + sub + `"hook_event_name":"PostToolUse",` + bash + `,"tool_use_id":"tu1"}`, turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash", Subagent: "a17"}, []string{"state_change previous=confirming new=tool_running detail=subagent Explore"}, ""},
+		"its agent asks":    {Claude, claude + sub + `"hook_event_name":"PostToolUse",` + bash + `,"tool_use_id":"tu1"}`, turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash"}, nil, ""},
+		"asks, and stops":   {Claude, claude + sub + `"hook_event_name":"SubagentStop","stop_hook_active":false}`, turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash", Subagent: "a17"}, []string{"state_change previous=confirming new=tool_running detail=subagent Explore"}, ""},
+		"it asks later":     {Claude, claude + sub + `"hook_event_name":"PermissionRequest",` + bash + `}`, turn{ID: "p2", Ended: []string{"p2"}}, []string{"confirm_required tool=Bash prompt=go test ./... detail=subagent Explore subagent=a17"}, ""},
+		"and goes on":       {Claude, claude + sub + `"hook_event_name":"PostToolUse",` + bash + `,"tool_use_id":"tu1"}`, turn{ID: "p2", Ended: []string{"p2"}, Blocked: true, Tool: "Bash", Subagent: "a17"}, []string{"state_change previous=confirming new=idle"}, ""},
+		"another tool's":    {Claude, claude + sub + `"hook_event_name":"PostToolUse","tool_name":"Read","tool_use_id":"tu1"}`, turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash", Subagent: "a17"}, nil, ""},
 		"odd sub-agent":     {Claude, claude + `"agent_id":7,"hook_event_name":"Stop","stop_hook_active":false}`, open, nil, ""},
 		"empty agent id":    {Claude, claude + `"agent_id":"","hook_event_name":"PreToolUse","tool_name":"Read","tool_use_id":"x"}`, open, []string{"tool_call_start p2 tool=Read tool_call_id=x"}, "shows"},
 

@@ -12,6 +12,8 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -278,7 +280,7 @@ func TestPushedTooMany(t *testing.T) {
 }
 
 // Mail that is pushed in several pieces at once is one turn of the model's, though each has a prompt: nothing is added to
-// one of them, and no turn was interrupted.
+// one of them, and both messages have that one.
 func TestPromptsThatComeTogether(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
@@ -289,9 +291,9 @@ func TestPromptsThatComeTogether(t *testing.T) {
 			t.Errorf("%s: %s", id, out)
 		}
 	}
-	for _, e := range events(t, bob) {
-		if e.Text("status") == "interrupted" {
-			t.Errorf("%s of %s", e.Kind, e.TurnID)
-		}
+	call1(t, Claude, bob, `{"session_id":"s1","hook_event_name":"Stop","prompt_id":"p2","stop_hook_active":true,"last_assistant_message":"both"}`, time.Now())
+	turns := history.Of(events(t, bob)).Turns(0)
+	if len(turns) != 1 || turns[0].ID != "p2" || turns[0].Status != reducer.Completed || turns[0].Response != "both" {
+		t.Errorf("%+v", turns)
 	}
 }

@@ -147,7 +147,7 @@ func isPushed(p push.Outcome) bool { return p.By != "" && p.By != agents.ByHook 
 // pushedTo is the recipient as it was when the mail was given to its program.
 func (x mail) pushedTo() *presence.Member {
 	if x.push.IsIn {
-		return &x.push.To
+		return x.push.To.ToMail()
 	}
 	return x.to
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/agents"
 	drivers "github.com/agentteammail/atm/ptyrun/driver/agents"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
@@ -57,8 +56,8 @@ func HandleEvent(c *agents.Call) {
 		handleSubagentEvent(c)
 		return
 	}
-	if isInBackground(c) {
-		c.Turn = ""
+	if c.Subagent != "" {
+		c.Turn = "" // it may work on behind the agent's turn
 	}
 	c.ProvesReceipt = c.Subagent == "" && provesReceipt[c.Kind]
 	switch c.Kind {
@@ -86,7 +85,7 @@ func HandleEvent(c *agents.Call) {
 		c.Identify(c.Session, c.Kind, c.Turn, c.Hash(string(in.Get("tool_calls"))))
 	case "PermissionRequest":
 		arguments := in.Get("tool_input")
-		c.AskPermission(in.Text("tool_name"), cmp.Or(agents.Describe(arguments), personText(arguments), string(arguments)))
+		c.AskPermission(in.Text("tool_name"), cmp.Or(agents.Describe(arguments), personText(arguments), string(arguments)), "subagent", subagent(c))
 	case "PermissionDenied":
 		c.EndTool(in.Text("tool_name"), in.Text("tool_use_id"), cmp.Or(in.Text("reason"), "denied"))
 	case "Notification":
@@ -163,7 +162,7 @@ func handleNotification(c *agents.Call) {
 	}
 	switch kind {
 	case "permission_prompt", "worker_permission_prompt":
-		c.AskPermission("", message)
+		c.AskPermission("", message, "subagent", subagent(c))
 	case "elicitation_dialog", "elicitation_url_dialog", "agent_needs_input":
 		c.AddEvent(wire.WaitingForInput, "", "prompt", message)
 	case "elicitation_complete", "elicitation_response":
@@ -177,30 +176,36 @@ func handleNotification(c *agents.Call) {
 	}
 }
 
-// handleSubagentEvent handles a call of or about a sub-agent that asks for nothing. It only shows that a tool which
-// ran, or was denied, no longer waits for a permission.
+// handleSubagentEvent handles a call of or about a sub-agent that asks for nothing. It only shows that a tool which ran, or was
+// denied, no longer waits for a permission, and that a sub-agent which has ended asks nothing.
 func handleSubagentEvent(c *agents.Call) {
-	if !slices.Contains([]string{"PostToolUse", "PostToolUseFailure", "PermissionDenied"}, c.Kind) {
-		return
+	last, tool := c.LastSession(), c.In.Text("tool_name")
+	now, detail := "tool_running", c.Subagent
+	if !last.Turn.IsOpen() {
+		now, detail = "idle", ""
 	}
-	w, tool := c.LastSession().Waiting(), c.In.Text("tool_name")
-	isAnswered, id := c.LastSession().Activity == reducer.Confirming && (w == nil || w.Tool == "" || w.Tool == tool), ""
-	if w != nil && !c.HasRunner() { // whose questions the screen answers
-		id = w.ID
-	}
-	switch {
-	case isAnswered && isInBackground(c):
-		c.Turn = ""
-		c.ChangeState("idle", "", "id", id)
-	case isAnswered:
-		c.ChangeState("tool_running", c.Subagent, "id", id)
+	c.Turn = ""
+	for _, w := range last.Requests {
+		isOver := c.Kind == "SubagentStop"
+		switch c.Kind {
+		case "PostToolUse", "PostToolUseFailure", "PermissionDenied":
+			isOver = w.Tool == "" || w.Tool == tool
+		}
+		if isOver && w.Subagent == subagent(c) {
+			c.ChangeState(now, detail, "id", w.ID)
+			if c.Kind != "SubagentStop" {
+				return
+			}
+		}
 	}
 }
 
-// isInBackground reports whether the call is of a sub-agent that works on after the agent's turn. Then what it asks
-// does not reopen that turn.
-func isInBackground(c *agents.Call) bool {
-	return c.Subagent != "" && slices.Contains(c.LastSession().EndedTurns, c.Turn)
+// subagent returns what tells the sub-agent that a call is of from the others; "": it is of the agent itself.
+func subagent(c *agents.Call) string {
+	if c.Subagent == "" {
+		return ""
+	}
+	return cmp.Or(c.In.Text("agent_id"), c.Subagent)
 }
 
 // personsPrompt returns a prompt, "" if the program has begun the turn itself, as when work in the background has ended.

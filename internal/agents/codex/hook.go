@@ -3,6 +3,7 @@ package codex
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/agents"
@@ -17,6 +18,7 @@ func parse(c *agents.Call) {
 	c.AnswersAlways = true // some versions take empty output for an error
 	c.KeepsPushed = true   // its server keeps a queue, and begins the session with the first prompt, which may be from there
 	c.Identify(in.Text("session_id"), in.Text("hook_event_name"), in.Text("turn_id"))
+	c.Identify(c.Session, c.Kind, turnOf(c))
 	c.Thread = c.Session
 	closeQuestions(c)
 	claude.HandleEvent(c)
@@ -35,6 +37,21 @@ func parse(c *agents.Call) {
 			c.Identify(c.Session, c.Kind, c.Turn, in.Text("tool_use_id"))
 		}
 	}
+}
+
+// turnOf returns the id of the turn that a call is of. Codex's server may go on with what is in its queue under the id of the turn
+// that has just ended. That is a turn of its own, which has a number behind the id.
+func turnOf(c *agents.Call) string {
+	last := c.LastSession()
+	first, number, _ := strings.Cut(last.Turn.ID, agents.Again)
+	switch hasEnded := slices.Contains(last.EndedTurns, last.Turn.ID); {
+	case c.Turn == "" || first != c.Turn:
+		return c.Turn
+	case hasEnded && c.Kind == "UserPromptSubmit":
+		n, _ := strconv.Atoi(number)
+		return first + agents.Again + strconv.Itoa(max(n, 1)+1)
+	}
+	return last.Turn.ID
 }
 
 // closeQuestions reports that what an earlier hook has told of was answered at the terminal: that has no hook of its own, but

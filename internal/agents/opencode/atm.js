@@ -100,7 +100,7 @@ export const Atm = async ({ client, directory }) => {
       if (p.part?.messageID !== answer && !(type === "session.idle" && about.id === id)) continue
       for (const [message, { text }] of queued) {
         if (message > about.parent || !queued.delete(message)) continue
-        queue.then(() => receive({ type: "atm.shown", properties: { sessionID: id }, text }))
+        queue = queue.then(() => receive({ type: "atm.shown", properties: { sessionID: id }, text })) // within its turn
       }
       answers.delete(answer)
     }

@@ -20,7 +20,7 @@ import (
 func (m *Member) IsSilent() bool { return m.Running && errors.Is(m.RunnerErr, control.ErrNotAnswering) }
 
 // ToMail returns the member as its runner and its hooks see it when they hand over mail: a question on the session channel
-// holds up none.
+// holds up none, nor one of a sub-agent of a program that its person has started.
 func (m *Member) ToMail() *Member {
 	if m.AtPrompt == "" {
 		return m

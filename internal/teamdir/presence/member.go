@@ -72,7 +72,7 @@ type Member struct {
 	EventsErr  error              `json:"-"` // an *UnreadableError if its events cannot be read
 	note       string             // the end of Detail that is atm's own
 	says       *agents.Session    // what its program says of itself; nil: nothing
-	AtPrompt   reducer.Word       `json:"-"` // State but for a question on the session channel, which holds up no mail; "": State
+	AtPrompt   reducer.Word       `json:"-"` // State but for what is asked beside that, which holds up no mail; "": State
 }
 
 // OtherHost says from which host a row came; zero: from this one.
@@ -246,10 +246,8 @@ func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s 
 	}
 	if requests := s.Requests(); len(requests) > 0 && m.State != reducer.WordOff {
 		m.WaitingOn, m.Questions = &requests[0], questions(t, &m, requests)
-		if m.WaitingOn.IsOnChannel {
-			unasked := *s
-			unasked.Asked = nil
-			m.AtPrompt = unasked.Evaluate(evidence).Word
+		if m.WaitingOn.IsOnChannel || m.WaitingOn.IsBeside() && !m.Running {
+			m.AtPrompt = s.AtPrompt().Evaluate(evidence).Word
 		}
 	}
 	if m.RunnerGone {

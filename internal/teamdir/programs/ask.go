@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/agents"
@@ -65,7 +66,8 @@ func untoldBy(says *agents.Session, ses *reducer.Session, now time.Time) (untold
 		add(wire.SessionStart, "", "source", "asked")
 		return untold
 	}
-	if turn := ses.Turn.ID; says.FailedTurn != "" && says.FailedTurn == turn && ses.Turn.IsOpen() {
+	turn := ses.Turn.ID
+	if name, _, _ := strings.Cut(turn, agents.Again); says.FailedTurn != "" && says.FailedTurn == name && ses.Turn.IsOpen() {
 		why := wire.Clip(says.FailedWhy, 1000)
 		add(wire.StreamError, "", wire.FieldErrorSummary, why)
 		add(wire.TurnCompleted, turn, wire.FieldStatus, reducer.Failed)

@@ -175,6 +175,10 @@ func TestFailedTurn(t *testing.T) {
 	if out, _ := s.send("Again?", nil); !out.IsIn {
 		t.Errorf("after a failure: %+v", out)
 	}
+	s.happens(wire.TurnStarted, "U1#2") // its queue goes on under the same id
+	if m := s.look(); m.State != reducer.WordIdle || m.Errors != 2 {
+		t.Errorf("under the same id: %s, %d errors", m.State, m.Errors)
+	}
 	s.happens(wire.TurnStarted, "U2")
 	s.set(func() {
 		until := time.Now().Add(2 * time.Hour).Format("Jan 2, 2006 3:04 PM")

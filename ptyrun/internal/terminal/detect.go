@@ -182,7 +182,8 @@ func (p *Terminal) stepActivity(now time.Time) {
 }
 
 // knowsBetter reports whether its screen adds something to what a program tells: its own word, if that is newer, as after an
-// Escape, which no hook tells; that it asks what cannot be read; and its prompt, after a while.
+// Escape, which no hook tells; that it asks what cannot be read; that it works or is at its prompt, and asks no more what only a
+// hook has told of; and its prompt, after a while.
 func (p *Terminal) knowsBetter(shown *reducer.Session, now time.Time) bool {
 	r, rd := p.r, &p.reading
 	seen := reducer.Session{Activity: rd.Activity}
@@ -193,6 +194,9 @@ func (p *Terminal) knowsBetter(shown *reducer.Session, now time.Time) bool {
 		return !r.MustWait(shown.HeardAt.Add(r.Timing.Stale), now)
 	case rd.Activity == reducer.Confirming:
 		return !r.MustWait(p.readingSince.Add(r.Timing.Settle), now)
+	}
+	if w := shown.Waiting(); w != nil && w.ID == "" && (rd.Activity.IsWork() || rd.Activity == reducer.Idle) {
+		return !r.MustWait(loop.Later(p.readingSince, w.Since).Add(r.Timing.Stale), now)
 	}
 	return rd.Prompt && shown.Word() == reducer.WordBusy && !r.MustWait(loop.Later(p.promptSince, shown.HeardAt).Add(reducer.MissedEnd*r.Timing.Stale), now)
 }

@@ -187,6 +187,15 @@ async function inWorker({ plugin, dir }) {
   await until("the second prompt", () => prompts().length === 2)
   assert.equal(prompts()[1][1], "ses_2")
 
+  // What the model got is told within its turn.
+  put(dir + "/slow", "")
+  await event("message.part.updated", { sessionID: "ses_2", part: { type: "text", sessionID: "ses_2", messageID: "msg_s1", text: "[atm] second" } })
+  await event("message.updated", { sessionID: "ses_2", info: { role: "assistant", id: "msg_s2", parentID: "msg_s1" } })
+  await event("session.idle", { sessionID: "ses_2" })
+  assert.equal(calls(dir, "atm.shown").at(-1).text, "[atm] second")
+  assert.equal(calls(dir).filter(({ type }) => type !== "atm.mail").at(-1).type, "session.idle")
+  rmSync(dir + "/slow")
+
   // What a session does not take, it says.
   deliver("[atm] refuse", "3")
   assert.equal((await until("the refusal", () => calls(dir, "atm.refused")[0])).properties.sessionID, "ses_2")

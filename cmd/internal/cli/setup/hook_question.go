@@ -52,7 +52,7 @@ func waitForAnswer(ctx context.Context, s *app.Scope, v *agents.Vendor, isRun bo
 		q.Dialog, q.Rule = "question", nil
 	}
 	seen := func() reducer.Activity { return reducer.Unknown }
-	if v.Activity != nil {
+	if v.Activity != nil && p.Event.Text("subagent") == "" { // for a sub-agent there may be no dialog: what is seen is another's
 		seen = v.Activity(ctx, program.PID)
 	}
 	now := func() reducer.Activity {
