@@ -86,7 +86,11 @@ func (p *Terminal) stepScreen(now time.Time) {
 		p.readScreen(now)
 	}
 	r.WakeAt(p.nextRead)
-	if !p.isReady && !p.promptSince.IsZero() {
+	switch {
+	case p.isReady:
+	case p.reading.Dialog != nil && p.reading.Dialog.Dialog == "permission": // in a turn, begun with mail beside its prompt
+		p.isReady = !r.MustWait(p.readingSince.Add(r.Timing.Settle), now)
+	case !p.promptSince.IsZero():
 		p.isReady = !r.MustWait(p.promptSince.Add(r.Timing.FirstIdle), now)
 	}
 	switch r.State.Session().Activity {
@@ -135,7 +139,7 @@ func (p *Terminal) ask(d ask.Question) {
 // at the start belongs to no turn.
 func (p *Terminal) questionGone() {
 	now := reducer.Thinking
-	if q := p.r.Questions.Asked(); q != nil && !p.isReady && q.Dialog != "permission" {
+	if q := p.r.Questions.Asked(); q != nil && !p.isReady {
 		now = reducer.Starting
 	}
 	p.r.Questions.Close("", now)
