@@ -148,7 +148,7 @@ func handleStopFailure(c *agents.Call) {
 	what, details := c.In.Text("error"), cmp.Or(c.In.Text("error_details"), c.In.Text("last_assistant_message"))
 	c.AddEvent(wire.StreamError, "", "error_summary", strings.Trim(what+": "+details, ": "))
 	c.EndTurn("failed", c.Turn, "")
-	if end := drivers.LimitEnd(details, c.Now, c.Now); what == "rate_limit" && !end.IsZero() && !c.HasRunner() { // a runner reads it
+	if end := drivers.LimitEnd(details, c.Now, c.Now); what == "rate_limit" && !end.IsZero() {
 		c.Turn = "" // which is over
 		c.ChangeState("limited", details, "until", end.UTC().Format(time.RFC3339))
 	}
