@@ -174,7 +174,7 @@ func Deliver(ctx context.Context, posts ...*Post) {
 	InParallel(targets, (*target).sync)
 	var again, made []*Post
 	for _, p := range posts {
-		if p.Derived != nil && isTaken(p.Outcomes[0].Err) {
+		if p.Derived != nil && len(p.Outcomes) > 0 && isTaken(p.Outcomes[0].Err) {
 			p.Message.ID = p.Message.ID.Next()
 			again = append(again, p)
 		} else if p.isOld() { // two of them may be one message, to different recipients

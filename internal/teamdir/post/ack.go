@@ -262,10 +262,8 @@ func CheckDeclined(r *teamdir.Root, m *wire.Message, recipient wire.Address) err
 // *maildir.LeasedError.
 func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (maildir.State, error) {
 	b, err := r.Mailbox(from)
-	if _, isUnknown := errors.AsType[*teamdir.UnknownHostError](err); isUnknown {
-		err = nil // what waits for it here can be taken back, as after atm unlink
-	}
-	if err != nil {
+	unknown, isUnknown := errors.AsType[*teamdir.UnknownHostError](err) // what waits for it here can be taken back, as after atm unlink
+	if err != nil && !isUnknown {
 		return "", err
 	}
 	wasAcked := false
@@ -288,6 +286,9 @@ func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Mes
 	}
 	if state == maildir.Done && m.RequiresAck {
 		return "", nil
+	}
+	if isUnknown { // nobody can tell it
+		return "", fmt.Errorf("%s has it: %w", from, unknown)
 	}
 	told := &wire.Message{
 		ID:   wire.Derive("withdrawn", m.ID, from), // one of its own for each recipient
