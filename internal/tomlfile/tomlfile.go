@@ -80,9 +80,6 @@ func Decode(data []byte, into any) (lines Lines, mistakes []Mistake, isUnread bo
 // maxMistakes is how many values of a wrong type are looked for.
 const maxMistakes = 20
 
-// DecodePart decodes what a struct has of a file that is known to be right, and ignores all other keys.
-func DecodePart(data []byte, into any) error { return toml.Unmarshal(data, into) }
-
 // Key is the key of a struct's field in a file; "": it has none.
 func Key(field reflect.StructField) string {
 	key := cmp.Or(field.Tag.Get("toml"), strings.ToLower(field.Name))

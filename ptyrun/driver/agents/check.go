@@ -142,12 +142,6 @@ func (k *checker) checkLength(path string, n int) {
 	}
 }
 
-func (k *checker) checkWord(line int, key, word string, known []string) {
-	if err := oneOf(word, known); err != nil {
-		k.add(line, "%s: %v", key, err)
-	}
-}
-
 func (k *checker) checkScreen(s *Screen) {
 	for key, a := range map[string]Area{"asks": s.Asks.Area, "busy": s.Busy, "prompt": s.Prompt} {
 		if a.Last < 0 || a.Last > maxRows {

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -155,13 +154,6 @@ func (k *Keystrokes) UnmarshalText(text []byte) error {
 	}
 	if len(*k) == 0 || len(*k) > 4 {
 		return errors.New("one to four keys are needed")
-	}
-	return nil
-}
-
-func oneOf(word string, known []string) error {
-	if !slices.Contains(known, word) {
-		return fmt.Errorf("%q is not one of %s", word, strings.Join(known, ", "))
 	}
 	return nil
 }
