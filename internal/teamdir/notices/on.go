@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
@@ -51,14 +53,19 @@ const (
 	maxOutput      = 2 << 10          // bytes of a command's output that are kept, the last ones
 	commandsEnd    = 5 * time.Second  // how long Close waits
 	checkOverdue   = 10 * time.Second // how often answers are looked for that are overdue
-	forgetOccurred = 24 * time.Hour   // when the claim of an occurrence is removed
+	maxOccurred    = 64 << 20         // bytes of a member's claims
+	forgetOccurred = 24 * time.Hour   // when the claim of an occurrence may be forgotten
 )
 
-// occurredDir, in a member's directory, has an empty file for each occurrence that a command was, or is being, run for.
-const occurredDir = "/run/on"
+// occurredFile, in a member's directory, has a line for each occurrence that a command was, or is being, run for: when that
+// was noted, and the occurrence's key. It changes under the lock reader, as other claims do.
+const (
+	occurredFile = "/run/occurred"
+	olderClaims  = "/run/on" // where an older atm made an empty file for each
+)
 
 // Commands runs the owner's commands for what happens to members from its start on. Several processes may watch the same
-// member: whoever makes the occurrence's file runs its commands. So each is run at most once, also if that process is
+// member: whoever notes the occurrence runs its commands. So each is run at most once, also if that process is
 // killed. One command runs at a time. What it leaves running ends with it.
 //
 // Its methods, but for Close, are for one goroutine. It starts one.
@@ -69,7 +76,6 @@ type Commands struct {
 	states  map[wire.Name]*reducer.State
 	overdue map[wire.ID]bool // that were seen, and "" after the first look
 	checkAt time.Time
-	pruneAt map[wire.Name]time.Time // when a member's occurrences are looked through; in the goroutine only
 
 	queue   chan Occurrence
 	dropped atomic.Int64
@@ -82,7 +88,7 @@ type Commands struct {
 // and env is their environment.
 func StartCommands(t *teamdir.Team, of func(wire.Name) []config.On, env []string) (*Commands, error) {
 	c := &Commands{
-		team: t, of: of, env: env, states: map[wire.Name]*reducer.State{}, overdue: map[wire.ID]bool{}, pruneAt: map[wire.Name]time.Time{},
+		team: t, of: of, env: env, states: map[wire.Name]*reducer.State{}, overdue: map[wire.ID]bool{},
 		queue: make(chan Occurrence, maxQueued), ended: make(chan struct{}),
 	}
 	agents, err := t.Agents()
@@ -238,26 +244,58 @@ func (c *Commands) run(o Occurrence) {
 	}
 }
 
-// claim makes an occurrence's file, or returns fs.ErrExist.
+// claim notes an occurrence, or returns fs.ErrExist. A line that a kill has left unfinished was of a command that has not
+// begun.
 func (c *Commands) claim(o Occurrence) error {
-	dir, root := string(o.Agent)+occurredDir, c.team.Dir()
-	if err := cmp.Or(root.Mkdir(string(o.Agent)+"/run"), root.Mkdir(dir)); err != nil {
-		return err
-	}
-	if now := time.Now(); now.After(c.pruneAt[o.Agent]) {
-		c.pruneAt[o.Agent] = now.Add(time.Hour)
-		names, _ := root.Names(dir)
-		for _, name := range names {
-			if info, err := root.Lstat(dir + "/" + name); err == nil && now.Sub(info.ModTime()) > forgetOccurred {
-				root.Remove(dir + "/" + name)
+	file, older, root := string(o.Agent)+occurredFile, string(o.Agent)+olderClaims, c.team.Dir()
+	return c.team.Box(o.Agent).Locked(context.Background(), "reader", func() error {
+		data, err := root.ReadFile(file, maxOccurred)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		moved, err := root.Names(older)
+		if err != nil {
+			return err
+		}
+		text := string(data)
+		if strings.Contains(text, " "+o.key+"\n") || slices.Contains(moved, o.key) {
+			return fs.ErrExist
+		}
+		now := time.Now().UTC()
+		var more strings.Builder
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			more.WriteByte('\n')
+		}
+		for _, key := range append(moved, o.key) {
+			more.WriteString(now.Format(time.RFC3339) + " " + key + "\n")
+		}
+		if err := noteOccurred(root, file, text, more.String(), now.Add(-forgetOccurred).Format(time.RFC3339)); err != nil {
+			return err
+		}
+		for _, key := range moved {
+			if err := root.Remove(older + "/" + key); err != nil {
+				return err
 			}
 		}
+		root.Remove(older) // which fails if an older atm has just made another
+		return nil
+	})
+}
+
+// noteOccurred adds lines to a file whose text is known. If half of its lines are older than since, it forgets these.
+func noteOccurred(root *durable.Root, file, text, more, since string) error {
+	lines := strings.SplitAfter(text, "\n") // the last one is empty
+	n := len(lines)
+	if lines = slices.DeleteFunc(lines, func(line string) bool { return line < since }); 2*len(lines) < n {
+		err := root.Mkdir(path.Dir(file))
+		return cmp.Or(err, root.Replace(file, []byte(strings.Join(lines, "")+more), false))
 	}
-	f, err := root.OpenFile(dir+"/"+o.key, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
-	if err == nil {
-		f.Close()
+	f, err := root.OpenFile(file, os.O_WRONLY|os.O_APPEND)
+	if err != nil {
+		return err
 	}
-	return err
+	_, err = root.Write(f, []byte(more))
+	return cmp.Or(err, f.Close())
 }
 
 // command runs a command in the directory that holds the root. What others wrote is on its stdin only.

@@ -3,8 +3,16 @@
 package notices
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -59,33 +67,109 @@ func TestCommandsDropAndClaim(t *testing.T) {
 	if n := len(runs); n == 0 || n > messages {
 		t.Errorf("%d runs of %d messages", n, messages)
 	}
-	names, _ := os.ReadDir(team.Box("bob").Path() + "/run/on")
-	if len(names) < len(runs) {
-		t.Errorf("%d claims, %d runs", len(names), len(runs))
+	data, _ := team.Dir().ReadFile("bob"+occurredFile, 1<<20)
+	if claims := strings.Count(string(data), "\n"); claims < len(runs) {
+		t.Errorf("%d claims, %d runs", claims, len(runs))
 	}
 }
 
-// What is noted of occurrences is removed after a day, of each member.
-func TestCommandsPruneForEachMember(t *testing.T) {
+// Occurrences leave one file, and each is claimed once, whoever else claims it.
+func TestCommandsNoteInOneFile(t *testing.T) {
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, Tell), "bob")
+	const occurrences = 200
+	var claimed atomic.Int64
+	var processes sync.WaitGroup
+	for range 3 {
+		c := &Commands{team: team}
+		processes.Go(func() {
+			for i := range occurrences {
+				switch err := c.claim(Occurrence{Agent: "bob", key: fmt.Sprint("usage-", i)}); {
+				case err == nil:
+					claimed.Add(1)
+				case !errors.Is(err, fs.ErrExist):
+					t.Error(err)
+				}
+			}
+		})
+	}
+	processes.Wait()
+	if claimed.Load() != occurrences {
+		t.Errorf("%d claims of %d occurrences", claimed.Load(), occurrences)
+	}
+	files := 0
+	teamtest.Must(t, filepath.WalkDir(team.Box("bob").Path()+"/run", func(_ string, d fs.DirEntry, err error) error {
+		if !d.IsDir() {
+			files++
+		}
+		return err
+	}))
+	if files != 1 {
+		t.Errorf("%d files", files)
+	}
+}
+
+// What is noted of occurrences is removed after a day, of each member. What is newer stays, also beside a line that a
+// power cut has left.
+func TestCommandsForget(t *testing.T) {
 	team := teamtest.NewTeam(t, teamtest.NewRoot(t, Tell), "alice", "bob")
-	old := time.Now().Add(-2 * forgetOccurred)
-	members := []wire.Name{"alice", "bob"}
-	for _, name := range members {
-		dir := team.Dir().Join(string(name) + occurredDir)
-		teamtest.Must(t, os.MkdirAll(dir, 0o700))
-		teamtest.Must(t, os.WriteFile(dir+"/old", nil, 0o600))
-		teamtest.Must(t, os.Chtimes(dir+"/old", old, old))
+	now := time.Now().UTC()
+	old, recent := now.Add(-2*forgetOccurred).Format(time.RFC3339), now.Add(-forgetOccurred/2).Format(time.RFC3339)
+	for _, name := range []wire.Name{"alice", "bob"} {
+		file := string(name) + occurredFile
+		teamtest.Must(t, team.Dir().Mkdir(string(name)+"/run"))
+		teamtest.Must(t, team.Dir().Replace(file, []byte(old+" a\n\x00\x00\n"+old+" b\n"+recent+" c\n"), false))
+		c := &Commands{team: team}
+		if err := c.claim(Occurrence{Agent: name, key: "c"}); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: c is claimed again: %v", name, err)
+		}
+		teamtest.Must(t, c.claim(Occurrence{Agent: name, key: "d"}))
+		data, err := team.Dir().ReadFile(file, 1<<20)
+		lines := strings.Split(string(data), "\n")
+		if err != nil || len(lines) != 3 || lines[0] != recent+" c" || !strings.HasSuffix(lines[1], " d") {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
 	}
-	on := config.On{Event: config.Words{"mail"}, Command: []string{"true"}}
-	c, err := StartCommands(team, func(wire.Name) []config.On { return []config.On{on} }, os.Environ())
-	teamtest.Must(t, err)
-	for _, name := range members {
-		c.Handle(t.Context(), watcher.Entry{Address: team.Box(name).Address(), Message: &wire.Message{ID: wire.NewID(), From: team.Box("alice").Address()}})
-	}
-	c.Close()
-	for _, name := range members {
-		if files, err := team.Dir().Names(string(name) + occurredDir); err != nil || len(files) != 1 || files[0] == "old" {
-			t.Errorf("%s: %v, %v", name, files, err)
+}
+
+// Whatever a kill, or a full disk, has left undone: nothing is begun twice, and the claims of an older atm, a file each,
+// go on to count and become one file.
+func TestCommandsClaimOnceAfterKill(t *testing.T) {
+	for n, isDone := 0, false; !isDone; n++ {
+		steps := -1 // those until everything fails; -1: nothing does
+		team := teamtest.NewTeam(t, teamtest.NewFaultyRoot(t, Tell, func(op, name string) error {
+			if strings.HasPrefix(name, "main/bob/run") && steps >= 0 {
+				if steps == 0 {
+					return syscall.ENOSPC
+				}
+				steps--
+			}
+			return nil
+		}), "bob")
+		teamtest.Must(t, team.Dir().MkdirAll("bob/run/on"))
+		for _, key := range []string{"a", "b"} {
+			teamtest.Must(t, team.Dir().Create("bob/run/on/"+key, nil))
+		}
+		c := &Commands{team: team}
+		begun := map[string]int{}
+		claim := func(keys ...string) {
+			for _, key := range keys {
+				if err := c.claim(Occurrence{Agent: "bob", key: key}); err == nil {
+					begun[key]++
+				} else if !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOSPC) {
+					t.Errorf("fault %d: claim %s: %v", n, key, err)
+				}
+			}
+		}
+		steps = n
+		claim("c", "d")
+		isDone = steps > 0
+		steps = -1
+		claim("a", "b", "c", "d", "e", "a", "c", "e")
+		if begun["a"]+begun["b"] > 0 || begun["c"] > 1 || begun["d"] > 1 || begun["e"] != 1 {
+			t.Errorf("fault %d: begun: %v", n, begun)
+		}
+		if names, err := team.Dir().Names("bob/run"); err != nil || slices.Contains(names, "on") {
+			t.Errorf("fault %d: %v, %v", n, names, err)
 		}
 	}
 }
