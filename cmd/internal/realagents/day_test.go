@@ -190,7 +190,7 @@ func (s *team) asksForLeave() (waiting string) {
 		}
 		return strings.Contains(q.Prompt, "touch made.txt")
 	})
-	isKnown := slices.Contains([]string{"Bash", "bash", "execute", ""}, q.Tool) // "": only the screen tells, and no rule answers it
+	isKnown := slices.Contains([]string{"Bash", "bash", "execute", "Shell", ""}, q.Tool) // "": only the screen tells, and no rule answers it
 	if q.Kind != "permission" || !isKnown || s.state() != "blocked" {
 		s.t.Errorf("it asks %+v, and is %s", q, s.state())
 	}
