@@ -123,3 +123,44 @@ func TestMailBesideInVain(t *testing.T) {
 		})
 	}
 }
+
+// noWay is a Carrier that needs long to find out that no way is open.
+type noWay struct{}
+
+func (noWay) Carry(context.Context, []wire.ID) (string, error) {
+	time.Sleep(checkTime + 200*time.Millisecond)
+	return "", nil
+}
+func (noWay) TakeBack(context.Context, []wire.ID) {}
+
+// checkTime is longer than the time between two looks at the mailbox.
+const checkTime = 3 * time.Second
+
+// Mail is typed where no way is open, however long it takes to find that out.
+func TestMailWithoutAWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{})
+	r.opt.Carrier = noWay{}
+	r.run().idle()
+	id := r.send("ping")
+	r.wait("the mail", r.read(id))
+}
+
+// What a hook has claimed that was killed before it answered is given once that claim has lapsed.
+func TestMailOfAKilledHook(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
+	c := r.client()
+	_, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("half a ")})
+	must(t, err)
+	r.wait("the draft", func() bool { s, err := r.status(); return err == nil && s.Gate == control.GateDraft })
+	id := r.send("ping")
+	h, err := claim.HandOver(t.Context(), r.bob, claim.Recipient{Owner: claimfile.OfSession("s"), Call: "x"}, inbox.ReadOptions{Limit: 10})
+	must(t, err)
+	if len(h.Items) != 1 {
+		t.Fatal("not claimed")
+	}
+	_, err = c.Type(t.Context(), control.TypeRequest{Text: []byte("line"), Enter: true})
+	must(t, err)
+	r.wait("the mail", r.read(id))
+}

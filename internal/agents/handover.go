@@ -1,7 +1,9 @@
 package agents
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -62,7 +64,7 @@ func (c *Call) eventOf(g claim.Given, isGone func(session string) bool) delivery
 		return delivery.Receipt
 	case c.ProvesReceipt:
 		isAnswer := g.IsSent && !g.To.IsPush() // of a hook, which has no other receipt
-		hasIt, isKnown := c.records(g.ID, isAnswer && len(c.EndEvents) > 0)
+		hasIt, isKnown := c.records(g, isAnswer && len(c.EndEvents) > 0)
 		switch {
 		case hasIt, isAnswer && !isKnown:
 			return delivery.Receipt
@@ -76,9 +78,9 @@ func (c *Call) eventOf(g claim.Given, isGone func(session string) bool) delivery
 // recordTime is how long a program may take to write down what it got.
 const recordTime = 15 * time.Second
 
-// records reports whether the program's record has a message, if it has a record. At the end of a turn, when no later call may
-// come, it waits a moment (waits) for what the program is about to write.
-func (c *Call) records(id wire.ID, waits bool) (hasIt, isKnown bool) {
+// records reports whether the program's record has a message since it was given, if it has a record. At the end of a turn, when
+// no later call may come, it waits a moment (waits) for what the program is about to write.
+func (c *Call) records(g claim.Given, waits bool) (hasIt, isKnown bool) {
 	if !filepath.IsAbs(c.Record) {
 		return false, false
 	}
@@ -87,8 +89,8 @@ func (c *Call) records(id wire.ID, waits bool) (hasIt, isKnown bool) {
 	}
 	for {
 		tail := Tail(c.Record, maxRecord)
-		for _, match := range recordedFrame().FindAllSubmatch(tail, -1) {
-			if id.Short(len(match[1])) == string(match[1]) {
+		for line := range bytes.Lines(tail) {
+			if hasFrame(line, g.ID) && !isBefore(line, g.To.Now) {
 				return true, true
 			}
 		}
@@ -101,10 +103,25 @@ func (c *Call) records(id wire.ID, waits bool) (hasIt, isKnown bool) {
 
 const flushTime = time.Second // Claude Code writes its record some 100 ms later
 
-const maxRecord = 4 << 20 // bytes of a record, from its end
+const maxRecord = 32 << 20 // bytes of a record, from its end
 
 // recordedFrame is frame in a line of JSON.
 var recordedFrame = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:\\n|")\[atm ([0-9a-f]{6,32}) from `) })
+
+func hasFrame(line []byte, id wire.ID) bool {
+	for _, match := range recordedFrame().FindAllSubmatch(line, -1) {
+		if id.Short(len(match[1])) == string(match[1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isBefore reports whether a line of a record says that it was written before a time.
+func isBefore(line []byte, t time.Time) bool {
+	var o struct{ Timestamp time.Time }
+	return json.Unmarshal(line, &o) == nil && !o.Timestamp.IsZero() && o.Timestamp.Before(t.Add(-time.Second))
+}
 
 // Tail returns the last bytes of a file, behind a line feed if that is all of it. One that cannot be read has none.
 func Tail(path string, most int64) []byte {

@@ -109,6 +109,13 @@ func (q *Queue) Free() (free []Message) {
 	return free
 }
 
+// Hold notes that somebody else has a free message, as far as is known until then.
+func (q *Queue) Hold(id wire.ID, until time.Time) {
+	if m := q.find(id); m != nil && m.isFree() {
+		m.LeasedUntil = until
+	}
+}
+
 // IsAtPrompt reports whether a message is given at the prompt only.
 func (q *Queue) IsAtPrompt(id wire.ID) bool {
 	m := q.find(id)

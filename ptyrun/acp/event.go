@@ -18,6 +18,8 @@ type Event struct {
 	Asked  *Question   // the agent asks something. The owner logs that
 	Closed *Question   // it was withdrawn
 	Heard  string      // the agent has the prompt of this turn: its first word in it
+
+	Refused string // the agent has answered the prompt of this turn with an error, without a word
 }
 
 // Question is what the agent asks. It may ask several at once.

@@ -33,7 +33,7 @@ func isDraftOf(draft, want string) bool {
 // IsPaste reports whether a draft stands for a long paste: "[Pasted text #1 +12 lines]".
 func IsPaste(draft string) bool { return pasted.MatchString(strings.TrimSpace(draft)) }
 
-var pasted = regexp.MustCompile(`^(?:\[[Pp]aste\S* .*\]|Pasted \+\d+ lines?)$`)
+var pasted = regexp.MustCompile(`^(?:\[[Pp]aste\S* [^\[\]]*\]|Pasted \+\d+ lines?)$`)
 
 // typedText returns the text before the cursor and a few rows above it, without blanks.
 func typedText(l *Look) string {

@@ -54,3 +54,14 @@ func TestIsTerminalAnswer(t *testing.T) {
 		}
 	}
 }
+
+// Two pastes, or words beside one, are not what stands for one paste.
+func TestIsPaste(t *testing.T) {
+	for draft, want := range map[string]bool{
+		"[Pasted text #1 +12 lines]": true, "[Pasted text #1 +12 lines][Pasted text #2 +5 lines]": false, "[Pasted text #1 +12 lines] please look [Image #1]": false,
+	} {
+		if IsPaste(draft) != want {
+			t.Errorf("%q: %v", draft, !want)
+		}
+	}
+}

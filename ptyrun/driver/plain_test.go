@@ -154,3 +154,34 @@ func TestUnknown(t *testing.T) {
 		}
 	}
 }
+
+// The rest of a command, and what a command asks, is no prompt.
+func TestRestOfACommand(t *testing.T) {
+	for name, c := range map[string][]string{
+		"psql":         {"postgres=# ", "select 1\r\npostgres-# "},
+		"psql (":       {"shop=> ", "select (1\r\nshop(> "},
+		"psql '":       {"shop=> ", "select 'a\r\nshop'> "},
+		"lua":          {"> ", "for i=1,2 do\r\n>> "},
+		"iex":          {"iex(1)> ", "[1,\r\n...(1)> "},
+		"zsh nested":   {"\x1b[?2004hhost% ", "if true; then echo 'a\x1b[?2004l\r\r\n\x1b[?2004hthen quote> "},
+		"zsh cond":     {"\x1b[?2004hhost% ", "[[ a\x1b[?2004l\r\r\n\x1b[?2004hcond> "},
+		"zsh {":        {"\x1b[?2004hhost% ", "{\x1b[?2004l\r\r\n\x1b[?2004hcursh> "},
+		"sqlite (":     {"sqlite> ", "select (\r\n(x1...> "},
+		"python input": {">>> ", "x = input('name> ')\r\nname> "},
+		"dash read":    {"$ ", "printf 'Name> '; read x\r\nName> "},
+		"node more":    {"> ", "f(\r\n... "},
+		"mysql":        {"mysql> ", "select 1\r\n    -> "},
+		"bash":         {"$ ", "echo 'a\r\n> "},
+	} {
+		s := screen.New(80, 24, 0)
+		d, _ := Named("plain")
+		var r Reading
+		for _, out := range c {
+			s.Write([]byte(out))
+			r = d.Read(LookAt(s), r)
+		}
+		if r.Prompt {
+			t.Errorf("%s: at its prompt", name)
+		}
+	}
+}

@@ -75,6 +75,9 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 func (d *Driver) readScreen(l *Look, known string) Reading {
 	s := &d.file.Screen
 	draft, isPrompt := d.draftOn(l)
+	if d.Plain && known != "" && sign(l.promptOf(draft)) != sign(known) {
+		isPrompt = false // the rest of a command, or what that asks
+	}
 	switch q, asks := d.asksOn(l); {
 	case d.Unknown:
 		return Reading{Activity: reducer.Unknown, NotPromptReason: control.GateUnknown}
@@ -101,6 +104,15 @@ func (d *Driver) readScreen(l *Look, known string) Reading {
 		return Reading{Activity: reducer.Idle, Draft: draft, NotPromptReason: control.GateDraft}
 	}
 	return Reading{Activity: reducer.Idle, Prompt: true}
+}
+
+// promptOf returns what is before a draft in the row in which it is typed.
+func (l *Look) promptOf(draft string) string { return strings.TrimSuffix(strings.TrimRight(l.typedRow(), " "), draft) }
+
+// sign returns the signs that a prompt ends in: "$", ">>>", "=#".
+func sign(prompt string) string {
+	prompt = strings.TrimRight(prompt, " ")
+	return prompt[len(strings.TrimRight(prompt, "=-$#%❯»›>.)➜λ")):]
 }
 
 // draftOn returns what is in the input box, and whether the screen shows one.

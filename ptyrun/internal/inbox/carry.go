@@ -22,7 +22,9 @@ type Carrier interface {
 type carrying struct {
 	by        string // the way that was open last; "": none, or not known yet
 	isBusy    bool   // the carrier is at work
-	isNews    bool   // something has changed since it began
+	isNews    bool   // there is mail that it has not looked at
+	isTaking  bool   // it is at work on that
+	mayOpen   bool   // a way may have opened since it looked
 	word      reducer.Word
 	nextAt    time.Time // of the next look, while there is mail
 	leftSince time.Time // since when an idle agent has left mail to its way
@@ -34,8 +36,6 @@ const (
 	carryEvery = 2 * time.Second // while there is mail
 )
 
-func (c *carrying) isOpen(now time.Time) bool { return c.by != "" && !now.Before(c.restUntil) }
-
 // hasCarrier reports whether mail may go beside the agent's prompt.
 func (in *Inbox) hasCarrier() bool {
 	return in.o.Carrier != nil && in.o.HasTerminal && in.Inject() == Body
@@ -45,7 +45,7 @@ func (in *Inbox) hasCarrier() bool {
 func (in *Inbox) stepCarrier(now time.Time) {
 	c, word := &in.carrying, in.State.Session().Word()
 	if in.Agent == nil { // with the program its way has ended
-		*c = carrying{isNews: true}
+		*c = carrying{isNews: true, isBusy: c.isBusy}
 		return
 	}
 	isIdle := word == reducer.WordIdle
@@ -71,17 +71,21 @@ func (in *Inbox) stepCarrier(now time.Time) {
 		in.rest("it does not take its mail")
 		return
 	}
-	isDue := c.isNews && (len(ids) > 0 || c.by == "") || isIdle && len(ids) > 0 && !in.MustWait(c.nextAt, now)
+	isDue := c.isNews && len(ids) > 0 || c.mayOpen && c.by == "" || isIdle && len(ids) > 0 && !in.MustWait(c.nextAt, now)
 	if !isDue {
 		return
 	}
-	c.isBusy, c.isNews = true, false
+	agent := in.Agent
+	c.isBusy, c.isTaking, c.isNews, c.mayOpen = true, c.isNews, false, false
 	in.Go(func() {
 		ctx, cancel := context.WithTimeout(in.Context(), carryTime)
 		defer cancel()
 		by, err := in.o.Carrier.Carry(ctx, ids)
 		in.Post(func() {
-			if c.isBusy, c.by, c.nextAt = false, by, in.Now().Add(carryEvery); err != nil {
+			if c.isBusy, c.isTaking = false, false; in.Agent != agent { // what it says is about the last program
+				return
+			}
+			if c.by, c.nextAt = by, in.Now().Add(carryEvery); err != nil {
 				in.rest(err.Error())
 			}
 		})
@@ -92,7 +96,7 @@ func (in *Inbox) stepCarrier(now time.Time) {
 // given in vain before is typed.
 func (in *Inbox) typedNext(now time.Time) []wire.ID {
 	c := &in.carrying
-	if isCarried := in.hasCarrier() && !now.Before(c.restUntil) && (c.isBusy || c.isNews || c.by != ""); !isCarried {
+	if isCarried := in.hasCarrier() && !now.Before(c.restUntil) && (c.isTaking || c.isNews || c.by != ""); !isCarried {
 		return in.next
 	}
 	return slices.DeleteFunc(slices.Clone(in.next), func(id wire.ID) bool { return in.tries[id] == 0 && !in.queue.IsAtPrompt(id) })

@@ -26,7 +26,7 @@ func (in *Inbox) Gate(now time.Time) control.Gate { return in.gateOf(in.Agent, n
 
 // mailGate is Gate for mail, which may not need the prompt.
 func (in *Inbox) mailGate(now time.Time) control.Gate {
-	if in.hasCarrier() && in.carrying.isOpen(now) {
+	if in.hasCarrier() && in.carrying.by != "" {
 		return in.gateOf(nil, now)
 	}
 	return in.Gate(now)

@@ -139,6 +139,11 @@ func (in *Inbox) claim(g *giving) {
 			in.withheld(held...)
 			if err == nil {
 				in.unqueue(ids...)
+				for _, id := range ids { // somebody else may have claimed it, and lose it
+					if !slices.ContainsFunc(c.Items, func(it *maildir.Item) bool { return it.ID == id }) {
+						in.queue.Hold(id, in.Now().Add(in.queue.Patience))
+					}
+				}
 			}
 			for _, it := range leased {
 				in.Arrived(it, in.Now())

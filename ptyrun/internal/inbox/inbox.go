@@ -146,7 +146,7 @@ func (in *Inbox) isWithheld(it *maildir.Item) bool {
 func (in *Inbox) HandleEvent(e *wire.Event) {
 	id := e.MessageID()
 	if e.Source == wire.SourceHook {
-		in.carrying.isNews = in.carrying.isNews || in.carrying.by == "" // it may have opened a way
+		in.carrying.mayOpen = true
 		if e.Kind == wire.EventAnnounced {
 			in.unqueue(id)
 			if in.State.Session().Word() == reducer.WordIdle { // it begins a turn, which is not that of the last text
@@ -340,7 +340,7 @@ func (in *Inbox) AddStatus(s *control.Status) {
 	if !in.UsesPrompt() { // else the draft is not a person's
 		s.Gate = in.mailGate(in.Now())
 	}
-	if c := &in.carrying; c.isOpen(in.Now()) && s.Ways.Prompt != "" {
+	if c := &in.carrying; c.by != "" && s.Ways.Prompt != "" {
 		s.Ways.Prompt = c.by
 	}
 }

@@ -58,7 +58,7 @@ func (in *Inbox) looked(isMoved bool, gone error) {
 		in.AskMayAct()
 	}
 	in.readMoreMail()
-	in.carrying.isNews = in.carrying.isNews || in.carrying.by == "" // a way may have opened
+	in.carrying.mayOpen = true
 }
 
 // noteMayAct notes the answer of MayAct. It reports one that lasts: git may have been at work for a moment.

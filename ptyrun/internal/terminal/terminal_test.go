@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/delivery"
+	"github.com/agentteammail/atm/internal/questions"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
@@ -111,5 +112,21 @@ func TestKeysOfProgram(t *testing.T) {
 		if got := string(p.keysOf("a\nb")); got != c.want || p.takesText() != c.takes {
 			t.Errorf("%s after %q: %q, takes a text %v", c.driver, c.output, got, p.takesText())
 		}
+	}
+}
+
+// What a person has pasted behind our paste, whose keys were held too long, is theirs.
+func TestTakeBackBesidePaste(t *testing.T) {
+	rule := "────────────────────────────────────────────────────────────\r\n"
+	claude, _ := driver.Named("claude")
+	r := &run.Run{Loop: loop.New(t.Context(), nil, time.Now), Timing: &run.Timing{}, Questions: questions.Questions{}}
+	p := &Terminal{r: r, emulator: screen.New(100, 10, screen.Scrollback), driver: claude, o: Options{Output: func([]byte) {}}, output: loop.NewFeed[[]byte](1), input: make(chan write, 8)}
+	p.emulator.Write([]byte("\x1b[2J\x1b[H" + rule + "❯ [Pasted text #1 +12 lines] and mine [Pasted text #2 +9 lines]\r\n" + strings.TrimSpace(rule) + "\x1b[2;64H"))
+	p.readScreen(r.Now())
+	p.given = &run.Text{State: delivery.Put, Words: "our text"}
+	p.typing = &typing{draft: "our text", isMixed: true, startedAt: time.Now()}
+	e := p.TakeBack(p.given)
+	if len(p.input) > 0 {
+		t.Errorf("%s: %d keys were typed over the person's words", e, len(p.input))
 	}
 }
