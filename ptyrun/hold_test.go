@@ -243,9 +243,27 @@ func TestRestartBehindThePaste(t *testing.T) {
 // box draws Claude Code's box under a title, and accepts a text, which comes in several pastes.
 const box = `bar=$(printf '─%.0s' {1..100})
 show() { printf '\033]0;%s\007\033[2J\033[H%s\n%s\n%s\033[2;3H' "$1" "$bar" "$2" "$bar"; }
-paste() { text=; until read -rd '~' piece && text+=$piece && [[ $piece == *'[/atm] '*201 ]]; do :; done; show '✳' '❯ [Pasted text #1 +2 lines]'; }
+paste() { text=; until read -rd '~' piece && text+=$piece && [[ $piece == *'[/atm]'*201 ]]; do :; done; show '✳' '❯ [Pasted text #1 +2 lines]'; }
 stty raw -echo opost; show '✳' '❯ '; printf '\033[?2004h'
 `
+
+// A text for which the return key was only a line break is taken back, and typed again as a possible repeat.
+func TestReturnKeyIsLost(t *testing.T) {
+	t.Parallel()
+	r, gates := newRig(t), quick
+	gates.Accept = 500 * time.Millisecond
+	r.opt.timing = &gates
+	got := filepath.Join(r.opt.Dir, "got")
+	r.program("claude", "bash", "-c", box+`paste; head -c 1 >/dev/null; show '✳' '❯ [Pasted text #1 +2 lines]'
+head -c 2 >`+got+`.keys; show '✳' '❯ '
+paste; head -c 1 >/dev/null; echo "$text" >`+got+`; show '⠂' '❯ '; sleep 0.3; show '✳' '❯ '; sleep 600`).run()
+	r.wait("the message to be read", r.read(r.send("hello")))
+	keys, _ := os.ReadFile(got + ".keys")
+	text, _ := os.ReadFile(got)
+	if string(keys) != "\x15\x7f" || !strings.Contains(string(text), "may be a repeat") || !r.has("injection_failed")() {
+		t.Errorf("cleared by %q, then typed %q", keys, text)
+	}
+}
 
 // A message that ends the program does not block those that were typed with it.
 func TestOneThatEndsIt(t *testing.T) {
