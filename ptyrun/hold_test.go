@@ -302,25 +302,23 @@ func TestPointerHoldsNoClaim(t *testing.T) {
 // A suspended program reads a text when it resumes: until it shows that, nothing else is typed.
 func TestStoppedProgram(t *testing.T) {
 	t.Parallel()
-	for _, profile := range profiles {
-		r := newRig(t).fake(testagent.Options{Profile: profile}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
+	s, err := r.status()
+	must(t, err)
+	syscall.Kill(s.ChildPID, syscall.SIGSTOP)
+	first := r.send("the first")
+	r.wait("the first to fail", r.has(wire.EventInjectionFailed))
+	second := r.send("the second")
+	r.wait("the gate", func() bool {
 		s, err := r.status()
-		must(t, err)
-		syscall.Kill(s.ChildPID, syscall.SIGSTOP)
-		first := r.send("the first")
-		r.wait("the first to fail", r.has(wire.EventInjectionFailed))
-		second := r.send("the second")
-		r.wait("the gate", func() bool {
-			s, err := r.status()
-			return err == nil && s.Gate == control.GateUnread
-		})
-		syscall.Kill(s.ChildPID, syscall.SIGCONT)
-		r.wait("the first to be read", r.read(first))
-		r.wait("the second to be read", r.read(second))
-		got := strings.Join(r.fakes(testagent.Submitted), "\n")
-		if strings.Count(got, "the first") != 1 || strings.Count(got, "the second") != 1 {
-			t.Errorf("%s: submitted %q", profile, got)
-		}
+		return err == nil && s.Gate == control.GateUnread
+	})
+	syscall.Kill(s.ChildPID, syscall.SIGCONT)
+	r.wait("the first to be read", r.read(first))
+	r.wait("the second to be read", r.read(second))
+	got := strings.Join(r.fakes(testagent.Submitted), "\n")
+	if strings.Count(got, "the first") != 1 || strings.Count(got, "the second") != 1 {
+		t.Errorf("submitted %q", got)
 	}
 }
 

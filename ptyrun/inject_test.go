@@ -15,8 +15,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-var profiles = []string{"claude", "codex", "gemini", "opencode"}
-
 // Mail starts a turn with an id, from its start until idle, and every state change names the previous state.
 func TestTurnHasItsID(t *testing.T) {
 	t.Parallel()
