@@ -17,8 +17,8 @@ import (
 )
 
 // declaring runs a program that declares its state. All that needs a hold time for idle would take for ever.
-func declaring(t *testing.T, profile string) *rig {
-	r := newRig(t).fake(testagent.Options{Profile: profile, Declares: true})
+func declaring(t *testing.T) *rig {
+	r := newRig(t).fake(testagent.Options{Declares: true})
 	timing := quick
 	timing.Idle = time.Hour
 	r.opt.timing = &timing
@@ -48,33 +48,29 @@ func (r *rig) said(what string) func() bool {
 
 // What a program declares counts at once: its work, its end, and that a person ended it.
 func TestDeclared(t *testing.T) {
-	for _, profile := range []string{"claude", "codex"} {
-		t.Run(profile, func(t *testing.T) {
-			t.Parallel()
-			r := declaring(t, profile).run()
-			r.wait("the prompt", r.said("idle declared"))
-			id := r.send("THINK 300ms SAY first")
-			r.wait("the message to be read", r.read(id))
-			r.wait("the end of its turn", r.has(`turn_completed status="completed"`))
-			r.wait("idle", func() bool { return strings.HasSuffix(strings.Join(r.says(), ", "), "idle declared") })
+	t.Parallel()
+	r := declaring(t).run()
+	r.wait("the prompt", r.said("idle declared"))
+	id := r.send("THINK 300ms SAY first")
+	r.wait("the message to be read", r.read(id))
+	r.wait("the end of its turn", r.has(`turn_completed status="completed"`))
+	r.wait("idle", func() bool { return strings.HasSuffix(strings.Join(r.says(), ", "), "idle declared") })
 
-			r.send("STREAM 1h")
-			r.wait("work", func() bool { return strings.HasPrefix(r.lastSaid(), "thinking") })
-			c := r.client()
-			if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b"), Raw: true}); err != nil {
-				t.Fatal(err)
-			}
-			r.wait("idle, at once after a person's Escape", func() bool {
-				return strings.HasSuffix(strings.Join(r.says(), ", "), "idle declared")
-			})
-		})
+	r.send("STREAM 1h")
+	r.wait("work", func() bool { return strings.HasPrefix(r.lastSaid(), "thinking") })
+	c := r.client()
+	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b"), Raw: true}); err != nil {
+		t.Fatal(err)
 	}
+	r.wait("idle, at once after a person's Escape", func() bool {
+		return strings.HasSuffix(strings.Join(r.says(), ", "), "idle declared")
+	})
 }
 
 // A program that declares that it waits is blocked, also if its screen shows no dialog. Nothing is typed meanwhile.
 func TestDeclaredBlocked(t *testing.T) {
 	t.Parallel()
-	r := declaring(t, "claude")
+	r := declaring(t)
 	r.run().wait("the prompt", r.said("idle declared"))
 	r.wait("the first message to be read", r.read(r.send("WAIT [answered] THINK 100ms SAY over")))
 	r.wait("it to be blocked", r.said("confirming declared"))
@@ -96,7 +92,7 @@ func TestDeclaredBlocked(t *testing.T) {
 // A dialog that is on the screen is asked as ever. Its answer is reported before what the program declares then.
 func TestDeclaredDialog(t *testing.T) {
 	t.Parallel()
-	r := declaring(t, "claude")
+	r := declaring(t)
 	r.opt.timing.Idle = quick.Idle // an answer waits for a part of it, and its screen may say first that it is idle
 	r.run().wait("the prompt", r.said("idle declared"))
 	for _, answer := range []func(c *control.Client) (control.Outcome, error){
@@ -135,7 +131,7 @@ func TestDeclaredDialog(t *testing.T) {
 // a person ended the turn.
 func TestDeclaredAgainstHooks(t *testing.T) {
 	t.Parallel()
-	r := declaring(t, "claude")
+	r := declaring(t)
 	r.opt.timing.Stale = 4 * time.Second
 	r.run().wait("the prompt", r.said("idle declared"))
 	begun := wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}

@@ -59,57 +59,49 @@ func TestDialogBeforeReceipt(t *testing.T) {
 // A dialog is reported, and nothing is typed into it; an answer presses the option, and then the waiting message is
 // typed.
 func TestDialogIsAnswered(t *testing.T) {
-	for _, profile := range profiles {
-		t.Run(profile, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t).fake(testagent.Options{Profile: profile}).run().idle()
-			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
-			r.wait("the question", func() bool { return len(r.questions()) == 1 })
-			q := r.questions()[0]
-			if q.Dialog != "permission" || !strings.Contains(q.Prompt, "touch made.txt") {
-				t.Errorf("asked %+v", q)
-			}
-			id := r.send("and this")
-			time.Sleep(400 * time.Millisecond)
-			if !r.unread(id) || len(r.fakes(testagent.DialogKey)) > 0 {
-				t.Fatal("something was typed into a dialog")
-			}
-			out, err := r.client().Answer(t.Context(), ask.Answer{ID: q.ID, By: "alice"})
-			if err != nil || out.Done != "answered" {
-				t.Fatalf("%+v, %v", out, err)
-			}
-			if got := r.fakes(testagent.Answered); len(got) != 1 || !strings.Contains(got[0], "touch made.txt") {
-				t.Errorf("answers %q", got)
-			}
-			r.wait("the other to be read", r.read(id))
-			if n := len(r.questions()); n != 1 {
-				t.Errorf("%d questions", n)
-			}
-		})
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
+	r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	q := r.questions()[0]
+	if q.Dialog != "permission" || !strings.Contains(q.Prompt, "touch made.txt") {
+		t.Errorf("asked %+v", q)
+	}
+	id := r.send("and this")
+	time.Sleep(400 * time.Millisecond)
+	if !r.unread(id) || len(r.fakes(testagent.DialogKey)) > 0 {
+		t.Fatal("something was typed into a dialog")
+	}
+	out, err := r.client().Answer(t.Context(), ask.Answer{ID: q.ID, By: "alice"})
+	if err != nil || out.Done != "answered" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if got := r.fakes(testagent.Answered); len(got) != 1 || !strings.Contains(got[0], "touch made.txt") {
+		t.Errorf("answers %q", got)
+	}
+	r.wait("the other to be read", r.read(id))
+	if n := len(r.questions()); n != 1 {
+		t.Errorf("%d questions", n)
 	}
 }
 
 func TestDialogIsDenied(t *testing.T) {
-	for _, profile := range profiles {
-		t.Run(profile, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t).fake(testagent.Options{Profile: profile})
-			gates := quick
-			gates.Idle = time.Second
-			r.opt.timing = &gates
-			r.run().idle()
-			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
-			r.wait("the question", func() bool { return len(r.questions()) == 1 })
-			if out, err := r.client().Answer(t.Context(), ask.Answer{Deny: true, By: "alice"}); err != nil {
-				t.Fatalf("%+v, %v", out, err)
-			}
-			denied := time.Now()
-			r.wait("the end", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "turn_completed") })
-			// A person asked for the turn, so the runner does not wait for an answer that may not show yet.
-			if took := time.Since(denied); took > 20*gates.Idle {
-				t.Errorf("the end was told %s after the answer", took)
-			}
-		})
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{})
+	gates := quick
+	gates.Idle = time.Second
+	r.opt.timing = &gates
+	r.run().idle()
+	r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	if out, err := r.client().Answer(t.Context(), ask.Answer{Deny: true, By: "alice"}); err != nil {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	denied := time.Now()
+	r.wait("the end", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "turn_completed") })
+	// A person asked for the turn, so the runner does not wait for an answer that may not show yet.
+	if took := time.Since(denied); took > 20*gates.Idle {
+		t.Errorf("the end was told %s after the answer", took)
 	}
 }
 
@@ -197,8 +189,8 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 
 // A dialog about trust is never answered, and nothing is typed before it.
 func TestTrustIsNotAnswered(t *testing.T) {
-	for _, o := range []testagent.Options{{Trust: true}, {Profile: "codex", TrustLate: 80 * time.Millisecond}, {Profile: "gemini", Trust: true}} {
-		t.Run(o.Profile, func(t *testing.T) {
+	for name, o := range map[string]testagent.Options{"first": {Trust: true}, "behind its prompt": {TrustLate: 80 * time.Millisecond}} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, gates := newRig(t).fake(o), quick
 			gates.FirstIdle = 5 * time.Second // the dialog may be late

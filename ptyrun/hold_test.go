@@ -243,9 +243,27 @@ func TestRestartBehindThePaste(t *testing.T) {
 // box draws Claude Code's box under a title, and accepts a text, which comes in several pastes.
 const box = `bar=$(printf '─%.0s' {1..100})
 show() { printf '\033]0;%s\007\033[2J\033[H%s\n%s\n%s\033[2;3H' "$1" "$bar" "$2" "$bar"; }
-paste() { text=; until read -rd '~' piece && text+=$piece && [[ $piece == *'[/atm] '*201 ]]; do :; done; show '✳' '❯ [Pasted text #1 +2 lines]'; }
+paste() { text=; until read -rd '~' piece && text+=$piece && [[ $piece == *'[/atm]'*201 ]]; do :; done; show '✳' '❯ [Pasted text #1 +2 lines]'; }
 stty raw -echo opost; show '✳' '❯ '; printf '\033[?2004h'
 `
+
+// A text for which the return key was only a line break is taken back, and typed again as a possible repeat.
+func TestReturnKeyIsLost(t *testing.T) {
+	t.Parallel()
+	r, gates := newRig(t), quick
+	gates.Accept = 500 * time.Millisecond
+	r.opt.timing = &gates
+	got := filepath.Join(r.opt.Dir, "got")
+	r.program("claude", "bash", "-c", box+`paste; head -c 1 >/dev/null; show '✳' '❯ [Pasted text #1 +2 lines]'
+head -c 2 >`+got+`.keys; show '✳' '❯ '
+paste; head -c 1 >/dev/null; echo "$text" >`+got+`; show '⠂' '❯ '; sleep 0.3; show '✳' '❯ '; sleep 600`).run()
+	r.wait("the message to be read", r.read(r.send("hello")))
+	keys, _ := os.ReadFile(got + ".keys")
+	text, _ := os.ReadFile(got)
+	if string(keys) != "\x15\x7f" || !strings.Contains(string(text), "may be a repeat") || !r.has("injection_failed")() {
+		t.Errorf("cleared by %q, then typed %q", keys, text)
+	}
+}
 
 // A message that ends the program does not block those that were typed with it.
 func TestOneThatEndsIt(t *testing.T) {
@@ -284,25 +302,23 @@ func TestPointerHoldsNoClaim(t *testing.T) {
 // A suspended program reads a text when it resumes: until it shows that, nothing else is typed.
 func TestStoppedProgram(t *testing.T) {
 	t.Parallel()
-	for _, profile := range profiles {
-		r := newRig(t).fake(testagent.Options{Profile: profile}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
+	s, err := r.status()
+	must(t, err)
+	syscall.Kill(s.ChildPID, syscall.SIGSTOP)
+	first := r.send("the first")
+	r.wait("the first to fail", r.has(wire.EventInjectionFailed))
+	second := r.send("the second")
+	r.wait("the gate", func() bool {
 		s, err := r.status()
-		must(t, err)
-		syscall.Kill(s.ChildPID, syscall.SIGSTOP)
-		first := r.send("the first")
-		r.wait("the first to fail", r.has(wire.EventInjectionFailed))
-		second := r.send("the second")
-		r.wait("the gate", func() bool {
-			s, err := r.status()
-			return err == nil && s.Gate == control.GateUnread
-		})
-		syscall.Kill(s.ChildPID, syscall.SIGCONT)
-		r.wait("the first to be read", r.read(first))
-		r.wait("the second to be read", r.read(second))
-		got := strings.Join(r.fakes(testagent.Submitted), "\n")
-		if strings.Count(got, "the first") != 1 || strings.Count(got, "the second") != 1 {
-			t.Errorf("%s: submitted %q", profile, got)
-		}
+		return err == nil && s.Gate == control.GateUnread
+	})
+	syscall.Kill(s.ChildPID, syscall.SIGCONT)
+	r.wait("the first to be read", r.read(first))
+	r.wait("the second to be read", r.read(second))
+	got := strings.Join(r.fakes(testagent.Submitted), "\n")
+	if strings.Count(got, "the first") != 1 || strings.Count(got, "the second") != 1 {
+		t.Errorf("submitted %q", got)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 var quick = run.Timing{
 	FirstIdle: 150 * time.Millisecond, Idle: 100 * time.Millisecond, PersonQuiet: 400 * time.Millisecond,
 	Render: 2 * time.Second, Quiet: 40 * time.Millisecond,
-	Accept: 3 * time.Second, RetryReturn: 300 * time.Millisecond,
+	Accept:    3 * time.Second,
 	Unstarted: 2 * time.Second, Settle: 60 * time.Millisecond, Stale: 500 * time.Millisecond, Backoff: 30 * time.Millisecond,
 	Leftovers: 250 * time.Millisecond, Logged: 15 * time.Second, Remind: 1500 * time.Millisecond,
 }

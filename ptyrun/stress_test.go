@@ -201,7 +201,7 @@ func TestStressKills(t *testing.T) {
 	var runs []string
 	kills, between, behind := 0, 0, 0
 	for time.Now().Before(end) {
-		p := r.live(life{Restart: OnCrash, Fake: testagent.Options{Profile: profiles[testround.Rand.IntN(len(profiles))]}})
+		p := r.live(life{Restart: OnCrash, Fake: testagent.Options{}})
 		runs = append(runs, p.run)
 		switch testround.Rand.IntN(3) {
 		case 0:
@@ -286,7 +286,7 @@ func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) 
 	must(t, err)
 	for _, e := range es {
 		switch e.Event {
-		case testagent.Queued, testagent.Steered, testagent.DialogKey, testagent.Swallowed:
+		case testagent.Queued, testagent.DialogKey:
 			t.Errorf("%s %s %.200q", e.Event, e.Kind, e.Text)
 		case testagent.Answered:
 			if e.Kind != "permission" {

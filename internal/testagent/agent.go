@@ -27,7 +27,6 @@ type agent struct {
 	transcript []block
 	printed    int   // how many blocks are above the frame already
 	pending    block // the prompt of a turn that has shown nothing else yet
-	hint       string
 	spin       int
 
 	isReady   bool
@@ -35,8 +34,6 @@ type agent struct {
 	declares  bool // the terminal reads what it declares
 	keys      keys
 	reads     int
-	lastText  time.Time
-	lastEsc   time.Time // if two interrupt
 
 	draft  string
 	pastes map[string]string // the texts by their placeholders in the draft
@@ -52,7 +49,7 @@ type agent struct {
 }
 
 func run(o Options) (int, error) {
-	f, err := loadFace(o.Profile)
+	f, err := loadFace()
 	if err != nil {
 		return 2, err
 	}
@@ -100,10 +97,7 @@ func run(o Options) (int, error) {
 		a.paint()
 		(<-a.events)()
 	}
-	if !a.Fullscreen {
-		fmt.Printf("\x1b[%dB\r\n", max(len(a.screen.drawn.lines)-a.screen.drawn.y, 1))
-	}
-	os.Stdout.WriteString(bye)
+	fmt.Printf("\x1b[%dB\r\n"+bye, max(len(a.screen.drawn.lines)-a.screen.drawn.y, 1))
 	return *a.exit, nil
 }
 
@@ -118,8 +112,7 @@ func (a *agent) exitWith(code int) {
 // hello sends the queries that programs send to a terminal, and bye restores its modes.
 const (
 	hello = "\x1b[?25l\x1b[?1004h\x1b]11;?\x1b\\\x1b[6n\x1b[c"
-	full  = "\x1b[?1049h\x1b[?1000h\x1b[?1006h\x1b[2J"
-	bye   = "\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h\x1b]0;\x07"
+	bye   = "\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b]0;\x07"
 )
 
 func (a *agent) start() {
@@ -127,9 +120,6 @@ func (a *agent) start() {
 		os.Stdout.WriteString("\x1b[?2004h")
 	}
 	os.Stdout.WriteString(hello)
-	if a.Fullscreen {
-		os.Stdout.WriteString(full)
-	}
 	if a.o.Declares {
 		os.Stdout.WriteString(ansi.RequestProgramStatusSupport)
 	}
@@ -140,7 +130,7 @@ func (a *agent) start() {
 	if a.o.Resume != "" {
 		a.print([]string{"Resumed " + a.o.Resume, ""}, "")
 	}
-	if a.o.Trust && a.Trust != nil {
+	if a.o.Trust {
 		a.askTrust(a.showPrompt)
 	} else {
 		a.showPrompt()
@@ -148,7 +138,7 @@ func (a *agent) start() {
 }
 
 func (a *agent) askTrust(then func()) {
-	a.show(&dialog{prompt: *a.Trust, kind: "trust", about: a.cwd, then: func(o option) {
+	a.show(&dialog{prompt: a.Trust, kind: "trust", about: a.cwd, then: func(o option) {
 		if o.denies() {
 			a.exitWith(1)
 			return
@@ -163,7 +153,7 @@ func (a *agent) showPrompt() {
 	a.callHooks("SessionStart", map[string]any{"source": "startup"})
 	if a.o.TrustLate > 0 {
 		a.after(a.o.TrustLate, func() {
-			if a.dialog == nil && a.Trust != nil {
+			if a.dialog == nil {
 				a.askTrust(func() {})
 			}
 		})
@@ -181,10 +171,8 @@ func (a *agent) paint() {
 		return
 	}
 	var fresh []string
-	if !a.Fullscreen {
-		for ; a.printed < len(a.transcript); a.printed++ {
-			fresh = append(fresh, a.draw(a.transcript[a.printed])...)
-		}
+	for ; a.printed < len(a.transcript); a.printed++ {
+		fresh = append(fresh, a.draw(a.transcript[a.printed])...)
 	}
 	title := a.Idle
 	switch {
@@ -202,7 +190,7 @@ func (a *agent) paint() {
 
 // status is what it declares: nothing while it asks for trust.
 func (a *agent) status() ansi.ProgramStatus {
-	s := ansi.ProgramStatus{State: ansi.ProgramStateIdle, App: a.DeclaresAs}
+	s := ansi.ProgramStatus{State: ansi.ProgramStateIdle, App: "claude-code"}
 	switch {
 	case a.dialog != nil && a.dialog.kind == "trust":
 		return ansi.ProgramStatus{}
@@ -267,7 +255,7 @@ func (a *agent) handleKeys() {
 
 func (a *agent) handleKey(k key) {
 	if k.name == "status" {
-		a.declares = a.o.Declares && a.DeclaresAs != ""
+		a.declares = a.o.Declares
 		return
 	}
 	a.hasWorked = false // idle is declared again at the first key
@@ -285,7 +273,9 @@ func (a *agent) handleKey(k key) {
 	case "enter":
 		a.enter()
 	case "esc":
-		a.escape()
+		if a.turn != nil {
+			a.interrupt()
+		}
 	case "backspace":
 		a.backspace()
 	case "ctrl-u": // to the beginning of the line: a draft of many lines survives one
@@ -294,21 +284,19 @@ func (a *agent) handleKey(k key) {
 }
 
 func (a *agent) insertText(s string) {
-	a.lastText = time.Now()
 	a.draft += s
 	a.log.add(Entry{Event: Typed, Text: s})
 }
 
 func (a *agent) insertPaste(s string) {
-	a.lastText = time.Time{} // a bracketed paste ends a burst of typing
 	a.log.add(Entry{Event: Typed, Kind: "paste", Text: s})
 	lines, chars := strings.Count(s, "\n"), utf8.RuneCountInString(s)
-	if a.Pasted == "" || (a.PasteLines == 0 || lines < a.PasteLines) && chars <= a.PasteChars {
+	if lines < 3 && chars <= 800 {
 		a.draft += s
 		return
 	}
 	a.paste++
-	shown := strings.NewReplacer("{n}", strconv.Itoa(a.paste), "{lines}", strconv.Itoa(lines), "{chars}", strconv.Itoa(chars)).Replace(a.Pasted)
+	shown := fmt.Sprintf("[Pasted text #%d +%d lines]", a.paste, lines)
 	a.pastes[shown] = s
 	a.draft += shown
 }
@@ -337,34 +325,12 @@ func (a *agent) takeDraft() string {
 
 func (a *agent) enter() {
 	switch {
-	case time.Since(a.lastText) < time.Duration(a.Swallow)*time.Millisecond:
-		a.log.add(Entry{Event: Swallowed})
-		a.lastText = time.Now()
-		a.draft += "\n"
 	case strings.TrimSpace(a.draft) == "" || !a.isReady:
 	case a.turn == nil:
 		a.startTurn(a.takeDraft())
-	case a.Steers:
-		text := a.takeDraft()
-		a.log.add(Entry{Event: Steered, Text: text})
-		a.print(a.Asked, text)
-		a.turn.steps = append(a.turn.steps, parseSteps(text)...)
 	default:
 		text := a.takeDraft()
 		a.log.add(Entry{Event: Queued, Text: text})
 		a.queue = append(a.queue, text)
 	}
-}
-
-func (a *agent) escape() {
-	if a.turn == nil {
-		return
-	}
-	if a.Again != "" && time.Since(a.lastEsc) > 5*time.Second {
-		a.lastEsc, a.hint = time.Now(), a.Again
-		a.after(5*time.Second, func() { a.hint = "" })
-		return
-	}
-	a.lastEsc, a.hint = time.Time{}, ""
-	a.interrupt()
 }

@@ -2,7 +2,6 @@ package testagent
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -88,14 +87,11 @@ func (a *agent) pressInDialog(d *dialog, name string) {
 			return
 		}
 	}
-	digit, _ := strconv.Atoi(name)
-	switch {
-	case name == "down" || name == "right" || name == "tab":
+	switch name {
+	case "down":
 		d.selected = min(d.selected+1, len(d.Options)-1)
-	case name == "up" || name == "left":
+	case "up":
 		d.selected = max(d.selected-1, 0)
-	case a.DigitsSelect && digit > 0 && digit <= len(d.Options):
-		d.selected = digit - 1
 	}
 	a.log.add(Entry{Event: DialogKey, Text: name})
 }

@@ -2,8 +2,7 @@ package testagent
 
 import (
 	"bytes"
-	"embed"
-	"fmt"
+	_ "embed"
 	"strconv"
 	"strings"
 
@@ -11,24 +10,10 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// face is what differs between the agents: how they handle input, and what they show. The exact screens of the real
-// programs are in the tests of the drivers.
+// face is what Claude Code shows. The exact screens of all programs are in the tests of the drivers.
 type face struct {
-	Fullscreen bool // it draws on the alternate screen
-
-	Swallow      int    `toml:"swallow_ms"` // within so many ms of text, Return is a line break
-	Pasted       string // the placeholder of a long paste; "": there is none
-	PasteLines   int    `toml:"paste_lines"` // a paste with so many line breaks is long; 0: any number is not
-	PasteChars   int    `toml:"paste_chars"` // a paste with more characters is long
-	Steers       bool   // Return during a turn adds the text to the turn; else the text is queued
-	Again        string // the footer after one Escape, if two interrupt; "": one does
-	Restores     bool   // an interrupt before any answer puts the prompt and the queue back into the box
-	DigitsSelect bool   `toml:"digits_select"` // a digit in a dialog selects, and does not answer
-
 	Idle, Busy, Asks string // titles
-	DeclaresAs       string `toml:"declares_as"` // its name where it declares its state; "": it does not
 	Selector         string // before the selected option
-	Placeholder      string // in the empty box
 	Foot             string
 	BusyFoot         string `toml:"busy_foot"`
 
@@ -37,8 +22,7 @@ type face struct {
 	// Below the transcript: a tool that waits for permission, a turn, a queued message, and the box.
 	Waiting, Working, Queued, Box template
 
-	Permission, Question prompt
-	Trust                *prompt // nil: there is no such dialog
+	Permission, Question, Trust prompt
 }
 
 // prompt is shown in place of the box until it is answered.
@@ -60,36 +44,31 @@ func (t *template) UnmarshalText(text []byte) error {
 	return nil
 }
 
-//go:embed faces
-var faces embed.FS
+//go:embed face.toml
+var faceText []byte
 
-func loadFace(profile string) (*face, error) {
+func loadFace() (*face, error) {
 	f := &face{}
-	text, err := faces.ReadFile("faces/" + profile + ".toml")
-	if err != nil {
-		return nil, fmt.Errorf("--profile %q is not one of claude, codex, gemini, opencode", profile)
-	}
-	return f, toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(f)
+	return f, toml.NewDecoder(bytes.NewReader(faceText)).DisallowUnknownFields().Decode(f)
 }
 
 const (
-	bold    = "\x1b[1m"
-	dim     = "\x1b[2m"
-	inverse = "\x1b[7m"
-	red     = "\x1b[31m"
-	green   = "\x1b[32m"
-	reset   = "\x1b[0m"
+	bold  = "\x1b[1m"
+	dim   = "\x1b[2m"
+	red   = "\x1b[31m"
+	green = "\x1b[32m"
+	reset = "\x1b[0m"
 )
 
-// block is rows, and the values of {text} or {draft}, and of {took}, in them. {─}, {▄} and {▀} fill a row; {list} and
-// {buttons} are the options of the dialog; {bold}, {dim}, {red} and {green} are styles up to {end}.
+// block is rows, and the values of {text} or {draft}, and of {took}, in them. {─} fills a row; {list} are the options of the
+// dialog; {bold}, {dim}, {red} and {green} are styles up to {end}.
 type block struct {
 	rows template
 	text string
 	took string
 }
 
-// draw renders a block. If a text wraps, its further lines are indented and keep the row's frame.
+// draw renders a block. If a text wraps, its further lines are indented.
 func (a *agent) draw(b block) (lines []string) {
 	for _, row := range b.rows {
 		before, after, isText := strings.Cut(strings.ReplaceAll(row, "{draft}", "{text}"), "{text}")
@@ -106,12 +85,7 @@ func (a *agent) draw(b block) (lines []string) {
 		}
 		for _, line := range strings.Split(ansi.Wrap(b.text, max(a.cols-ansi.StringWidth(before)-2, 1), ""), "\n") {
 			lines = append(lines, before+line)
-			before = strings.Map(func(r rune) rune {
-				if r == '┃' || r == '│' {
-					return r
-				}
-				return ' '
-			}, ansi.Strip(before))
+			before = strings.Repeat(" ", ansi.StringWidth(before))
 		}
 		lines[len(lines)-1] += after
 	}
@@ -125,8 +99,7 @@ func (a *agent) draw(b block) (lines []string) {
 func (a *agent) fill(row string, b block) string {
 	cycle := func(glyphs string) string { return string([]rune(glyphs)[a.spin%len([]rune(glyphs))]) }
 	return strings.NewReplacer(
-		"{─}", strings.Repeat("─", a.cols), "{▄}", strings.Repeat("▄", a.cols), "{▀}", strings.Repeat("▀", a.cols),
-		"{cwd}", a.cwd, "{dir}", a.dir, "{took}", b.took, "{foot}", a.footer(), "{buttons}", a.buttons(),
+		"{─}", strings.Repeat("─", a.cols), "{cwd}", a.cwd, "{dir}", a.dir, "{took}", b.took, "{foot}", a.footer(),
 		"{bold}", bold, "{dim}", dim, "{red}", red, "{green}", green, "{end}", reset,
 		"{braille}", cycle("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"), "{star}", cycle("·✢✳✶✻✽"),
 	).Replace(row)
@@ -134,8 +107,6 @@ func (a *agent) fill(row string, b block) string {
 
 func (a *agent) footer() string {
 	switch {
-	case a.hint != "":
-		return a.hint
 	case a.turn != nil:
 		return a.BusyFoot
 	case a.draft == "":
@@ -156,65 +127,33 @@ func (a *agent) list() (lines []string) {
 	return lines
 }
 
-// buttons renders the options side by side, the selected one inverted.
-func (a *agent) buttons() (row string) {
-	if a.dialog == nil {
-		return ""
-	}
-	for i, o := range a.dialog.Options {
-		if i == a.dialog.selected {
-			row += inverse + " " + o.Label + " " + reset + " "
-		} else {
-			row += " " + o.Label + "  "
-		}
-	}
-	return row
-}
-
-// frame renders the part of the screen that changes: all of the alternate screen, or what is below the transcript on
-// the main one.
+// frame renders the part of the screen that changes: what is below the transcript.
 func (a *agent) frame() (f frame) {
-	var low []string
 	t := a.turn
-	add := func(rows template, text string) { low = append(low, a.draw(block{rows, text, t.age()})...) }
+	add := func(rows template, text string) { f.lines = append(f.lines, a.draw(block{rows, text, t.age()})...) }
+	f.lines = a.draw(a.pending)
+	if t != nil && t.saying != "" {
+		add(a.Answer, t.written())
+	}
 	if t != nil && t.tool != "" {
 		add(a.Waiting, t.tool)
 	}
 	if a.dialog != nil {
 		add(a.dialog.Rows, a.dialog.about)
-	} else {
-		if t != nil && (!a.Fullscreen || t.saying == "") { // Codex has no busy line while it answers
-			add(a.Working, "")
-		}
-		for _, q := range a.queue {
-			add(a.Queued, q)
-		}
-		for _, row := range a.Box {
-			add(template{row}, a.draft)
-			if !strings.Contains(row, "{draft}") {
-				continue
-			}
-			f.y = len(low) - 1
-			f.x, f.cursor = ansi.StringWidth(low[f.y]), a.Fullscreen
-			if a.draft == "" {
-				low[f.y] += dim + a.Placeholder
-			}
+		return f
+	}
+	if t != nil {
+		add(a.Working, "")
+	}
+	for _, q := range a.queue {
+		add(a.Queued, q)
+	}
+	for _, row := range a.Box {
+		add(template{row}, a.draft)
+		if strings.Contains(row, "{draft}") {
+			f.y = len(f.lines) - 1
+			f.x = ansi.StringWidth(f.lines[f.y])
 		}
 	}
-	above := a.draw(a.pending)
-	if t != nil && t.saying != "" {
-		above = append(above, a.draw(block{a.Answer, t.written(), ""})...)
-	}
-	if a.Fullscreen {
-		var all []string
-		for _, b := range a.transcript[max(len(a.transcript)-a.rows, 0):] {
-			all = append(all, a.draw(b)...)
-		}
-		above = append(all, above...)
-		room := max(a.rows-len(low), 0)
-		above = append(above[max(len(above)-room, 0):], make([]string, max(room-len(above), 0))...)
-	}
-	f.y += len(above)
-	f.lines = append(above, low...)
 	return f
 }

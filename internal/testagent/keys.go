@@ -17,10 +17,9 @@ const (
 
 var keyNames = map[string]string{
 	"\r": "enter", "\n": "newline", "\x1b\r": "newline", "\x1b\n": "newline", "\x1b[13;2u": "newline",
-	"\x7f": "backspace", "\b": "backspace", "\t": "tab", "\x15": "ctrl-u", "\x1b": "esc",
+	"\x7f": "backspace", "\b": "backspace", "\x15": "ctrl-u", "\x1b": "esc", "\x1b[27u": "esc",
 	"\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down",
 	"\x1b]7501;?\x1b\\": "status", // the terminal reads what a program declares
-	"\x1b[C":            "right", "\x1bOC": "right", "\x1b[D": "left", "\x1bOD": "left", "\x1b[27u": "esc",
 }
 
 // keys splits the bytes of a terminal, which may come cut anywhere.

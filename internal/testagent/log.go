@@ -18,11 +18,9 @@ const (
 	Ready       = "ready"      // the prompt is drawn
 	Input       = "input"      // Text: the bytes, quoted
 	Typed       = "typed"      // Text was typed, or pasted if Kind is paste
-	Swallowed   = "swallowed"  // Return became a line break
 	Submitted   = "submit"     // Text became a prompt
 	Queued      = "queued"     // Text waits for the end of the turn
 	Pushed      = "pushed"     // Text came into its inbox, from Kind
-	Steered     = "steer"      // Text was added to the running turn
 	Interrupted = "interrupt"  // Kind: restored or stopped
 	DialogShown = "dialog"     // Kind: permission, question, trust; Text: what it asks about
 	DialogKey   = "dialog-key" // Text was typed into a dialog and chose nothing

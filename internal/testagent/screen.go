@@ -9,9 +9,8 @@ import (
 
 // frame is the part of the screen that changes, with the cursor's position.
 type frame struct {
-	lines  []string
-	x, y   int
-	cursor bool // it is visible
+	lines []string
+	x, y  int
 }
 
 // painter writes frames to the terminal, each over the one before, of which equal lines stay. The transcript above them
@@ -53,9 +52,6 @@ func (p *painter) show(fresh []string, f frame, title, declared string, rows int
 		}
 		b.WriteString("\r" + up(len(f.lines)-1-f.y))
 		fmt.Fprintf(&b, "\x1b[%dG", f.x+1)
-		if f.cursor {
-			b.WriteString("\x1b[?25h")
-		}
 		b.WriteString("\x1b[?2026l")
 		p.drawn = f
 	}

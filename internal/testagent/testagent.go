@@ -1,6 +1,6 @@
-// Package testagent is a program that acts like a coding agent in a terminal: Claude Code, Codex, Gemini CLI or
-// opencode. Tests and demonstrations run it, as `fakeagent`, in place of programs that need an account. It draws their
-// prompts, busy lines, dialogs and titles; their exact screens are in the testdata of the drivers.
+// Package testagent is a program that acts like Claude Code in a terminal, with its hooks and its inbox, or like an agent
+// that speaks the Agent Client Protocol. Tests and demonstrations run it, as `fakeagent`, in place of programs that need an
+// account. The exact screens of these are in the testdata of the drivers.
 //
 // Words in the submitted text say what happens in the turn, in their order:
 //
@@ -11,7 +11,7 @@
 //	ECHO          answers with the submitted text in [[ ]]
 //	SAY text      answers with the rest of the line, up to the next word
 //	WAIT d [file]  does the same, and declares that it waits for its user
-//	LIMIT text    ends the turn with the notice of a usage limit, which goes on with the text (Claude Code, Codex);
+//	LIMIT text    ends the turn with the notice of a usage limit, which goes on with the text;
 //	              in LIMIT [limit reached|+3] the limit ends three seconds from then
 //	LEAVE-ORPHAN d  leaves a process in a session of its own that ignores HUP and TERM for d
 //	EXIT n        leaves with code n
@@ -37,16 +37,16 @@ import (
 // Options say how the program behaves. The zero value is Claude Code without any trouble.
 type Options struct {
 	// These are flags too.
-	Profile    string        // claude, codex, gemini, opencode
+	Profile    string        // claude; opencode: the same with atm's plugin for its inbox
 	Log        string        // file to which the log is appended
 	Model      string        // command that plays the model
 	Trap       string        // signals that it ignores: HUP,TERM
 	StartDelay time.Duration // before it touches the terminal
 	Trust      bool          // asks for trust before anything else
 	Daemon     bool          // leaves a process behind at the start
-	Declares   bool          // declares its state (OSC 7501) if the terminal reads that: Claude Code, Codex
+	Declares   bool          // declares its state (OSC 7501) if the terminal reads that
 	Resume     string        // the conversation that it says it continues
-	Inbox      string        // Claude Code's inbox for messages, in CLAUDE_CONFIG_DIR, or atm's plugin: open, drops or shut; "": there is none
+	Inbox      string        // Claude Code's inbox for messages, in CLAUDE_CONFIG_DIR, or the plugin: open, drops or shut; "": there is none
 	Settings   string        `json:"-"` // a file whose hooks it calls, as those in CLAUDE_CONFIG_DIR/settings.json
 
 	TrustLate    time.Duration // asks for trust so long after the prompt was drawn
@@ -59,7 +59,7 @@ type Options struct {
 
 func (o *Options) flags() *flag.FlagSet {
 	f := flag.NewFlagSet("fakeagent", flag.ContinueOnError)
-	f.StringVar(&o.Profile, "profile", "claude", "claude, codex, gemini or opencode")
+	f.StringVar(&o.Profile, "profile", "claude", "claude; opencode: with atm's plugin for its inbox")
 	f.StringVar(&o.Log, "log", "", "append what happens to this `file`, as JSON lines")
 	f.StringVar(&o.Model, "model", "", "ask this `command` what to answer: what is submitted on its stdin")
 	f.StringVar(&o.Trap, "trap", "", "signals to ignore: HUP,TERM")
@@ -67,11 +67,10 @@ func (o *Options) flags() *flag.FlagSet {
 	f.BoolVar(&o.Trust, "trust", false, "ask for trust first")
 	f.BoolVar(&o.Declares, "declares", false, "declare its state, if the terminal reads that")
 	f.StringVar(&o.Resume, "resume", "", "continue the conversation with this `id`")
-	f.StringVar(&o.Inbox, "inbox", "", "have an inbox for messages, in CLAUDE_CONFIG_DIR, or with opencode atm's plugin, that is `open`, drops them or is shut")
+	f.StringVar(&o.Inbox, "inbox", "", "have an inbox for messages, in CLAUDE_CONFIG_DIR or by the plugin, that is `open`, drops them or is shut")
 	f.String("name", "", "what other sessions know it by")
 	f.StringVar(&o.Settings, "settings", "", "call the hooks of this `file`, too")
 	f.String("C", ".", "work in this `directory`")
-	f.Bool("no-daemon", false, "use no server, as always")
 	f.BoolVar(&o.Daemon, "daemon", false, "leave a process behind from the start")
 	return f
 }

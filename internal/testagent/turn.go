@@ -101,7 +101,7 @@ func (a *agent) pause(s step, t *turn, f func()) {
 	})
 }
 
-// nextStep takes the next step; steering may have added some.
+// nextStep takes the next step.
 func (a *agent) nextStep() {
 	t := a.turn
 	if len(t.steps) == 0 && t.closing == "" {
@@ -192,7 +192,7 @@ func (a *agent) endTurn() {
 
 func (a *agent) interrupt() {
 	t, kind := a.turn, "stopped"
-	if a.Restores && !t.hasShown {
+	if !t.hasShown {
 		kind = "restored"
 	}
 	a.log.add(Entry{Event: Interrupted, Kind: kind, Text: t.prompt})
@@ -206,9 +206,7 @@ func (a *agent) interrupt() {
 		}
 		a.print(a.Stopped, "")
 	}
-	if a.Restores {
-		back, a.queue = append(back, a.queue...), nil
-	}
+	back, a.queue = append(back, a.queue...), nil
 	if a.draft != "" {
 		back = append(back, a.draft)
 	}

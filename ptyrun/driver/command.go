@@ -95,26 +95,12 @@ func (d *Driver) choose(argv, more []string, id, does string) ([]string, error) 
 
 // isChosen reports whether a program's arguments choose its conversation, or draw none.
 func (d *Driver) isChosen(args []string) bool {
-	isFlag := func(arg string) bool {
-		name, _, _ := strings.Cut(arg, "=")
-		return strings.HasPrefix(arg, "-") && slices.Contains(d.file.Resume.IsChosen, name)
-	}
-	first := subcommand(&d.file.Command, args)
-	return slices.ContainsFunc(args, isFlag) ||
-		first != "" && slices.Contains(d.file.Resume.IsChosen, first) || slices.Contains(d.file.Command.Subcommands, first)
-}
-
-// subcommand returns the first of the arguments that is neither a flag nor a flag's value.
-func subcommand(c *agents.Command, args []string) string {
-	for i := 0; i < len(args); i++ {
-		if !strings.HasPrefix(args[i], "-") {
-			return args[i]
+	return slices.ContainsFunc(args, func(arg string) bool {
+		if strings.HasPrefix(arg, "-") {
+			arg, _, _ = strings.Cut(arg, "=")
 		}
-		if slices.Contains(c.ValueFlags, args[i]) {
-			i++
-		}
-	}
-	return ""
+		return slices.Contains(d.file.Resume.IsChosen, arg)
+	})
 }
 
 // arguments returns the arguments of the program in a command line: what stands behind its name. A command that does not

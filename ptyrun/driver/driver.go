@@ -22,7 +22,6 @@ package driver
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,10 +109,6 @@ func Names() (names []string) {
 
 // InterruptPause is the pause between the InterruptKeys of one interruption.
 const InterruptPause = 300 * time.Millisecond
-
-// SubmitKeys returns the keys that send the text in the box. Write them separately, at least SubmitDelay after the text: in
-// one write Codex and Gemini CLI, and with long text Claude Code, take Enter for a line break.
-func (d *Driver) SubmitKeys() string { return strings.Join(d.file.Keys.Submit, "") }
 
 // SubmitDelay is how long a program may take to read n bytes of text.
 func SubmitDelay(n int) time.Duration {

@@ -107,7 +107,9 @@ func (d *Driver) readScreen(l *Look, known string) Reading {
 }
 
 // promptOf returns what is before a draft in the row in which it is typed.
-func (l *Look) promptOf(draft string) string { return strings.TrimSuffix(strings.TrimRight(l.typedRow(), " "), draft) }
+func (l *Look) promptOf(draft string) string {
+	return strings.TrimSuffix(strings.TrimRight(l.typedRow(), " "), draft)
+}
 
 // sign returns the signs that a prompt ends in: "$", ">>>", "=#".
 func sign(prompt string) string {

@@ -6,7 +6,6 @@ const echoer = `
 [command]
 names = ["echoer"]
 [keys]
-submit = "Ctrl-S"
 interrupt = "Ctrl-X Esc"
 [screen.busy]
 pattern = '^working'
@@ -20,9 +19,6 @@ func TestOwnDriver(t *testing.T) {
 	d := ForCommand([]string{"/opt/echoer", "-x"})
 	if d.Name != "echoer" || d.Plain || len(d.InterruptKeys()) != 2 || string(d.InterruptKeys()[0]) != "\x18" {
 		t.Fatalf("it is %s, with the keys %q", d.Name, d.InterruptKeys())
-	}
-	if d.SubmitKeys() != "\x13" || builtIn("claude").SubmitKeys() != "\r" {
-		t.Errorf("a text is sent with %q", d.SubmitKeys())
 	}
 	for text, want := range map[string]string{
 		"> hello\n\n* hi\n\n> ▮": "idle, at its prompt", "> hello\nworking\n\n> ▮": "thinking, busy", "> hel▮": `idle, draft: "hel"`,
@@ -56,14 +52,14 @@ func TestExtends(t *testing.T) {
 	useOwn(t, map[string]string{"claude.toml": `
 extends = "claude"
 [keys]
-submit = "Ctrl-S"
+interrupt = "Ctrl-X Esc"
 [parts]
 foot = '^the end$'
 [screen.busy]
 pattern = 'the lamp is lit'
 `})
 	d := builtIn("claude")
-	if d.SubmitKeys() != "\x13" || len(d.InterruptKeys()) != 1 || !d.ForgetsInterruptedPrompt {
+	if len(d.InterruptKeys()) != 2 || !d.ForgetsInterruptedPrompt {
 		t.Errorf("%+v", d)
 	}
 	if typed, _, ok := d.AsData("see @x"); !ok || typed != `see \@x` {

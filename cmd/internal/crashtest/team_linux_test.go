@@ -27,10 +27,10 @@ person = true
 [members.alice]
 command = [%[1]q, "--profile", "claude", "--log", "alice.log"]
 [members.bob]
-command = [%[1]q, "--profile", "codex", "--log", "bob.log", "--daemon"]
+command = [%[1]q, "--profile", "claude", "--log", "bob.log", "--daemon"]
 after = ["alice"]
 [members.carol]
-command = [%[1]q, "--profile", "gemini", "--log", "carol.log", "--trap", %[2]q]
+command = [%[1]q, "--profile", "claude", "--log", "carol.log", "--trap", %[2]q]
 restart = "always"
 `
 

@@ -85,7 +85,7 @@ var gates = map[control.Gate]row{
 	control.GateTyping: {when: Prompt, why: "a person is typing into {name}; the mail follows when they pause: `atm wait --busy {name}`"},
 	control.GateLimit:  {when: Limit, why: "{name} is at its usage limit and gets it when that ends: `atm wait --idle {name}`"},
 	control.GateUnread: {when: Prompt, why: "{name} " + strings.TrimPrefix(string(control.GateUnread), "it ") +
-		", so atm types nothing for some minutes until it does: `atm attach {name}`, and press a key"},
+		", so atm types nothing until it does: `atm attach {name}`, and press a key"},
 
 	control.GateMoved:    {when: Never, why: "the root of {name} was moved while it ran, so atm types nothing in: `atm stop {name}`, then start it again"},
 	control.GateStranger: {when: Never, why: "the root of {name} is not accepted, so atm types nothing in: `atm init` says why, and how to accept it"},

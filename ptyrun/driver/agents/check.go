@@ -75,9 +75,6 @@ func parse(name string, text []byte) (*File, []tomlfile.Mistake) {
 	if f.Extends != "" {
 		f.extend(from, lines)
 	}
-	if f.Keys.Submit == nil {
-		f.Keys.Submit = Keystrokes{"\r"}
-	}
 	if f.Keys.Interrupt == nil {
 		f.Keys.Interrupt = Keystrokes{"\x1b"}
 	}

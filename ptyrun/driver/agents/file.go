@@ -36,16 +36,13 @@ type File struct {
 
 // A Command tells how the program is called.
 type Command struct {
-	Names       []string // of the program
-	Unshared    string   // flag: no server that all sessions share, with the environment of the first
-	IsUnshared  []string `toml:"is_unshared"` // beginnings of arguments with which it shares none anyway
-	Subcommands []string // that draw no session
-	ValueFlags  []string `toml:"value_flags"` // flags that take the next argument
+	Names      []string // of the program
+	Unshared   string   // flag: no server that all sessions share, with the environment of the first
+	IsUnshared []string `toml:"is_unshared"` // beginnings of arguments with which it shares none anyway
 }
 
 // Keys are the keys that the program takes.
 type Keys struct {
-	Submit    Keystrokes // send the text in the box; Enter if the file does not say
 	Interrupt Keystrokes // end a turn; Esc if the file does not say
 	Forgets   bool       `toml:"interrupt_forgets"` // before the first word of the answer it removes the prompt from the conversation
 }
@@ -54,7 +51,7 @@ type Keys struct {
 type Resume struct {
 	ID       []string
 	Fork     []string // a copy of it
-	IsChosen []string `toml:"is_chosen"` // arguments, or a first one, with which the command chooses one itself
+	IsChosen []string `toml:"is_chosen"` // arguments with which the command chooses one itself, or draws none
 }
 
 // Typing says on what the program acts in a submitted text, beside giving it to the model: it attaches the file behind an

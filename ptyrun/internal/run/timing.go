@@ -16,8 +16,7 @@ type Timing struct {
 	Quiet        time.Duration // without output before the return key
 	BeforeReturn time.Duration // from the last byte to the return key, beside driver.SubmitDelay
 	Accept       time.Duration // for the draft to disappear
-	RetryReturn  time.Duration // before the return key is pressed again
-	Unstarted    time.Duration // the same, without a sign of work either
+	Unstarted    time.Duration // until a turn of ours without a sign of work counts as over
 	Settle       time.Duration // until a state on the screen is reported
 	Stale        time.Duration // after which a source is stale: reducer.StaleAfter
 	Backoff      time.Duration // the first pause before a restart
@@ -26,13 +25,13 @@ type Timing struct {
 	Logged       time.Duration // for the last events of a program to be logged: see Run.LogPatience
 }
 
-// RetryLast is the longest pause before a text is given again. What was typed in vain counts as lost then.
+// RetryLast is the longest pause before a text is given again.
 const RetryLast = 5 * time.Minute
 
 // StandardTiming fits real programs: it was measured with four.
 var StandardTiming = Timing{
 	FirstIdle: driver.FirstSettle, Idle: driver.Settle, PersonQuiet: 3 * time.Second, Render: 2 * time.Second,
-	Quiet: 100 * time.Millisecond, Accept: 3 * time.Second, RetryReturn: 500 * time.Millisecond,
+	Quiet: 100 * time.Millisecond, Accept: 3 * time.Second,
 	Unstarted: 10 * time.Second, Settle: driver.DialogSettle, Stale: reducer.StaleAfter, Backoff: 500 * time.Millisecond,
 	Leftovers: 250 * time.Millisecond, Logged: 15 * time.Second, Remind: time.Minute,
 }

@@ -15,10 +15,9 @@ import (
 // There it would block all mail. Either typing it failed, or its turn was interrupted: Claude Code puts the prompt back
 // into the draft if it has not shown any output.
 type leftover struct {
-	text     string
-	since    time.Time // of the first byte, or of the interrupt: keys of a person after that make the draft theirs
-	isFailed bool      // typing it failed
-	clears   int       // how often it was removed from the draft
+	text   string
+	since  time.Time // of the first byte, or of the interrupt: keys of a person after that make the draft theirs
+	clears int       // how often it was removed from the draft
 }
 
 // maxClears limits how often a draft is cleared: a long text becomes visible part by part.
@@ -55,7 +54,7 @@ func (p *Terminal) stepDraft(now time.Time) {
 func (p *Terminal) TakeBack(g *run.Text) delivery.Event {
 	t := p.typing
 	if !t.isMixed {
-		p.leftover = &leftover{text: t.draft, since: t.startedAt, isFailed: true}
+		p.leftover = &leftover{text: t.draft, since: t.startedAt}
 	}
 	mayErase := !p.isSilent() && p.returnGate() == "" // if silent, it may ask something before it reads the keys
 	if mayErase && p.driver.HasInBox(p.look(), t.draft) && isPartOf(p.reading.Draft, t.draft) && p.eraseDraft() && t.draft == g.Words {
@@ -75,20 +74,9 @@ func (p *Terminal) eraseDraft() bool {
 	return true
 }
 
-// hasLeftover reports whether a text that failed is in the draft, or will be when the program reads it.
-func (p *Terminal) hasLeftover() bool {
-	l := p.leftover
-	isInDraft := l != nil && l.isFailed && isPartOf(p.reading.Draft, l.text)
-	return isInDraft || p.isTextUnread()
-}
-
-// isTextUnread reports whether the program has shown nothing since a text was typed that failed: it may be suspended
-// and read the text later. After run.RetryLast the text counts as lost.
-func (p *Terminal) isTextUnread() bool {
-	l, r := p.leftover, p.r
-	isUnread := l != nil && l.isFailed && !p.driver.Plain && p.isSilent()
-	return isUnread && r.MustWait(l.since.Add(run.RetryLast), r.Now())
-}
+// isUnread reports whether the program has shown nothing since a text was typed that failed: it may be suspended, and read
+// that when it resumes.
+func (p *Terminal) isUnread() bool { return p.leftover != nil && !p.driver.Plain && p.isSilent() }
 
 // isPartOf reports whether a draft shows nothing but a text, a visible part of it, or its placeholder.
 func isPartOf(draft, text string) bool {

@@ -17,7 +17,7 @@ func (p *Terminal) Gate(now time.Time) control.Gate {
 		return control.GateDrawing
 	case !rd.Prompt:
 		return cmp.Or(rd.NotPromptReason, control.GateNoPrompt)
-	case p.isTextUnread():
+	case p.isUnread():
 		return control.GateUnread // the program would read a new text behind the old one
 	}
 	hold := r.Timing.Idle

@@ -10,6 +10,10 @@ import (
 // The marks of a bracketed paste.
 const pasteOn, pasteOff = "\x1b[200~", "\x1b[201~"
 
+// returnKey sends the text in the draft. It is written separately, driver.SubmitDelay after the text: in one write Codex and
+// Gemini CLI, and with long text Claude Code, take it for a line break.
+const returnKey = "\r"
+
 // keysOf returns the bytes that put a clean text into the draft. Without bracketed paste every newline submits a line:
 // a plain program gets the lines like a shell from a file, the last one staying in the draft; an agent gets one line.
 func keysOf(text string, isPaste, isPlain bool) string {

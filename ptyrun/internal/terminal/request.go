@@ -65,7 +65,7 @@ type requestedText struct {
 // typeRequested types the text, without a key that sends it off.
 func (p *Terminal) typeRequested(req control.TypeRequest, mayAnswer func(*ask.Question) error) (*requestedText, error) {
 	r, d := p.r, p.reading.Dialog
-	if !req.Raw && p.hasLeftover() {
+	if !req.Raw && p.isUnread() {
 		return nil, control.Refused("its prompt may still hold a message: nothing was typed", run.TryScreen, run.TryAttach, run.TryRaw)
 	}
 	if p.isAsking() && !p.driver.Plain {
@@ -102,6 +102,6 @@ func (p *Terminal) submit(typed *requestedText) error {
 	if now := fingerprint(p.reading.Dialog); now != "" && now != typed.dialog { // the return key would answer it
 		return errors.New("a dialog came up: the return key was not pressed")
 	}
-	p.keys([]byte(p.driver.SubmitKeys()))
+	p.keys([]byte(returnKey))
 	return nil
 }

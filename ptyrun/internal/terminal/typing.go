@@ -16,21 +16,17 @@ import (
 
 // typing is what was typed of a text that is being given.
 type typing struct {
-	draft       string    // what the draft should show: the text, or its last line
-	startedAt   time.Time // of the first byte
-	wroteAt     time.Time // of the last one; zero: it is being written
-	failed      string    // why not all was written
-	isSeen      bool      // in the draft
-	isIn        bool      // or the draft had long enough to show it
-	isMixed     bool      // with a person's keys, which were held too long
-	returns     int       // return keys pressed
-	isReturnDue bool      // another one seems to be needed
+	draft     string    // what the draft should show: the text, or its last line
+	startedAt time.Time // of the first byte
+	wroteAt   time.Time // of the last one; zero: it is being written
+	failed    string    // why not all was written
+	isSeen    bool      // in the draft
+	isIn      bool      // or the draft had long enough to show it
+	isMixed   bool      // with a person's keys, which were held too long
 }
 
 const (
-	maxReturns = 3        // for a text
-	maxPasted  = 64 << 10 // bytes of a text
-
+	maxPasted  = 64 << 10        // bytes of a text
 	maxKeyHold = 3 * time.Second // for a person's keys while a text is being typed
 )
 
@@ -49,11 +45,7 @@ func (p *Terminal) Put(g *run.Text, _ func(error)) (e delivery.Event, why string
 		return delivery.Moot, why
 	}
 	p.given, p.typing, p.keyVersion = g, t, p.emulator.Version()
-	end := ""
-	if len(g.Items) > 0 && !p.driver.Plain {
-		end = " " // behind @name, an agent's return key would first pick a file or a skill for it
-	}
-	p.typeKeys(p.keysOf(g.Words+end), func(n int, err error) {
+	p.typeKeys(p.keysOf(g.Words), func(n int, err error) {
 		r.Post(func() {
 			if t.wroteAt = r.Now(); err != nil {
 				t.failed = fmt.Sprintf("the program stopped reading after %d of %d bytes", n, len(g.Words))
@@ -116,13 +108,13 @@ func (p *Terminal) returnGate() string {
 	return ""
 }
 
-// Has presses the return key when it may, and reports whether the program accepts the text:
+// Has presses the return key, once, when it may, and reports whether the program accepts the text:
 //
 //	it does not read, or does not show the text     silent
 //	a gate has shut, or a person's key came         moot
 //	it shows the text, is quiet, takes a return     the key is pressed: off
-//	it still shows the text behind the key          not in
 //	the text has left the draft                     receipt
+//	it stays in the draft                           not in
 //	nothing tells                                   silent
 func (p *Terminal) Has(g *run.Text, now time.Time) (e delivery.Event, why string) {
 	r, t := p.r, p.typing
@@ -195,57 +187,30 @@ func (p *Terminal) mayReturn(g *run.Text, now time.Time) (e delivery.Event, why 
 }
 
 func (p *Terminal) pressReturn(g *run.Text) {
-	t := p.typing
-	t.returns++
-	keys := p.driver.SubmitKeys()
-	if t.draft != g.Words && strings.TrimLeft(t.draft, " \t") != t.draft {
-		keys += keys // Python's prompt ends a block with an empty line
-	}
-	p.keys([]byte(keys))
+	p.keys([]byte(returnKey))
 	g.Since, p.keyVersion = p.r.Now(), p.emulator.Version()
 }
 
-// isAccepted reports whether the program has accepted the text, and presses the return key again if it seems lost.
+// isAccepted reports whether the program has accepted the text, behind its return key.
 func (p *Terminal) isAccepted(g *run.Text, now time.Time) (e delivery.Event, why string) {
-	r, t := p.r, p.typing
-	if p.driver.HasAccepted(p.look(), t.draft) {
+	r, t, look := p.r, p.typing, p.look()
+	isInDraft := p.driver.HasInBox(look, t.draft)
+	isStill := !look.Modes.Sync && !p.isSilent() && !r.MustWait(p.outputAt.Add(r.Timing.Quiet), now)
+	switch d := p.reading.Dialog; {
+	case p.driver.HasAccepted(look, t.draft):
 		return p.accepted(g)
-	}
-	if r.IsStopping {
+	case r.IsStopping:
 		return delivery.Silent, string(control.GateStopping)
-	}
-	if p.returnGate() != "" {
-		if d := p.reading.Dialog; d != nil && reducer.IsForTerminal(d.Dialog) {
-			return delivery.Silent, "a dialog came up and may have got the return key"
-		}
-		return p.accepted(g) // it was idle, so the dialog belongs to this text's turn
-	}
-	isInDraft := p.driver.HasInBox(p.look(), t.draft)
-	wait := r.Timing.Accept
-	if p.isSilent() {
-		wait *= 3
-	}
-	isLate := now.After(g.Since.Add(wait))
-	switch {
-	case isLate && isInDraft:
-		return delivery.NotIn, fmt.Sprintf("it is still in the prompt after %d return keys", t.returns)
-	case isLate && t.isSeen && !t.isMixed:
-		return p.accepted(g) // our return key took it out of the draft
-	case isLate:
-		return delivery.Silent, "its screen shows no sign that it arrived"
-	case !isInDraft || !p.mayPressAgain(g, now):
+	case d != nil && reducer.IsForTerminal(d.Dialog):
+		return delivery.Silent, "a dialog came up and may have got the return key"
+	case p.returnGate() != "": // it was idle, so the dialog belongs to this text's turn
+		return p.accepted(g)
+	case t.isSeen && !isInDraft && isStill && !t.isMixed: // our return key took it out of the draft
+		return p.accepted(g)
+	case r.MustWait(g.Since.Add(r.Timing.Accept), now):
 		return "", ""
+	case isInDraft:
+		return delivery.NotIn, "it is still in the prompt behind the return key"
 	}
-	// Only at the second look: on a busy machine a dialog may have been drawn whose output is not here yet.
-	if t.isReturnDue = !t.isReturnDue; !t.isReturnDue {
-		p.pressReturn(g)
-	}
-	return "", ""
-}
-
-// mayPressAgain reports whether a return key seems to be lost. If the program is silent, another return key might
-// answer what it asks next.
-func (p *Terminal) mayPressAgain(g *run.Text, now time.Time) bool {
-	isEnough := p.typing.isMixed || p.typing.returns >= maxReturns
-	return !isEnough && !p.isSilent() && !now.Before(g.Since.Add(p.r.Timing.RetryReturn))
+	return delivery.Silent, "its screen shows no sign that it arrived"
 }
