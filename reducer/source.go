@@ -41,9 +41,10 @@ const StaleAfter = 2 * time.Second
 const MissedEnd = 15
 
 // Tells reports whether the program itself tells its turns, by hooks, a server or a protocol: then nothing else is believed of
-// them. opencode does from its first session on.
+// them. opencode does from its first session on, or from the first turn in one that goes on.
 func (s *State) Tells() bool {
-	return s.Run != nil && (s.Run.Sessions > 0 || s.Session().HasStart)
+	ses := s.Session()
+	return s.Run != nil && (s.Run.Sessions > 0 || ses.HasStart || ses.Source == FromHook || ses.Source == FromProtocol)
 }
 
 // restsOn returns what an event rests on.

@@ -30,3 +30,18 @@ func TestSource(t *testing.T) {
 		}
 	}
 }
+
+// A program tells its turns from its first hook on, also in a conversation whose beginning no hook has told.
+func TestTells(t *testing.T) {
+	var s State
+	for i, e := range []wire.Event{
+		{Source: wire.SourcePTY, Kind: wire.Spawned},
+		wire.Event{Source: wire.SourcePTY, Kind: wire.StateChange}.With("new", "idle"),
+		{Source: wire.SourceHook, Kind: wire.TurnStarted, Session: "s", TurnID: "t"},
+	} {
+		e.Seq, e.At = uint64(i+1), time.Date(2026, 5, 1, 12, 0, i, 0, time.UTC)
+		if s.Apply(&e); s.Tells() != (e.Source == wire.SourceHook) {
+			t.Errorf("after %s: %v", e.Kind, s.Tells())
+		}
+	}
+}
