@@ -17,9 +17,7 @@ type Event struct {
 	Said   string      // the same: words of the agent outside of a turn; more may follow
 	Asked  *Question   // the agent asks something. The owner logs that
 	Closed *Question   // it was withdrawn
-	Heard  string      // the agent has the prompt of this turn: its first word in it
-
-	Refused string // the agent has answered the prompt of this turn with an error, without a word
+	Heard  string      // the agent has the prompt of this turn: its first word in it, or its answer to the prompt
 }
 
 // Question is what the agent asks. It may ask several at once.

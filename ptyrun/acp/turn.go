@@ -130,11 +130,8 @@ func (a *Agent) read(attached wire.Attachment) ([]byte, error) {
 
 // promptAnswered ends the turn as the agent's answer to the prompt says.
 func (a *Agent) promptAnswered(reason acp.StopReason, err error) {
-	switch {
-	case err == nil:
+	if !errors.Is(err, errGone) {
 		a.heard()
-	case !errors.Is(err, errGone) && !a.turn.isHeard:
-		a.tell(Event{Refused: a.turn.id})
 	}
 	switch {
 	case errors.Is(err, errGone): // the end of the agent ends the turn

@@ -43,7 +43,6 @@ type Speaker struct {
 	shown   string // the last question that people were shown
 	heard   string // the last turn of which it has the prompt
 	before  string // likewise, when it was given a text
-	refused bool   // it has refused the text
 }
 
 // maxTold is how many events may wait for the loop, which takes them all in before it does anything else.
@@ -97,8 +96,6 @@ func (s *Speaker) handle(e acp.Event) {
 		s.showAsked()
 	case e.Heard != "":
 		s.heard = e.Heard
-	case e.Refused != "":
-		s.refused = true
 	case e.Said != "":
 		s.o.Viewers.Say(e.Said)
 	case e.Note != "":
@@ -205,7 +202,7 @@ func (s *Speaker) Put(g *run.Text, report func(error)) (e delivery.Event, why st
 			attached = append(attached, it.Attachments...)
 		}
 	}
-	s.before, s.refused = s.heard, false
+	s.before = s.heard
 	text := g.Words
 	s.r.Go(func() { report(s.Prompt(text, attached...)) })
 	return delivery.In, ""
@@ -213,12 +210,7 @@ func (s *Speaker) Put(g *run.Text, report func(error)) (e delivery.Event, why st
 
 // Has reports whether the agent has said a word in the turn.
 func (s *Speaker) Has(g *run.Text, _ time.Time) (e delivery.Event, why string) {
-	switch s.Refresh(); {
-	case g.State != delivery.Sent:
-		return "", ""
-	case s.refused:
-		return delivery.Ended, "the agent refused the prompt"
-	case s.heard == s.before:
+	if s.Refresh(); g.State != delivery.Sent || s.heard == s.before {
 		return "", ""
 	}
 	g.Turn = s.heard
