@@ -166,6 +166,7 @@ func TestRestOfACommand(t *testing.T) {
 		"zsh nested":   {"\x1b[?2004hhost% ", "if true; then echo 'a\x1b[?2004l\r\r\n\x1b[?2004hthen quote> "},
 		"zsh cond":     {"\x1b[?2004hhost% ", "[[ a\x1b[?2004l\r\r\n\x1b[?2004hcond> "},
 		"zsh {":        {"\x1b[?2004hhost% ", "{\x1b[?2004l\r\r\n\x1b[?2004hcursh> "},
+		"psql, edited": {"\x1b[?2004hpostgres=# ", "select 1\x1b[?2004l\r\r\n\x1b[?2004hpostgres-# "},
 		"sqlite (":     {"sqlite> ", "select (\r\n(x1...> "},
 		"python input": {">>> ", "x = input('name> ')\r\nname> "},
 		"dash read":    {"$ ", "printf 'Name> '; read x\r\nName> "},
@@ -182,6 +183,17 @@ func TestRestOfACommand(t *testing.T) {
 		}
 		if r.Prompt {
 			t.Errorf("%s: at its prompt", name)
+		}
+	}
+}
+
+// A shell with line editing may change its prompt.
+func TestAnotherPrompt(t *testing.T) {
+	s, r, plain := screen.New(80, 24, 0), Reading{}, builtIn("plain")
+	for _, out := range []string{"\x1b[?2004hbash-5.2# ", "PS1='$ '\r\n\x1b[?2004l\r\x1b[?2004h$ "} {
+		s.Write([]byte(out))
+		if r = plain.Read(LookAt(s), r); !r.Prompt {
+			t.Errorf("after %q: %s", out, describe(r))
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 		before.Activity = cmp.Or(before.Activity, reducer.Starting)
 		return before
 	}
-	r := d.readScreen(&l, before.prompt)
+	r := d.readScreen(&l, before)
 	r.usesPaste = before.usesPaste || l.Modes.Paste && !l.Modes.Alt
 	if d.Plain && r.usesPaste && !l.Modes.Paste && r.Dialog == nil {
 		r = Reading{Activity: reducer.ToolRunning, Detail: l.Foreground, NotPromptReason: control.GateCommand, usesPaste: true}
@@ -70,13 +70,15 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 	return r
 }
 
-// readScreen reads a screen. known is the prompt of a shell or REPL, "" before it was seen: what looks like the rest of a
-// command, as ">" of node and of a shell, is its first prompt, and one that shows no prompt any more works.
-func (d *Driver) readScreen(l *Look, known string) Reading {
+// readScreen reads a screen. Of a shell or REPL it goes by the prompt that was known before: what looks like the rest of a
+// command, as ">" of node and of a shell, is its first prompt; one that shows no prompt any more works; and without line
+// editing, which tells when it reads a command, a prompt with another sign is the rest of a command, or what that asks.
+func (d *Driver) readScreen(l *Look, before Reading) Reading {
 	s := &d.file.Screen
 	draft, isPrompt := d.draftOn(l)
-	if d.Plain && known != "" && sign(l.promptOf(draft)) != sign(known) {
-		isPrompt = false // the rest of a command, or what that asks
+	known, isEdited := before.prompt, before.usesPaste || l.Modes.Paste
+	if d.Plain && known != "" && !isEdited && sign(l.promptOf(draft)) != sign(known) {
+		isPrompt = false
 	}
 	switch q, asks := d.asksOn(l); {
 	case d.Unknown:
