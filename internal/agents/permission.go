@@ -2,6 +2,7 @@ package agents
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/agentteammail/atm/reducer/ask"
@@ -43,6 +44,15 @@ func Choices(offered []Choice) (options []ask.Option) {
 		return nil
 	}
 	return append(options, ask.Option{ID: "deny", Label: "No answer", Kind: "reject_once"})
+}
+
+// Chosen returns the label of the option that a verdict chooses; "": none.
+func (p *Permission) Chosen(v Verdict) string {
+	i := slices.IndexFunc(p.Options, func(o ask.Option) bool { return o.ID == v.Option })
+	if v.IsDeny || i < 0 {
+		return ""
+	}
+	return p.Options[i].Label
 }
 
 // Verdict is the answer to a Permission.

@@ -378,7 +378,7 @@ func Decide(c *agents.Call, v agents.Verdict) any {
 	case v.IsDeny:
 		document.Output.Decision.Behavior, document.Output.Decision.Message = "deny", v.Why()
 	case tool == asksQuestion:
-		document.Output.Decision.Input = answered(arguments, v.Option)
+		document.Output.Decision.Input = answered(arguments, c.Permission.Chosen(v))
 	case tool == asksForPlan:
 		document.Output.Decision.Input = arguments
 	case v.Option == allowAlways && suggested(c) != nil:
@@ -387,16 +387,15 @@ func Decide(c *agents.Call, v agents.Verdict) any {
 	return document
 }
 
-// answered returns the input of a question with its answer.
-func answered(arguments json.RawMessage, option string) json.RawMessage {
+// answered returns the input of a question with its answer; nil: there is none.
+func answered(arguments json.RawMessage, answer string) json.RawMessage {
 	var in map[string]json.RawMessage
 	json.Unmarshal(arguments, &in)
-	question, options := choice(arguments)
-	i := slices.IndexFunc(options, func(o ask.Option) bool { return o.ID == option })
-	if in == nil || i < 0 {
+	if in == nil || answer == "" {
 		return nil
 	}
-	in["answers"], _ = json.Marshal(map[string]string{question: options[i].Label})
+	question, _ := choice(arguments)
+	in["answers"], _ = json.Marshal(map[string]string{question: answer})
 	data, _ := json.Marshal(in) // JSON that was read
 	return data
 }

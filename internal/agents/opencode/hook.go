@@ -236,13 +236,7 @@ func decide(c *agents.Call, v agents.Verdict) any {
 	if !c.Permission.IsChoice {
 		return busAnswer{v.Option, v.Why()}
 	}
-	answer := v.Why()
-	for _, o := range c.Permission.Options {
-		if o.ID == v.Option && !v.IsDeny {
-			answer = o.Label
-		}
-	}
-	return questionAnswer{[][]string{{answer}}}
+	return questionAnswer{[][]string{{cmp.Or(c.Permission.Chosen(v), v.Why())}}}
 }
 
 // questionAnswer is what the plugin gets for a question: the labels that are chosen, for each that is asked at once.
