@@ -58,12 +58,13 @@ func (i *pretendedInbox) Carry(ctx context.Context, ids []wire.ID) (string, erro
 	return "inbox socket", err
 }
 
-func (i *pretendedInbox) TakeBack(ctx context.Context, ids []wire.ID) {
+func (i *pretendedInbox) TakeBack(ctx context.Context, ids []wire.ID) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.back = append(i.back, ids...)
 	box := i.r.opt.Mail.box()
-	claim.Settle(ctx, box, nil, claim.AllGiven(box, time.Now()), time.Now())
+	_, err := claim.Settle(ctx, box, nil, claim.AllGiven(box, time.Now()), time.Now())
+	return err
 }
 
 func (i *pretendedInbox) gives() int {
@@ -131,7 +132,7 @@ func (noWay) Carry(context.Context, []wire.ID) (string, error) {
 	time.Sleep(checkTime + 200*time.Millisecond)
 	return "", nil
 }
-func (noWay) TakeBack(context.Context, []wire.ID) {}
+func (noWay) TakeBack(context.Context, []wire.ID) error { return nil }
 
 // checkTime is longer than the time between two looks at the mailbox.
 const checkTime = 3 * time.Second

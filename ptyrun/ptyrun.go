@@ -161,8 +161,8 @@ type Carrier interface {
 	// Carry gives those of the messages that nobody else has claimed, by the way that is open; by "": none is. After an error
 	// the way is of no use for a while. The program may take its mail itself.
 	Carry(ctx context.Context, ids []wire.ID) (by string, err error)
-	// TakeBack has unread messages that were given be given again, marked as possible repeats.
-	TakeBack(ctx context.Context, ids []wire.ID)
+	// TakeBack has unread messages that were given be given again, marked as possible repeats. After an error it is called again.
+	TakeBack(ctx context.Context, ids []wire.ID) error
 }
 
 // ACP is about an agent that speaks the Agent Client Protocol.

@@ -68,15 +68,12 @@ func (c *Call) eventOf(g claim.Given, isGone func(session string) bool) delivery
 		switch {
 		case hasIt, isAnswer && !isKnown:
 			return delivery.Receipt
-		case isAnswer && c.Now.Sub(g.To.Now) >= recordTime: // lost on its way, as of a hook that was killed
+		case isAnswer && c.Now.Sub(g.To.Now) >= delivery.Patience: // lost on its way, as of a hook that was killed
 			return delivery.Ended
 		}
 	}
 	return ""
 }
-
-// recordTime is how long a program may take to write down what it got.
-const recordTime = 15 * time.Second
 
 // records reports whether the program's record has a message since it was given, if it has a record. At the end of a turn, when
 // no later call may come, it waits a moment (waits) for what the program is about to write.

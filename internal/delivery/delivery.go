@@ -16,6 +16,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -134,6 +135,9 @@ type Way interface {
 	// will.
 	TakeBack(ctx context.Context, id wire.ID) (bool, error)
 }
+
+// Patience is how long an idle program may be silent about what it was given, before that is Silent.
+const Patience = 15 * time.Second
 
 // ErrUnsure is among the causes of an error of Put if the program may have the text.
 var ErrUnsure = errors.New("the program may have got it")

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -44,11 +45,10 @@ type Message struct {
 // reports the rest again when HasRoom says so.
 const Max = 1024
 
-const patience = 15 * time.Second
-
 // Queue is the mail that a runner has been told of. The zero value is empty. Not for concurrent use.
 type Queue struct {
-	// Patience is how long the agent may be idle before what it was given beside its prompt counts as lost; 0: 15 s.
+	// Patience is how long the agent may be idle before what it was given beside its prompt counts as lost; 0: that of package
+	// delivery.
 	Patience time.Duration
 
 	list  []message // in order of arrival
@@ -223,9 +223,10 @@ func (m *message) endLease() { m.LeasedUntil, m.isNamed = time.Time{}, false }
 
 // expire ends offers, leases and messages whose time is over, and returns the offers.
 func (q *Queue) expire(now time.Time) (silent []wire.ID) {
+	isOver := func(since time.Time) bool { return now.Sub(since).Abs() >= cmp.Or(q.Patience, delivery.Patience) }
 	for i := range q.list {
 		m := &q.list[i]
-		if isLost := q.word == reducer.WordIdle && now.Sub(later(m.offered, q.since)).Abs() >= cmp.Or(q.Patience, patience); isLost && !m.offered.IsZero() {
+		if q.word == reducer.WordIdle && isOver(q.since) && !m.offered.IsZero() && isOver(m.offered) {
 			m.endOffer()
 			silent = append(silent, m.ID)
 		}
@@ -235,11 +236,4 @@ func (q *Queue) expire(now time.Time) (silent []wire.ID) {
 	}
 	q.list = slices.DeleteFunc(q.list, func(m message) bool { return hasPassed(m.ExpiresAt, now) && !m.isBeingTyped })
 	return silent
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Outcome says what became of giving a member's mail to its program.
+// An Outcome says what became of giving a member's mail to its program.
 type Outcome struct {
 	By       string          // see agents.Way; "": no way is open now
 	IsIn     bool            // the mail was given to the program. Else it takes it itself, or, without By, at its next turn
@@ -75,7 +75,7 @@ func (c Carrier) Carry(ctx context.Context, ids []wire.ID) (by string, err error
 }
 
 // TakeBack has messages that were given, and that nobody has confirmed, be given again.
-func (c Carrier) TakeBack(ctx context.Context, ids []wire.ID) {
+func (c Carrier) TakeBack(ctx context.Context, ids []wire.ID) error {
 	if _, way := c.way(); way != nil && way.Way != nil {
 		for _, id := range ids {
 			way.TakeBack(ctx, id) // if it cannot, it may come twice, marked
@@ -83,7 +83,8 @@ func (c Carrier) TakeBack(ctx context.Context, ids []wire.ID) {
 	}
 	box := c.Team.Box(c.Name)
 	lost := slices.DeleteFunc(claim.AllGiven(box, time.Now()), func(g claim.Given) bool { return !g.IsLive || !slices.Contains(ids, g.ID) })
-	claim.Settle(ctx, box, nil, lost, time.Now()) // after an error the claim ends by itself
+	_, err := claim.Settle(ctx, box, nil, lost, time.Now())
+	return err
 }
 
 // Unread gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
@@ -141,12 +142,9 @@ type Options struct {
 	IdleSince *time.Time // of the program; nil: it is not idle, as far as is known
 }
 
-// patience is how long an idle program may be silent about what it was given before that counts as lost.
-const patience = 15 * time.Second
-
 // isSilent reports whether an idle program should have confirmed what it was given.
 func (o *Options) isSilent(g claim.Given, now time.Time) bool {
-	return o.IdleSince != nil && now.Sub(*o.IdleSince) >= patience && now.Sub(g.To.Now) >= patience
+	return o.IdleSince != nil && now.Sub(*o.IdleSince) >= delivery.Patience && now.Sub(g.To.Now) >= delivery.Patience
 }
 
 // Into claims unread mail for a program's conversation, and puts it there. It counts as read when a hook of the program, or

@@ -14,7 +14,7 @@ import (
 // A Carrier gives a program mail beside its prompt: see ptyrun.Carrier.
 type Carrier interface {
 	Carry(ctx context.Context, ids []wire.ID) (by string, err error)
-	TakeBack(ctx context.Context, ids []wire.ID)
+	TakeBack(ctx context.Context, ids []wire.ID) error
 }
 
 // carrying is what Options.Carrier does. It claims what it gives, so that nobody else gives that; the log tells what it has
@@ -52,8 +52,10 @@ func (in *Inbox) stepCarrier(now time.Time) {
 	if c.word != word {
 		c.word, c.isNews = word, true
 	}
-	mayTake := isIdle || word == reducer.WordBusy
-	if gate := in.gateOf(nil, now); !mayTake || c.isBusy || in.giving != nil || !in.hasCarrier() || in.MustWait(c.restUntil, now) || gate != control.GateOpen && gate != control.GateBusy {
+	if c.isBusy || in.giving != nil || !in.hasCarrier() || in.MustWait(c.restUntil, now) {
+		return
+	}
+	if gate := in.gateOf(nil, now); gate != control.GateOpen && (gate != control.GateBusy || word != reducer.WordBusy) {
 		return
 	}
 	var ids []wire.ID
@@ -118,6 +120,10 @@ func (in *Inbox) takeBack(ids []wire.ID) {
 		in.rest("the program has not confirmed it")
 	}
 	if in.o.Carrier != nil {
-		in.claims.Do(func() { in.o.Carrier.TakeBack(context.WithoutCancel(in.Context()), ids) })
+		in.ChangeClaim(func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), carryTime)
+			defer cancel()
+			return in.o.Carrier.TakeBack(ctx, ids)
+		})
 	}
 }
