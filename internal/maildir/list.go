@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -21,9 +21,6 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 	it, err := b.OpenAnywhere(id)
 	if err != nil {
 		return nil, err
-	}
-	if it.State == Unread {
-		b.addLease(it, b.Claims())
 	}
 	b.forgetReplaced(it)
 	return it, nil
@@ -47,7 +44,7 @@ func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, erro
 	}
 }
 
-// OpenAnywhere is Get without the lease.
+// OpenAnywhere is Get without a check of what the message replaces.
 func (b *Box) OpenAnywhere(id wire.ID) (it *Item, err error) {
 	err = b.Find(id, func(d Folder) error {
 		it, err = b.Open(d, id)
@@ -58,8 +55,12 @@ func (b *Box) OpenAnywhere(id wire.ID) (it *Item, err error) {
 
 // Find calls f with the folders where a message may be, until f returns something other than ErrNotFound.
 func (b *Box) Find(id wire.ID, f func(Folder) error) error {
-	for range 2 { // the message may be put back into a folder that was searched
-		for _, d := range b.FoldersOf(id) {
+	for range looks {
+		folders, err := b.FoldersOf(id)
+		if err != nil {
+			return cmp.Or(b.CheckPresent(), err)
+		}
+		for _, d := range folders {
 			if err := f(d); !errors.Is(err, ErrNotFound) {
 				return err
 			}
@@ -86,7 +87,8 @@ func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 // FirstSign returns the earliest time, by the clock here, that a message's file or the directory of its day bears; zero
 // if the mailbox neither got nor sent it. The clock that made the id may have been ahead.
 func (b *Box) FirstSign(id wire.ID) (at time.Time) {
-	for _, d := range append(b.FoldersOf(id), b.sent(id)) {
+	folders, _ := b.FoldersOf(id)
+	for _, d := range append(folders, b.sent(id)) {
 		file, err := b.store.root.Lstat(d.File(id))
 		if err != nil {
 			continue
@@ -146,7 +148,7 @@ type Range struct {
 	// nor senders' clocks. The other days still have older messages.
 	Since time.Time
 
-	Listed []wire.ID // the unread messages, as listed just now; nil: they are listed
+	Listed []wire.ID // the messages in new, as listed just now; nil: they are listed
 }
 
 // Everywhere is the whole mailbox without the index of sent messages.
@@ -174,8 +176,10 @@ func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) 
 			slices.Reverse(folders)
 		}
 		for _, d := range folders {
-			ids, err := rg.Listed, error(nil)
-			if d.State != Unread || ids == nil {
+			ids, err := []wire.ID(nil), error(nil)
+			if d.State == Unread {
+				ids, err = b.AddHeld(rg.Listed)
+			} else {
 				ids, err = b.IDsIn(d)
 			}
 			errs = errors.Join(errs, err)
@@ -215,16 +219,16 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 // openAhead is how many messages are opened before the first of them is used, where all are.
 const openAhead = 32
 
-// EachUnread yields those of the messages that are unread, each with its index in ids, and with what the claims say about
-// it. It calls bad for files that are not messages or cannot be read.
-func (b *Box) EachUnread(ids []wire.ID, claimed claimfile.Table, bad func(*BadError)) iter.Seq2[int, *Item] {
-	return b.openEach(b.Unread(), ids, claimed, 1, nil, bad)
+// EachUnread yields those of the messages that are unread, each with its index in ids. It calls bad for files that are not
+// messages or cannot be read.
+func (b *Box) EachUnread(ids []wire.ID, held Held, bad func(*BadError)) iter.Seq2[int, *Item] {
+	return b.openEach(b.Unread(), ids, held, 1, nil, bad)
 }
 
-// openEach yields the messages of a folder that keep accepts (nil: all), each with its index in ids, and with what the
-// claims say about it. It opens so many at a time, on all processors. It skips messages that have moved on, and calls bad
-// for files that are not messages or cannot be read.
-func (b *Box) openEach(d Folder, ids []wire.ID, claimed claimfile.Table, ahead int, keep func(wire.ID, []byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
+// openEach yields the messages of a folder that keep accepts (nil: all), each with its index in ids. With new come those that
+// are held. It opens so many at a time, on all processors. It skips messages that have moved on, and calls bad for files that
+// are not messages or cannot be read.
+func (b *Box) openEach(d Folder, ids []wire.ID, held Held, ahead int, keep func(wire.ID, []byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
 	return func(yield func(int, *Item) bool) {
 		dir, name := b.store.root, d.File
 		if len(ids) > 1 { // a path below the team costs system calls for each element
@@ -236,7 +240,15 @@ func (b *Box) openEach(d Folder, ids []wire.ID, claimed claimfile.Table, ahead i
 		items, errs := make([]*Item, ahead), make([]error, ahead)
 		open := func(from, step int, some []wire.ID) {
 			for i := from; i < len(some); i += step {
-				items[i], errs[i] = b.openIn(dir, name(some[i]), d, some[i], keep)
+				id := some[i]
+				if h, isHeld := held[id]; isHeld {
+					items[i], errs[i] = b.openIn(b.store.root, b.HeldBy(h).File(id), b.HeldBy(h), id, keep)
+				} else {
+					items[i], errs[i] = b.openIn(dir, name(id), d, id, keep)
+				}
+				if d.State == Unread && keep == nil && errors.Is(errs[i], ErrNotFound) { // it has just changed hands
+					items[i], errs[i] = b.openUnread(id)
+				}
 			}
 		}
 		first := 0
@@ -255,7 +267,6 @@ func (b *Box) openEach(d Folder, ids []wire.ID, claimed claimfile.Table, ahead i
 				if errs[i] != nil {
 					continue
 				}
-				b.addLease(items[i], claimed)
 				b.forgetReplaced(items[i])
 				if !yield(first+i, items[i]) {
 					return
@@ -266,8 +277,32 @@ func (b *Box) openEach(d Folder, ids []wire.ID, claimed claimfile.Table, ahead i
 	}
 }
 
+func (b *Box) openUnread(id wire.ID) (*Item, error) {
+	it, err := b.OpenAnywhere(id)
+	if err == nil && it.State != Unread {
+		err = notFound(id)
+	}
+	return it, err
+}
+
 // UnreadIDs lists the unread messages, oldest first, without ingesting dropped files.
 func (b *Box) UnreadIDs() ([]wire.ID, error) { return b.IDs(Range{Unread: true}) }
+
+// AddHeld returns the unread messages, of which these are in new (nil: they are listed), oldest first.
+func (b *Box) AddHeld(ids []wire.ID) (all []wire.ID, err error) {
+	if ids == nil {
+		if ids, err = b.IDsIn(b.Unread()); err != nil {
+			return nil, err
+		}
+	}
+	held, err := b.Held()
+	if len(held) == 0 {
+		return ids, err
+	}
+	all = slices.Concat(ids, slices.Collect(maps.Keys(held)))
+	slices.Sort(all)
+	return slices.Compact(all), err
+}
 
 // OwedIDs lists the messages that wait for an acknowledgement, oldest first.
 func (b *Box) OwedIDs() ([]wire.ID, error) { return b.IDs(Range{Owed: true}) }
@@ -285,9 +320,9 @@ func (b *Box) Walk(rg Range, f func(*Item) bool) (found Walked, err error) {
 			found.More += len(ids)
 			return true
 		}
-		var claimed claimfile.Table
+		var held Held
 		if d.State == Unread {
-			claimed = b.Claims()
+			held, _ = b.Held()
 		}
 		if rg.Wants != nil {
 			ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !rg.Wants(id) })
@@ -296,7 +331,7 @@ func (b *Box) Walk(rg Range, f func(*Item) bool) (found Walked, err error) {
 		if rg.Limit == 0 {
 			ahead = openAhead
 		}
-		for i, it := range b.openEach(d, ids, claimed, ahead, rg.Keep, func(*BadError) { found.Bad++ }) {
+		for i, it := range b.openEach(d, ids, held, ahead, rg.Keep, func(*BadError) { found.Bad++ }) {
 			if !f(it) {
 				return false
 			}
