@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/terminal"
 	"github.com/agentteammail/atm/ptyrun/internal/viewers"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/record"
 	"github.com/agentteammail/atm/watcher"
 )
@@ -168,6 +169,8 @@ func (r *runner) runInfo() runinfo.Info {
 		Run: r.ID, Version: r.Version, Runner: os.Getpid(), PID: r.pid, Started: r.Now().UTC(), Cwd: r.Dir,
 		Inject: string(r.inbox.Inject()),
 	}
+	self, _ := process.Find(info.Runner)
+	info.Start = self.Start
 	if r.prog != nil { // hints repeat a command that could be started
 		info.Command, info.Driver = r.Command, r.prog.State().Driver
 	}

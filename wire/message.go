@@ -152,6 +152,11 @@ type Attachment struct {
 // IsSHA256 reports whether s is a SHA-256 as Attachment has it.
 func IsSHA256(s string) bool { return len(s) == 64 && isHex(s) }
 
+// StartsNoTurn reports whether an agent gets the message in a turn or with other mail only: it is a notice of another's state.
+func (m *Message) StartsNoTurn() bool {
+	return m.Type == TypeNotice && parseObject(m.Payload).Text("state") != ""
+}
+
 // Urgent reports whether the message may interrupt a running turn.
 func (m *Message) Urgent() bool { return m.Priority == "urgent" }
 

@@ -7,15 +7,11 @@
 package lockfile
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -171,49 +167,4 @@ func (l *Lock) Current() bool {
 	held, err := l.file.Stat()
 	now, nowErr := l.dir.team.Lstat(fileOf(l.name))
 	return err == nil && nowErr == nil && os.SameFile(held, now)
-}
-
-// Holders returns the processes that hold any file locked Exclusive, by /proc/locks. HeldBy, which looks at each file that a
-// process has open, needs to be asked of these alone. isKnown is false where there is no such file, and where so many files
-// are locked that it takes several reads: what changes between two of them may hide a holder.
-func Holders() (pids []int, isKnown bool) {
-	file, err := os.Open("/proc/locks")
-	if err != nil {
-		return nil, false
-	}
-	defer file.Close()
-	data, rest := make([]byte, 64<<10), make([]byte, 1)
-	n, err := file.Read(data)
-	if more, _ := file.Read(rest); more > 0 || err != nil && err != io.EOF {
-		return nil, false
-	}
-	for line := range strings.Lines(string(data[:n])) {
-		fields := strings.Fields(line) // 1: FLOCK ADVISORY WRITE 4711 fe:00:123 0 EOF
-		if len(fields) > 4 && fields[1] == "FLOCK" && fields[3] == "WRITE" {
-			pid, _ := strconv.Atoi(fields[4])
-			pids = append(pids, pid)
-		}
-	}
-	return pids, true
-}
-
-// HeldBy returns the names of the locks that a process holds Exclusive: those whose files it has open and, by its
-// fdinfo, locked. None where there is no /proc.
-func (d Dir) HeldBy(pid int) (names []string) {
-	process := fmt.Sprintf("/proc/%d", pid)
-	open, _ := filepath.Glob(process + "/fd/*")
-	for _, fd := range open {
-		to, _ := os.Readlink(fd)
-		name := filepath.Base(to)
-		if !strings.HasSuffix(to, "/"+fileOf(name)) {
-			continue
-		}
-		file, err := d.team.Lstat(fileOf(name))
-		info, infoErr := os.Stat(fd)
-		about, _ := os.ReadFile(process + "/fdinfo/" + filepath.Base(fd))
-		if err == nil && infoErr == nil && os.SameFile(info, file) && bytes.Contains(about, []byte("WRITE")) {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -5,16 +5,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/agentteammail/atm/internal/durable"
 )
@@ -222,68 +218,5 @@ func TestMovedTeamIsNoticed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "another directory") {
 			t.Error(err)
 		}
-	}
-}
-
-// Whoever holds a lock is among the processes that hold any.
-func TestHolders(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("there is no /proc/locks")
-	}
-	d, _ := team(t)
-	mustTry(t, d, "a", Exclusive)
-	if pids, isKnown := Holders(); isKnown && !slices.Contains(pids, os.Getpid()) { // unknown beside many others
-		t.Errorf("%v, %v", pids, isKnown)
-	}
-}
-
-// Where many files are locked and freed, Holders does not know, rather than leave one out.
-func TestManyHolders(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("there is no /proc/locks")
-	}
-	lock := func() *flock.Flock {
-		l := flock.New(filepath.Join(t.TempDir(), "lock"))
-		if err := l.Lock(); err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	var first []*flock.Flock // whose ends move the others in the list
-	for range 150 {
-		first = append(first, lock())
-	}
-	own := exec.Command("flock", filepath.Join(t.TempDir(), "lock"), "sleep", "60")
-	if err := own.Start(); err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() { own.Process.Kill(); own.Wait() })
-	until := time.Now().Add(10 * time.Second)
-	isSeen := func() bool { pids, isKnown := Holders(); return !isKnown || slices.Contains(pids, own.Process.Pid) }
-	for !isSeen() && time.Now().Before(until) {
-		time.Sleep(time.Millisecond)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range 200 {
-			for _, l := range first {
-				l.Unlock()
-				l.Lock()
-			}
-		}
-	}()
-	for isOver := false; !isOver; {
-		select {
-		case <-done:
-			isOver = true
-		default:
-		}
-		if !isSeen() {
-			t.Fatal("a holder is missing")
-		}
-	}
-	for _, l := range first {
-		l.Unlock()
 	}
 }

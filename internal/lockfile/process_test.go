@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -170,9 +169,6 @@ func TestHolderKilled(t *testing.T) {
 	var e *HeldError
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v", err)
-	}
-	if held := d.HeldBy(c.Process.Pid); runtime.GOOS == "linux" && !slices.Contains(held, "bob.runner") {
-		t.Errorf("it holds %v", held)
 	}
 
 	got := make(chan error)

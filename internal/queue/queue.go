@@ -39,6 +39,7 @@ type Message struct {
 	IsRead      bool      // read; only its answer is expected
 	LeasedUntil time.Time // until when somebody holds it under a lease, as far as is known; zero: nobody does
 	AtPrompt    bool      // it is given at the prompt only, in words of its own
+	IsAside     bool      // it starts no turn: it is handed over with other mail
 }
 
 // Max is how many messages a Queue holds. Beyond that it accepts only urgent ones and those with a due time. The caller
@@ -88,7 +89,7 @@ func (q *Queue) Next(word reducer.Word, now time.Time) (to To) {
 		}
 		switch {
 		case !m.isFree():
-		case word == reducer.WordIdle && !m.isNamed:
+		case word == reducer.WordIdle && !m.isNamed && (!m.IsAside || q.startsTurn()):
 			m.isNamed = true
 			to.Deliver = append(to.Deliver, m.ID)
 		case word == reducer.WordBusy && m.Urgent && !m.hasInterrupted:
@@ -97,6 +98,11 @@ func (q *Queue) Next(word reducer.Word, now time.Time) (to To) {
 		}
 	}
 	return to
+}
+
+// startsTurn reports whether there is mail for which an idle agent begins a turn.
+func (q *Queue) startsTurn() bool {
+	return slices.ContainsFunc(q.list, func(m message) bool { return m.isFree() && !m.IsAside })
 }
 
 // Free returns the unread messages that nobody else has, in order of arrival.

@@ -73,7 +73,7 @@ func (p *player) play(line string) (to To, said string) {
 
 func (p *player) message(w []string) Message {
 	m := Message{ID: wire.ID(w[0])}
-	is := map[string]*bool{"urgent": &m.Urgent, "read": &m.IsRead}
+	is := map[string]*bool{"urgent": &m.Urgent, "read": &m.IsRead, "aside": &m.IsAside}
 	at := map[string]*time.Time{"due": &m.DueAt, "expires": &m.ExpiresAt, "held": &m.LeasedUntil}
 	for _, s := range w[1:] {
 		k, v, _ := strings.Cut(s, "=")

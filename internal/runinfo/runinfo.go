@@ -25,13 +25,13 @@ type Info struct {
 	Dir     string    `json:"dir,omitempty"`     // the run directory, to tell the file from a copy of it
 	Version string    `json:"version,omitempty"` // of atm, as the runner was built
 	Runner  int       `json:"runner"`
-	PID     int       `json:"pid,omitempty"` // the program's
+	Start   uint64    `json:"runner_start,omitempty"` // of the runner, as in process.Info: it tells it from a later process with that id
+	PID     int       `json:"pid,omitempty"`          // the program's
 	Started time.Time `json:"started"`
 	Cwd     string    `json:"cwd,omitempty"` // where it runs
 	Command []string  `json:"command"`       // null until it has started
 	Inject  string    `json:"inject,omitempty"`
 	Driver  string    `json:"driver,omitempty"` // the program's, as far as known
-
 }
 
 // Read reads an agent's file below its team's directory. Info is zero if there is none, and with an error, which is a
@@ -47,7 +47,7 @@ func Read(team *durable.Root, agent wire.Name) (info Info, err error) {
 	}
 	here, err := team.Lstat(string(agent) + "/run")
 	if original, originalErr := os.Stat(info.Dir); err == nil && originalErr == nil && !os.SameFile(here, original) {
-		info.Run, info.Runner, info.PID = "", 0, 0
+		info.Run, info.Runner, info.Start, info.PID = "", 0, 0, 0
 	}
 	return info, err
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/teamdir/config"
@@ -15,18 +17,46 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Config reads team.toml; without that file it returns the defaults. It never returns nil: with a *config.Error, which
-// lists all mistakes in the file, the rest may be shown but not acted upon.
+// Config returns what team.toml says now; without that file, the defaults. It never returns nil: with a *config.Error, which
+// lists all mistakes in the file, the rest may be shown but not acted upon. Nobody may change it: others have it too.
 func (t *Team) Config() (*config.Config, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	began := time.Now()
+	file, err := t.Dir().Lstat(config.File)
+	dir, dirErr := t.Dir().Lstat(".") // who is a member counts, too
+	isThere := err == nil && dirErr == nil
+	if isThere && isSame(t.read.file, file) && isSame(t.read.dir, dir) {
+		return t.read.config, t.read.err
+	}
 	data, err := t.Dir().ReadFile(config.File, config.MaxSize)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return config.Default(), err
 	}
 	c, mistakes := config.Parse(data, t.Store.IsAgent)
+	err = nil
 	if len(mistakes) > 0 {
-		return c, &config.Error{Path: t.Dir().Join(config.File), Mistakes: mistakes}
+		err = &config.Error{Path: t.Dir().Join(config.File), Mistakes: mistakes}
 	}
-	return c, nil
+	t.read = readConfig{}
+	if isThere && began.Sub(file.ModTime()) > clockStep && began.Sub(dir.ModTime()) > clockStep {
+		t.read = readConfig{file, dir, c, err}
+	}
+	return c, err
+}
+
+// readConfig is what was read of a team.toml, in a directory that had these members.
+type readConfig struct {
+	file, dir fs.FileInfo
+	config    *config.Config
+	err       error
+}
+
+// clockStep is how long what changes once more may bear the same time, on any file system.
+const clockStep = 2 * time.Second
+
+func isSame(before, now fs.FileInfo) bool {
+	return before != nil && os.SameFile(before, now) && before.Size() == now.Size() && before.ModTime().Equal(now.ModTime())
 }
 
 // WriteConfig writes a team.toml atomically unless there is one, and reports whether it did.

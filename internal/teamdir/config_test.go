@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
@@ -37,6 +38,47 @@ func TestHasOtherRules(t *testing.T) {
 	if !team.HasOtherRules("bob") {
 		t.Error("other rules are the same")
 	}
+}
+
+// team.toml is read once, until it changes, or who is a member: who is called lead is.
+func TestConfigIsReadOnce(t *testing.T) {
+	t.Parallel()
+	opened := 0
+	r := teamtest.NewFaultyRoot(t, nil, func(op, name string) error {
+		if op == "open" && name == "main/team.toml" {
+			opened++
+		}
+		return nil
+	})
+	team := teamtest.NewTeam(t, r, "bob", "eve")
+	path := team.Dir().Join("team.toml")
+	leadIs := func(want string) {
+		t.Helper()
+		c, err := team.Config()
+		if err != nil || string(c.Lead) != want {
+			t.Errorf("the lead is %q, not %q: %v", c.Lead, want, err)
+		}
+	}
+	leadIs("")
+	teamtest.Must(t, os.WriteFile(path, []byte("lead = \"bob\"\n"), 0o600))
+	leadIs("bob")
+	teamtest.Must(t, os.WriteFile(path, []byte("lead = \"eve\"\n"), 0o600))
+	leadIs("eve")
+	old := time.Now().Add(-time.Hour)
+	teamtest.Must(t, os.Chtimes(path, old, old))
+	teamtest.Must(t, os.Chtimes(team.Dir().Path(), old, old))
+	opened = 0
+	for range 40 {
+		leadIs("eve")
+	}
+	if opened != 1 {
+		t.Errorf("it was read %d times", opened)
+	}
+	teamtest.Must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"a\"\n"), 0o600))
+	teamtest.Must(t, os.Chtimes(path, old, old))
+	leadIs("")
+	teamtest.Must(t, team.Store.Create(t.Context(), "lead"))
+	leadIs("lead")
 }
 
 // A saved policy that is not as it was saved allows nobody anything: what is missing may be who may answer, and what is

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -32,7 +32,7 @@ func (t *Team) Dial(ctx context.Context, name wire.Name) (*control.Client, error
 
 // DialRunner connects to the runner of a member whose runner lock is held. Without a socket the runner is starting or
 // ending: DialRunner waits for ctx, at most for control.DialTimeout, and returns ErrNoRunner if the lock becomes free, else a
-// control.NotAnsweringError, with the process on Linux.
+// control.NotAnsweringError, with the process that run.json names.
 func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
 	for began := time.Now(); ; time.Sleep(control.DialTimeout / 50) {
 		c, err := t.Dial(ctx, name)
@@ -46,11 +46,11 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 			return nil, ctx.Err()
 		}
 		if time.Since(began) > control.DialTimeout || ctx.Err() != nil {
-			pid := t.RunInfo(name).Runner
-			if !slices.Contains(t.Locks().HeldBy(pid), string(name)+".runner") { // agents can write run.json
-				pid = 0
+			silent := &control.NotAnsweringError{}
+			if t.SeesRunner(name) { // else it has not written its run.json yet
+				silent.PID = t.RunInfo(name).Runner
 			}
-			return nil, &control.NotAnsweringError{PID: pid}
+			return nil, silent
 		}
 	}
 }
@@ -93,25 +93,38 @@ func (t *Team) RunInfo(name wire.Name) (info runinfo.Info) {
 // RunOf returns the ATM_RUN of a member's current or last run; "": none is known.
 func (t *Team) RunOf(name wire.Name) string { return t.RunInfo(name).Run }
 
-// RunnerOf returns the member, of any team, whose runner is the first of these processes that is one. It asks who holds
-// the runner locks, since agents can write run.json.
+// RunnerOf returns the member, of any team, whose runner is the first of these processes that is one: the one that its
+// run.json names, while its runner lock is held.
 func (r *Root) RunnerOf(pids []int) (a wire.Address) {
-	if holders, isKnown := lockfile.Holders(); isKnown {
-		pids = slices.DeleteFunc(slices.Clone(pids), func(pid int) bool { return !slices.Contains(holders, pid) })
-	}
-	if len(pids) == 0 {
-		return a
-	}
 	teams, _ := r.Teams()
-	for _, pid := range pids {
-		for _, name := range teams {
-			t, _ := r.Team(name) // Teams has opened it
-			for _, lock := range t.Locks().HeldBy(pid) {
-				if agent, ok := strings.CutSuffix(lock, ".runner"); ok {
-					return t.Box(wire.Name(agent)).Address()
-				}
+	for _, name := range teams {
+		t, _ := r.Team(name) // Teams has opened it
+		for _, member := range t.whoRan() {
+			i := slices.Index(pids, t.RunInfo(member).Runner)
+			if i < 0 {
+				continue
+			}
+			if running, _ := t.Running(member); running {
+				a, pids = t.Box(member).Address(), pids[:i]
 			}
 		}
 	}
 	return a
+}
+
+// whoRan returns the members that a runner has run at some time: they have a runner lock.
+func (t *Team) whoRan() (names []wire.Name) {
+	locks, _ := t.Dir().Names(".locks")
+	for _, lock := range locks {
+		if name, isRunner := strings.CutSuffix(lock, ".runner"); isRunner {
+			names = append(names, wire.Name(name))
+		}
+	}
+	return names
+}
+
+// SeesRunner reports whether this process sees the one that a member's run.json names as its runner.
+func (t *Team) SeesRunner(name wire.Name) bool {
+	info := t.RunInfo(name)
+	return process.Info{PID: info.Runner, Start: info.Start}.IsRunning()
 }

@@ -30,6 +30,9 @@ type Team struct {
 
 	root     *Root
 	sessions *session.Store
+
+	mu   sync.Mutex
+	read readConfig
 }
 
 // Root is the team's root.

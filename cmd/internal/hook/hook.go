@@ -264,7 +264,7 @@ func (c *call) handOver(ctx context.Context) (*claim.Claim, []wire.Event, error)
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
 	h, err := c.HandOver(ctx, inbox.ReadOptions{
 		Limit: letter.MaxMessages, MaxBytes: 16 << 20, Fits: l.LimitToPage(),
-		Match: c.mayDeliver(), Current: !c.BeginsTurn,
+		Match: c.mayDeliver(endsTurn || c.IsPush), Current: !c.BeginsTurn,
 	})
 	if len(h.Items) > 0 || h.GivenUp > 0 && c.BeginsTurn {
 		if c.Text.Len() > 0 {
@@ -279,11 +279,13 @@ func (c *call) handOver(ctx context.Context) (*claim.Claim, []wire.Event, error)
 	return h, received, errors.Join(settleErr, err)
 }
 
-func (c *call) mayDeliver() func(*maildir.Item) bool {
-	if c.o.MayDeliver == nil {
-		return nil
+// mayDeliver says which mail goes out with the answer; nil: all. startsTurn: the answer has the agent go on.
+func (c *call) mayDeliver(startsTurn bool) func(*maildir.Item) bool {
+	may := func(*maildir.Item) bool { return true }
+	if c.o.MayDeliver != nil {
+		may = c.o.MayDeliver()
 	}
-	return c.o.MayDeliver()
+	return func(it *maildir.Item) bool { return may(it) && !(startsTurn && it.StartsNoTurn()) }
 }
 
 func (c *call) inTurn(events []wire.Event) []wire.Event {

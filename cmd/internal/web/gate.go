@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,8 +23,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
 )
 
 // A gate checks every request. A one-time token gets a browser its cookie, and the cookie lets it in. A request that
@@ -187,7 +188,12 @@ func refuse(w http.ResponseWriter, code int, reason string, wayOut ...string) {
 
 // An entrance makes the one-time addresses that let a browser in. It is saved, so that `atm web --token` can make another
 // address.
-type entrance struct{ notices.WebServer }
+type entrance struct {
+	URL string    `json:"url"` // where browsers reach it
+	At  string    `json:"at"`  // its listener: the URL's host may be known elsewhere only
+	Key string    `json:"key"` // signs the tokens that let a browser in
+	As  wire.Name `json:"as,omitempty"`
+}
 
 const (
 	tokenAge  = 5 * time.Minute     // after which a token is refused
@@ -208,18 +214,47 @@ func (e entrance) sign(nonce string) string {
 
 // save writes the entrance into a file of this server's own, which remove removes.
 func (e entrance) save(s *app.Scope) (remove func(), err error) {
-	prefix, err := notices.WebFile(s.Team)
+	prefix, err := entranceFile(s)
 	if err != nil {
 		return nil, err
 	}
-	data, _ := json.Marshal(e.WebServer)
+	data, _ := json.Marshal(e)
 	file := fmt.Sprint(prefix, os.Getpid())
 	return func() { os.Remove(file) }, durable.WritePrivate(file, data)
 }
 
+// entranceFile is the beginning of the names of the files of a team's entrances; their process ids end them. Only this user
+// can read them.
+func entranceFile(s *app.Scope) (prefix string, err error) {
+	return s.Root.StateFile("web", string(s.Team.Name), "-")
+}
+
+// entrances returns those of the team's running servers, and removes the files of killed ones.
+func entrances(s *app.Scope) (running []entrance, err error) {
+	prefix, err := entranceFile(s)
+	if err != nil {
+		return nil, err
+	}
+	files, _ := filepath.Glob(prefix + "*")
+	for _, file := range files {
+		var e entrance
+		if data, err := durable.ReadRegular(file, 64<<10); err != nil || json.Unmarshal(data, &e) != nil {
+			continue // it has just begun or ended
+		}
+		if conn, err := net.DialTimeout("tcp", e.At, time.Second); err == nil {
+			conn.Close()
+		} else if !os.IsTimeout(err) { // a slow server still runs
+			os.Remove(file) // it was killed
+			continue
+		}
+		running = append(running, e)
+	}
+	return running, nil
+}
+
 // printTokens prints an address of each running server of the team. An agent may get in only as itself.
 func printTokens(s *app.Scope, p *command.Printer) error {
-	servers, err := notices.WebServers(s.Team)
+	servers, err := entrances(s)
 	if err != nil {
 		return err
 	}
@@ -233,7 +268,7 @@ func printTokens(s *app.Scope, p *command.Printer) error {
 		default:
 			return failure.Refused("only %[1]s may open a page as %[1]s", server.As).WithHint("`atm team`, `atm ls`")
 		}
-		addresses = append(addresses, entrance{server}.address())
+		addresses = append(addresses, server.address())
 	}
 	if len(addresses) == 0 {
 		return failure.NotFound("no atm web is running for team %q", s.Team.Name).WithHint("`atm web`")

@@ -63,36 +63,15 @@ func (b *tab) phone() {
 	b.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch))
 }
 
-// What a command of [[on]] gets opens the question on a phone, behind a proxy with TLS, where it is answered by touch, also
+// The address of a question opens it on a phone, behind a proxy with TLS, where it is answered by touch, also
 // with large type. The pages can be installed.
 func TestPhone(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "bob", "me")
 	b := s.browser("about:blank")
-	s.Write(".atm/main/team.toml", `[[on]]
-event = ["blocked", "mail", "off"]
-command = ['sh', '-c', 'echo "$ATM_EVENT $ATM_LINK" >> links']
-`)
-	links := func(event string) (all []string) {
-		s.Eventually("a link for "+event, func() bool {
-			data, _ := os.ReadFile(filepath.Join(s.Dir, "links"))
-			all = nil
-			for line := range strings.Lines(string(data)) {
-				if link, isIt := strings.CutPrefix(line, event+" "); isIt {
-					all = append(all, strings.TrimSpace(link))
-				}
-			}
-			return len(all) > 0
-		})
-		return all
-	}
 	s.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent")
 	s.Atm("wait", "--idle", "bob")
 	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
-	s.Atm("send", "bob", "Nothing serves the pages")
-	if got := links("mail"); got[0] != "" {
-		t.Error("without a server:", got)
-	}
 
 	address := s.proxy()
 	home := base(address)
@@ -121,13 +100,9 @@ command = ['sh', '-c', 'echo "$ATM_EVENT $ATM_LINK" >> links']
 
 	// The link leads to the question, from another site too, and lets nobody in.
 	s.Atm("send", "bob", "CONFIRM [git push]")
-	link := links("blocked")[0]
-	if got := links("mail"); len(got) != 2 || !strings.HasPrefix(got[1], home+"/message/") {
-		t.Error(got)
-	}
-	if !strings.HasPrefix(link, home+"/question/bob-") || strings.Contains(link, "token") {
-		t.Fatal(link)
-	}
+	b.load(home)
+	b.becomes(`document.querySelector('[id^=question-bob-]') != null`)
+	link := home + "/question/" + strings.TrimPrefix(b.js(`document.querySelector('[id^=question-bob-]').id`).(string), "question-")
 	mail := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprintf(w, `<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width"><a href="%s">bob is blocked</a>`, link)
@@ -175,10 +150,6 @@ command = ['sh', '-c', 'echo "$ATM_EVENT $ATM_LINK" >> links']
 	s.Atm("wait", "--idle", "bob")
 	b.load(link)
 	b.becomes(`location.pathname === '/agent/bob'`)
-	s.Atm("stop", "bob")
-	if got := links("off"); got[0] != home+"/agent/bob" {
-		t.Error(got)
-	}
 }
 
 // tooWide lists what is wider than a phone.

@@ -4,6 +4,5 @@
 # one that nobody guesses, and keep it in ~/.config/atm-ntfy, not in the repository.
 set -eu
 topic=$(cat ~/.config/atm-ntfy)
-jq --arg topic "$topic" '{topic: $topic, title: ("atm: " + .event), message: .text} +
-	if env.ATM_LINK then {click: env.ATM_LINK} else {} end' |
+jq --arg topic "$topic" '{topic: $topic, title: ("atm: " + .event), message: .text}' |
 	curl -fsS --max-time 20 -d @- https://ntfy.sh >/dev/null

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -72,9 +73,9 @@ func Remind(ctx context.Context, t *teamdir.Team, box *maildir.Box, betweenTurns
 	if len(overdue) == 0 {
 		return errors.Join(errs...)
 	}
-	subscribers := slices.DeleteFunc(Subscribers(t), func(sub wire.Name) bool {
-		s, err := readSubscriber(t, sub)
-		return err != nil || sub == box.Agent() || sub == c.Lead || !s.wants(config.OnOverdue, box.Agent())
+	subscribers := readSubscribers(t)
+	maps.DeleteFunc(subscribers, func(sub wire.Name, s *subscriber) bool {
+		return sub == box.Agent() || sub == c.Lead || !s.wants(config.OnOverdue, box.Agent())
 	})
 	for _, it := range overdue {
 		send := func(to wire.Name, purpose, format string, args ...any) {
@@ -100,7 +101,7 @@ func Remind(ctx context.Context, t *teamdir.Team, box *maildir.Box, betweenTurns
 		if lead := c.Lead; err == nil && lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
 			send(lead, "due-lead", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
 		}
-		for _, sub := range subscribers {
+		for sub := range subscribers {
 			send(sub, "due-told", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
 		}
 		if betweenTurns && it.IsRead() {

@@ -23,29 +23,9 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
-
-// Occurrence is something that happened to a member. Its JSON is the stdin of a command of [[on]].
-type Occurrence struct {
-	Event   string        `json:"event"` // see config.OnEvents
-	Agent   wire.Name     `json:"agent"`
-	Team    wire.Name     `json:"team"`
-	Root    string        `json:"root"`
-	At      time.Time     `json:"at"`
-	Text    string        `json:"text"` // one line about it, for people
-	Detail  string        `json:"detail,omitempty"`
-	Message *wire.Message `json:"message,omitempty"`
-
-	// Usage is what the member has used, of a limit that it has reached.
-	Usage *reducer.Figures `json:"usage,omitempty"`
-
-	before reducer.Figures // what it had used before
-	key    string          // tells it from all others of the member
-	asked  time.Time       // since when its question waits; zero: it is about none
-}
 
 // Limits of commands.
 const (
@@ -59,10 +39,7 @@ const (
 
 // occurredFile, in a member's directory, has a line for each occurrence that a command was, or is being, run for: when that
 // was noted, and the occurrence's key. It changes under the lock reader, as other claims do.
-const (
-	occurredFile = "/run/occurred"
-	olderClaims  = "/run/on" // where an older atm made an empty file for each
-)
+const occurredFile = "/run/occurred"
 
 // Commands runs the owner's commands for what happens to members from its start on. Several processes may watch the same
 // member: whoever notes the occurrence runs its commands. So each is run at most once, also if that process is
@@ -74,7 +51,7 @@ type Commands struct {
 	of      func(wire.Name) []config.On
 	env     []string
 	states  map[wire.Name]*reducer.State
-	overdue map[wire.ID]bool // that were seen, and "" after the first look
+	overdue map[wire.Name][]*wire.Message // whose answers by a member were overdue at the last look; nil: there was none
 	checkAt time.Time
 
 	queue   chan Occurrence
@@ -88,7 +65,7 @@ type Commands struct {
 // and env is their environment.
 func StartCommands(t *teamdir.Team, of func(wire.Name) []config.On, env []string) (*Commands, error) {
 	c := &Commands{
-		team: t, of: of, env: env, states: map[wire.Name]*reducer.State{}, overdue: map[wire.ID]bool{},
+		team: t, of: of, env: env, states: map[wire.Name]*reducer.State{},
 		queue: make(chan Occurrence, maxQueued), ended: make(chan struct{}),
 	}
 	agents, err := t.Agents()
@@ -124,71 +101,27 @@ func (c *Commands) Handle(ctx context.Context, e watcher.Entry) {
 	name := e.Address.Agent
 	if now := time.Now(); now.After(c.checkAt) {
 		c.checkAt = now.Add(checkOverdue)
-		c.lookForOverdue(ctx)
+		c.lookForOverdue(ctx, now)
 	}
-	switch {
-	case name == "" || len(c.of(name)) == 0:
-	case e.Message != nil:
-		c.messageArrived(name, e.Message)
-	case e.Event != nil:
-		c.eventAppended(name, e.Event)
+	if name == "" || len(c.of(name)) == 0 || e.Message == nil && e.Event == nil {
+		return
 	}
-}
-
-func (c *Commands) messageArrived(name wire.Name, m *wire.Message) {
-	o := Occurrence{Event: config.OnMail, Agent: name, At: time.Now(), Message: m, key: string(m.ID)}
-	if m.Urgent() {
-		o.Event = config.OnUrgentMail
-	}
-	o.Text = fmt.Sprintf("%s for %s from %s: %s", strings.ReplaceAll(o.Event, "-", " "), name, m.From, letter.OneLine(m.Title(), 200))
-	c.occurred(o)
-}
-
-// eventAppended folds an event, which may bring the member into another state.
-func (c *Commands) eventAppended(name wire.Name, e *wire.Event) {
 	s := c.states[name]
 	if s == nil { // it was added since the start
 		s = &reducer.State{}
 		c.states[name] = s
 	}
-	before, used := s.Word(), s.Used()
-	s.Apply(e)
-	c.lookForLimits(name, e, used, s.Used())
-	if s.Word() == before || !slices.Contains(config.OnStates, s.Word()) {
-		return
+	before := viewOf(s)
+	if e.Event != nil {
+		s.Apply(e.Event)
 	}
-	o := Occurrence{Event: string(s.Word()), Agent: name, At: e.At, Detail: detailOf(s), key: fmt.Sprintf("%d-%d", e.Seq, e.At.UnixNano())}
-	if requests := s.Requests(); len(requests) > 0 {
-		o.asked = requests[0].Since
-	}
-	o.Text = strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, o.Event, letter.OneLine(o.Detail, 200)), ": ")
-	c.occurred(o)
+	after := viewOf(s)
+	after.at = time.Now()
+	c.queueUp(occurrences(before, after, e))
 }
 
-// lookForLimits looks whether with an event the member has reached a limit of tokens or money.
-func (c *Commands) lookForLimits(name wire.Name, e *wire.Event, before, now reducer.Figures) {
-	if e.Kind == wire.Usage {
-		text := fmt.Sprintf("%s has used %s", name, presence.Used(now))
-		c.occurred(Occurrence{Event: config.OnUsage, Agent: name, At: e.At, Text: text, Usage: &now, before: before, key: fmt.Sprintf("usage-%d-%d", e.Seq, e.At.UnixNano())})
-	}
-}
-
-// isFor reports whether a command is to be run for the occurrence.
-func (o Occurrence) isFor(on config.On) bool {
-	return on.Matches(o.Event) && (o.Usage == nil || on.IsReached(o.before, *o.Usage))
-}
-
-// detailOf says in a few words what a state is about: what is asked, the tool, the error.
-func detailOf(s *reducer.State) string {
-	if requests := s.Requests(); len(requests) > 0 {
-		q := ask.Of(requests[0])
-		return q.Brief(200)
-	}
-	return presence.InWords(s.Word(), s.Session().Detail)
-}
-
-// lookForOverdue finds the answers that have become overdue since the first look.
-func (c *Commands) lookForOverdue(ctx context.Context) {
+// lookForOverdue finds the answers that have become overdue since the last look. What cannot be read now is found later.
+func (c *Commands) lookForOverdue(ctx context.Context, now time.Time) {
 	agents, _ := c.team.Agents()
 	var boxes []*maildir.Box
 	for _, name := range agents {
@@ -196,28 +129,31 @@ func (c *Commands) lookForOverdue(ctx context.Context) {
 			boxes = append(boxes, c.team.Box(name))
 		}
 	}
-	items, _ := overdue(ctx, c.team, boxes...) // what it cannot read now it looks at again
+	items, _ := overdue(ctx, c.team, boxes...)
+	owed := map[wire.Name][]*wire.Message{}
 	for _, it := range items {
-		if key := it.ID + wire.ID(it.by); !c.overdue[key] {
-			c.overdue[key] = true
-			if c.overdue[""] {
-				text := fmt.Sprintf("%s owes %s an answer, due %s: %s", it.by, it.From, letter.Age(time.Now(), it.DueAt), letter.OneLine(it.Title(), 200))
-				c.occurred(Occurrence{Event: config.OnOverdue, Agent: it.by, At: time.Now(), Text: text, Message: it.Message, key: "overdue-" + string(it.ID)})
-			}
+		owed[it.by] = append(owed[it.by], it.Message)
+	}
+	for name := range owed {
+		if c.overdue != nil {
+			c.queueUp(occurrences(view{owed: c.overdue[name]}, view{at: now, owed: owed[name]}, watcher.Entry{Address: c.team.Box(name).Address()}))
 		}
 	}
-	c.overdue[""] = true
+	c.overdue = owed
 }
 
-func (c *Commands) occurred(o Occurrence) {
-	if !slices.ContainsFunc(c.of(o.Agent), o.isFor) {
-		return
-	}
-	o.Team, o.Root, o.At = c.team.Name, c.team.Root().Path, o.At.UTC()
-	select {
-	case c.queue <- o:
-	default:
-		c.dropped.Add(1)
+// queueUp has the commands for occurrences run, if there are any.
+func (c *Commands) queueUp(all []Occurrence) {
+	for _, o := range all {
+		if !slices.ContainsFunc(c.of(o.Agent), o.isFor) {
+			continue
+		}
+		o.Team, o.Root = c.team.Name, c.team.Root().Path
+		select {
+		case c.queue <- o:
+		default:
+			c.dropped.Add(1)
+		}
 	}
 }
 
@@ -247,38 +183,21 @@ func (c *Commands) run(o Occurrence) {
 // claim notes an occurrence, or returns fs.ErrExist. A line that a kill has left unfinished was of a command that has not
 // begun.
 func (c *Commands) claim(o Occurrence) error {
-	file, older, root := string(o.Agent)+occurredFile, string(o.Agent)+olderClaims, c.team.Dir()
+	file, root := string(o.Agent)+occurredFile, c.team.Dir()
 	return c.team.Box(o.Agent).Locked(context.Background(), "reader", func() error {
 		data, err := root.ReadFile(file, maxOccurred)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		moved, err := root.Names(older)
-		if err != nil {
-			return err
-		}
-		text := string(data)
-		if strings.Contains(text, " "+o.key+"\n") || slices.Contains(moved, o.key) {
+		text, now := string(data), time.Now().UTC()
+		if strings.Contains(text, " "+o.key+"\n") {
 			return fs.ErrExist
 		}
-		now := time.Now().UTC()
-		var more strings.Builder
+		line := now.Format(time.RFC3339) + " " + o.key + "\n"
 		if text != "" && !strings.HasSuffix(text, "\n") {
-			more.WriteByte('\n')
+			line = "\n" + line
 		}
-		for _, key := range append(moved, o.key) {
-			more.WriteString(now.Format(time.RFC3339) + " " + key + "\n")
-		}
-		if err := noteOccurred(root, file, text, more.String(), now.Add(-forgetOccurred).Format(time.RFC3339)); err != nil {
-			return err
-		}
-		for _, key := range moved {
-			if err := root.Remove(older + "/" + key); err != nil {
-				return err
-			}
-		}
-		root.Remove(older) // which fails if an older atm has just made another
-		return nil
+		return noteOccurred(root, file, text, line, now.Add(-forgetOccurred).Format(time.RFC3339))
 	})
 }
 
@@ -307,9 +226,6 @@ func (c *Commands) command(on config.On, o Occurrence) error {
 	env := append(slices.Clone(c.env), "ATM_ROOT="+o.Root, "ATM_TEAM="+string(o.Team), "ATM_EVENT="+o.Event, "ATM_MEMBER="+string(o.Agent))
 	if o.Usage != nil {
 		env = append(env, fmt.Sprint("ATM_TOKENS=", o.Usage.TotalTokens), "ATM_COST="+presence.Money(o.Usage.Cost))
-	}
-	if link := c.link(o); link != "" {
-		env = append(env, "ATM_LINK="+link)
 	}
 	var said tail
 	p, err := process.StartHelper(process.Command{Argv: on.Command, Dir: c.team.WorkDir(""), Env: env, Stdin: append(data, '\n')}, &said)

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -52,9 +53,6 @@ func SubscriptionEvents() (all []string) {
 	}
 	return append(all, config.OnOverdue)
 }
-
-// mailLeadsTo are the states that mail can bring an agent into: notices of these can go in a ring.
-var mailLeadsTo = []string{string(reducer.WordIdle), string(reducer.WordBusy), string(reducer.WordBlocked), string(reducer.WordLimited)}
 
 // subscriber is what is in a member's file.
 type subscriber struct {
@@ -117,41 +115,25 @@ func Subscribers(t *teamdir.Team) (names []wire.Name) {
 	return names
 }
 
+// readSubscribers reads the files of all of them that can be read.
+func readSubscribers(t *teamdir.Team) map[wire.Name]*subscriber {
+	all := map[wire.Name]*subscriber{}
+	for _, name := range Subscribers(t) {
+		if s, err := readSubscriber(t, name); err == nil {
+			all[name] = s
+		}
+	}
+	return all
+}
+
 // Subscriptions returns what a member has asked for.
 func Subscriptions(t *teamdir.Team, name wire.Name) ([]Subscription, error) {
 	s, err := readSubscriber(t, name)
 	return s.Wants, err
 }
 
-// A RingError refuses a subscription: a notice would start a turn, whose end another notice is about, and so on for ever.
-type RingError struct{ Of []wire.Name }
-
-func (e *RingError) Error() string {
-	text := make([]string, len(e.Of))
-	for i, n := range e.Of {
-		text[i] = string(n)
-	}
-	return "notices would go round for ever: " + strings.Replace(strings.Join(text, ", who is told of "), ", who", "", 1)
-}
-
 // Subscribe replaces what a member has asked for. What is so already brings no mail.
 func Subscribe(ctx context.Context, t *teamdir.Team, me wire.Name, wants []Subscription) error {
-	lock := func(name string) (*lockfile.Lock, error) {
-		return t.Locks().Lock(ctx, name, lockfile.Exclusive, t.LockWait(), nil)
-	}
-	all, err := lock("team") // of two that would make a ring, one comes later
-	if err != nil {
-		return err
-	}
-	defer all.Unlock()
-	if ring := ring(t, me, wants); ring != nil {
-		return &RingError{ring}
-	}
-	mine, err := lock(string(me) + ".subscriptions")
-	if err != nil {
-		return err
-	}
-	defer mine.Unlock()
 	s := &subscriber{Wants: wants, Told: map[wire.Name]toldState{}}
 	agents, err := t.Agents()
 	if err != nil {
@@ -159,48 +141,19 @@ func Subscribe(ctx context.Context, t *teamdir.Team, me wire.Name, wants []Subsc
 	}
 	for _, name := range agents {
 		if s.wantsStateOf(name) {
-			_, word, err := stateToTell(t, name)
+			now, err := look(t, name)
 			if err != nil {
 				return err
 			}
-			s.Told[name] = toldState{State: word}
+			s.Told[name] = toldState{State: now.word}
 		}
 	}
+	lock, err := t.Locks().Lock(ctx, string(me)+".subscriptions", lockfile.Exclusive, t.LockWait(), t.Box(me).CheckPresent)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
 	return writeSubscriber(t, me, s)
-}
-
-// ring returns a ring of agents, each told of the next one, that a subscription would close; nil: there is none. A person
-// is in none, since nobody is told of people's states.
-func ring(t *teamdir.Team, me wire.Name, wants []Subscription) []wire.Name {
-	agents, _ := t.Agents()
-	agents = slices.DeleteFunc(agents, func(n wire.Name) bool { return post.IsPerson(t.Root(), t.Box(n).Address()) })
-	isTold := func(s *subscriber, agent wire.Name) bool {
-		return slices.ContainsFunc(mailLeadsTo, func(event string) bool { return s.wants(event, agent) })
-	}
-	seen := map[wire.Name]bool{}
-	var from func(name wire.Name, s *subscriber) []wire.Name
-	from = func(name wire.Name, s *subscriber) []wire.Name {
-		seen[name] = true
-		for _, n := range agents {
-			if n == name || !isTold(s, n) {
-				continue
-			}
-			if n == me {
-				return []wire.Name{name, me}
-			}
-			if !seen[n] {
-				next, _ := readSubscriber(t, n)
-				if rest := from(n, next); rest != nil {
-					return append([]wire.Name{name}, rest...)
-				}
-			}
-		}
-		return nil
-	}
-	if !slices.Contains(agents, me) {
-		return nil
-	}
-	return from(me, &subscriber{Wants: wants})
 }
 
 // saysNoState are the kinds of events that change no state, or come many times a second within one.
@@ -221,124 +174,113 @@ func Tell(ctx context.Context, t *teamdir.Team, name wire.Name, events []wire.Ev
 			WithdrawRequest(context.WithoutCancel(ctx), t, t.Box(name), wire.ID(id))
 		}
 	}
-	var now reducer.Word
-	for _, sub := range Subscribers(t) {
-		s, err := readSubscriber(t, sub)
-		if err != nil || sub == name || !s.wantsStateOf(name) {
-			continue
-		}
-		if now == "" {
-			var err error
-			if _, now, err = stateToTell(t, name); err != nil {
-				return
-			}
-		}
-		if s.isNews(now, name) {
-			tellSubscriber(context.WithoutCancel(ctx), t, sub, name)
-		}
-	}
+	tell(context.WithoutCancel(ctx), t, name, readSubscribers(t), func(s *subscriber) bool { return s.wantsStateOf(name) })
 }
 
 // TellKilled tells those who have asked for it that a member is off whose runner was killed: that no event says. Without
 // subscriptions it is one look.
 func TellKilled(ctx context.Context, t *teamdir.Team) {
-	subs := Subscribers(t)
-	if len(subs) == 0 {
+	subscribers := readSubscribers(t)
+	if len(subscribers) == 0 {
 		return
 	}
 	agents, _ := t.Agents() // what cannot be read now is told by a later look
-	off := reducer.WordOff
-	for _, sub := range subs {
-		s, err := readSubscriber(t, sub)
-		if err != nil {
+	for _, name := range agents {
+		tell(ctx, t, name, subscribers, func(s *subscriber) bool {
+			return s.wants(string(reducer.WordOff), name) && s.Told[name].State != reducer.WordOff
+		})
+	}
+}
+
+// tell tells those subscribers that have asked for it of a member's state, if it is news to them.
+func tell(ctx context.Context, t *teamdir.Team, name wire.Name, subscribers map[wire.Name]*subscriber, isAsked func(*subscriber) bool) {
+	now, err := view{}, error(nil)
+	for sub, s := range subscribers {
+		if sub == name || !isAsked(s) {
 			continue
 		}
-		for _, name := range agents {
-			if name == sub || !s.wants(string(off), name) || s.Told[name].State == off {
-				continue
+		if now.word == "" {
+			if now, err = look(t, name); err != nil {
+				return
 			}
-			if _, word, err := stateToTell(t, name); err == nil && word == off {
-				tellSubscriber(ctx, t, sub, name)
-			}
+		}
+		if s.isNews(now.word, name) {
+			tellSubscriber(ctx, t, sub, name)
 		}
 	}
 }
 
-// stateToTell returns a member's state by its events, and the word for it: off also if its runner was killed.
-func stateToTell(t *teamdir.Team, name wire.Name) (s *reducer.State, word reducer.Word, err error) {
+// look returns the view of a member's events since when its state holds. The state is off also if its runner was killed.
+func look(t *teamdir.Team, name wire.Name) (v view, err error) {
 	for range 2 { // a runner that has ended says so, after the first look perhaps
-		if s, err = t.State(name); err != nil {
-			return nil, "", err
+		s, err := t.State(name)
+		if err != nil {
+			return v, err
+		}
+		v = viewOf(s)
+		v.at = s.Session().Since
+		if v.at.IsZero() || v.word != s.Session().Word() {
+			v.at = time.Now()
 		}
 		running, err := t.Running(name)
 		if err != nil || running || !s.Evaluate(reducer.Evidence{Now: time.Now()}).RunnerGone {
-			return s, s.Word(), err
+			return v, err
 		}
 	}
-	return s, reducer.WordOff, nil
+	return view{word: reducer.WordOff, at: time.Now()}, nil
 }
 
 // tellSubscriber tells one member of another's state until it knows the newest: who appended meanwhile may have seen the one
-// before. No lock is held while git is asked or a program gets the notice.
-func tellSubscriber(ctx context.Context, t *teamdir.Team, sub, name wire.Name) error {
-	for {
-		s, err := readSubscriber(t, sub)
-		if err != nil || !s.wantsStateOf(name) {
-			return err
-		}
-		if _, word, err := stateToTell(t, name); err != nil || !s.isNews(word, name) {
-			return err
-		}
-		if err := t.Store.MayAct(ctx); err != nil { // a root that came with a clone sends nothing
-			return err
-		}
-		push, err := noteTold(ctx, t, sub, name)
-		push()
-		if err != nil {
-			return err
-		}
+// before. No lock is held while git is asked.
+func tellSubscriber(ctx context.Context, t *teamdir.Team, sub, name wire.Name) {
+	if t.Store.MayAct(ctx) != nil { // a root that came with a clone sends nothing
+		return
+	}
+	for isNews := true; isNews; {
+		isNews, _ = noteTold(ctx, t, sub, name)
 	}
 }
 
-// noteTold notes a member's state as told, if it is news, and stores the notice of it. push is as in package post.
-func noteTold(ctx context.Context, t *teamdir.Team, sub, name wire.Name) (push func(), err error) {
-	push = func() {}
+// noteTold notes a member's state as told, if it is news, and stores the notice of it. Nobody pushes that: it starts no turn,
+// else two who are told of each other would go on for ever.
+func noteTold(ctx context.Context, t *teamdir.Team, sub, name wire.Name) (isNews bool, err error) {
 	lock, err := t.Locks().Lock(ctx, string(sub)+".subscriptions", lockfile.Exclusive, t.LockWait(), t.Box(sub).CheckPresent)
 	if err != nil {
-		return push, err
+		return false, err
 	}
 	defer lock.Unlock()
 	s, err := readSubscriber(t, sub) // what was seen before the lock does not count
 	if err != nil {
-		return push, err
+		return false, err
 	}
-	state, word, err := stateToTell(t, name)
-	if err != nil || !s.isNews(word, name) {
-		return push, err
+	now, err := look(t, name)
+	if err != nil || !s.isNews(now.word, name) {
+		return false, err
 	}
-	last := s.Told[name]
-	last.State = word
-	if s.wants(string(word), name) && !post.IsPerson(t.Root(), t.Box(name).Address()) {
-		m := notice(fmt.Sprintf("%s is %s", name, word), fmt.Sprintf("Since %s. atm status %s says more.", since(state, word), name))
+	last, box := s.Told[name], t.Box(name)
+	for _, o := range occurrences(view{word: last.State}, now, watcher.Entry{Address: box.Address()}) {
+		if !s.wants(o.Event, name) || post.IsPerson(t.Root(), box.Address()) {
+			continue
+		}
+		m := notice(o)
 		m.Supersedes = last.Notice
-		if _, push, err = post.StoreFor(ctx, t, t.Box(name), sub, m); err != nil {
-			return push, err
+		if _, _, err = post.StoreFor(ctx, t, box, sub, m); err != nil {
+			return false, err
 		}
 		last.Notice = m.ID
 	}
+	last.State = now.word
 	s.Told[name] = last
-	return push, writeSubscriber(t, sub, s)
+	err = writeSubscriber(t, sub, s)
+	return err == nil, err
 }
 
-// notice is mail that somebody has asked for. It has no word of others in it.
-func notice(subject, body string) *wire.Message {
-	return &wire.Message{Type: wire.TypeNotice, ReplyWanted: "no", Subject: subject, Body: body + " You asked to be told: atm watch --mail-me"}
-}
-
-func since(s *reducer.State, word reducer.Word) string {
-	at := s.Session().Since
-	if at.IsZero() || word != s.Session().Word() {
-		at = time.Now()
+// notice is the mail about a state that a member has come into. It has no word of others in it.
+func notice(o Occurrence) *wire.Message {
+	since := o.At.Format("2006-01-02 15:04:05 UTC")
+	return &wire.Message{
+		Type: wire.TypeNotice, ReplyWanted: "no", Payload: json.RawMessage(fmt.Sprintf(`{"state":%q}`, o.Event)),
+		Subject: fmt.Sprintf("%s is %s", o.Agent, o.Event),
+		Body:    fmt.Sprintf("Since %s. atm status %s says more. You asked to be told: atm watch --mail-me", since, o.Agent),
 	}
-	return at.UTC().Format("2006-01-02 15:04:05 UTC")
 }

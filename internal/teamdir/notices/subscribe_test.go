@@ -2,7 +2,6 @@ package notices
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,36 +69,5 @@ func TestMissedNoticeIsSentByTheNextAppender(t *testing.T) {
 	teamtest.Happen(t, team, "bob", "turn_idle")
 	if got := teamtest.UnreadOf(t, team, "alice"); len(got) != 1 {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestRings(t *testing.T) {
-	team := teamtest.NewTeam(t, teamtest.NewRoot(t, Tell), "alice", "bob", "carol", "me")
-	for _, c := range []struct {
-		who   wire.Name
-		wants string
-		ring  string
-	}{
-		{"alice", "idle *", ""},
-		{"bob", "idle alice", "[bob alice bob]"},
-		{"bob", "error *,off alice,overdue alice", ""},
-		{"bob", "busy carol", ""},
-		{"carol", "blocked alice", "[carol alice bob carol]"},
-		{"carol", "limited bob", "[carol bob carol]"},
-		{"me", "idle *", ""},
-		{"alice", "error *", ""},
-		{"carol", "idle alice", ""},
-		{"alice", "idle bob", "[alice bob carol alice]"},
-	} {
-		err := wanting(t, team, c.who, c.wants)
-		got := ""
-		if ring, ok := errors.AsType[*RingError](err); ok {
-			got = fmt.Sprint(ring.Of)
-		} else {
-			teamtest.Must(t, err)
-		}
-		if got != c.ring {
-			t.Errorf("%s wants %q: %s, not %s", c.who, c.wants, got, c.ring)
-		}
 	}
 }

@@ -75,7 +75,7 @@ func TestNoLockIsHeldOver(t *testing.T) {
 	if got := teamtest.UnreadOf(t, team, "bob"); len(got) != 4 {
 		t.Errorf("%q", got)
 	}
-	for _, what := range []string{"git during a dropped file", "git during what is due", "git during a notice", "a program during what is due", "a program during a notice", "a program during input"} {
+	for _, what := range []string{"git during a dropped file", "git during what is due", "git during a notice", "a program during what is due", "a program during input"} {
 		mu.Lock()
 		isAsked := asked[what] > 0
 		mu.Unlock()

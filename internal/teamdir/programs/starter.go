@@ -3,9 +3,7 @@ package programs
 import (
 	"cmp"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/agents/all"
@@ -65,7 +63,7 @@ func isCutOff(root *teamdir.Root) bool {
 		t, _ := root.Team(name) // Teams has opened it
 		members, _ := t.Agents()
 		for _, member := range members {
-			if running, _ := t.Running(member); running && !seesRunner(t, member) {
+			if running, _ := t.Running(member); running && !t.SeesRunner(member) {
 				if running, _ = t.Running(member); running { // it has not just ended
 					return true
 				}
@@ -73,19 +71,6 @@ func isCutOff(root *teamdir.Root) bool {
 		}
 	}
 	return false
-}
-
-// seesRunner reports whether a process that this one sees holds a member's runner lock.
-func seesRunner(t *teamdir.Team, name wire.Name) bool {
-	holds := func(pid int) bool { return slices.Contains(t.Locks().HeldBy(pid), string(name)+".runner") }
-	if holds(t.RunInfo(name).Runner) {
-		return true
-	}
-	all, _ := filepath.Glob("/proc/[0-9]*")
-	return slices.ContainsFunc(all, func(dir string) bool {
-		pid, _ := strconv.Atoi(filepath.Base(dir))
-		return holds(pid)
-	})
 }
 
 // MemberOfShell returns the member that an environment's ShellOf names, which may be without a team.

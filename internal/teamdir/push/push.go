@@ -166,8 +166,11 @@ func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Progr
 			return (o.Match == nil || o.Match(m)) && holds(m.Message) == (teamdir.Hold{})
 		},
 	})
-	if err != nil || len(h.Items) == 0 {
-		return h, errors.Join(err, h.Release(after))
+	startsTurn := slices.ContainsFunc(h.Items, func(it *maildir.Item) bool { return !it.StartsNoTurn() })
+	if err != nil || !startsTurn {
+		err = errors.Join(err, h.Release(after))
+		h.Items = nil
+		return h, err
 	}
 	first, isIn := h.Items[0].ID, false
 	if h.Repeat[first] {
@@ -200,7 +203,7 @@ func All(ctx context.Context, r *teamdir.Root, posts []*maildir.Post) map[wire.A
 			if out.Err != nil || out.AlreadyStored || a.Host != "" || slices.Contains(reached, a) {
 				continue
 			}
-			if t, err := r.Team(a.Team); err == nil && t.HoldReason(post.Message, a.Agent) == (teamdir.Hold{}) {
+			if t, err := r.Team(a.Team); err == nil && !post.Message.StartsNoTurn() && t.HoldReason(post.Message, a.Agent) == (teamdir.Hold{}) {
 				reached = append(reached, a)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/queue"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"
@@ -59,7 +60,11 @@ func (in *Inbox) stepCarrier(now time.Time) {
 		return
 	}
 	var ids []wire.ID
-	for _, m := range in.queue.Free() {
+	free := in.queue.Free()
+	if startsTurn := slices.ContainsFunc(free, func(m queue.Message) bool { return !m.IsAside }); isIdle && !startsTurn {
+		free = nil
+	}
+	for _, m := range free {
 		if !m.AtPrompt && in.tries[m.ID] == 0 && (isIdle || !m.Urgent) { // for urgent mail the turn is ended
 			ids = append(ids, m.ID)
 		}

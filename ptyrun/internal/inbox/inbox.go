@@ -171,7 +171,7 @@ func (in *Inbox) HandleEvent(e *wire.Event) {
 func (in *Inbox) Arrived(it *maildir.Item, now time.Time) {
 	mail := queue.Message{
 		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
-		IsRead: it.State != maildir.Unread, AtPrompt: it.Message.Kind() == wire.TypeHumanInput,
+		IsRead: it.State != maildir.Unread, AtPrompt: it.Message.Kind() == wire.TypeHumanInput, IsAside: it.StartsNoTurn(),
 	}
 	if in.o.Inject == Off || mail.IsRead && mail.DueAt.IsZero() {
 		return

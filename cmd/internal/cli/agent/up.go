@@ -124,7 +124,10 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 			u.p.Warn("%s is not started, since it was retired: `atm team restore %[1]s` brings it back", n)
 		}
 	}
-	maps.DeleteFunc(u.plan.Members, func(n wire.Name, _ config.Member) bool { return isRetired(n) })
+	plan := *u.plan
+	plan.Members = maps.Clone(plan.Members)
+	maps.DeleteFunc(plan.Members, func(n wire.Name, _ config.Member) bool { return isRetired(n) })
+	u.plan = &plan
 	startable := u.plan.Startable()
 	var named []wire.Name
 	for _, word := range words {

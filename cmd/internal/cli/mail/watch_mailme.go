@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -26,9 +25,6 @@ func mailMe(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		wants, err := subscriptions(s, words)
 		if err == nil {
 			err = notices.Subscribe(c.Context, s.Team, s.Me.Agent(), wants)
-		}
-		if ring, ok := errors.AsType[*notices.RingError](err); ok {
-			err = failure.Refused("%w", ring).WithHint("error, off and overdue cannot do that: `atm watch --mail-me 'error *'`")
 		}
 		if err != nil {
 			return err
