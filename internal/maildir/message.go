@@ -105,6 +105,7 @@ type Item struct {
 	Dir   string // its directory
 
 	Lease          *Lease // the live lease of an unread message, or nil
+	IsAside        bool   // it is not given out any more: see holder.Aside
 	TimesHandedOut int    // how often an unread message was handed out before, without being finished
 
 	root *durable.Root

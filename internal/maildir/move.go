@@ -197,6 +197,9 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, last holder.Holder) error
 		return b.moveTo(ctx, id, func(from Folder) (Folder, []wire.Event, error) {
 			switch from.State {
 			case Unread:
+				if from.Holder().Kind == holder.Aside { // it is given out again
+					return b.Unread(), nil, nil
+				}
 				return from, nil, nil
 			case Withdrawn:
 				return from, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
@@ -208,7 +211,7 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, last holder.Holder) error
 
 // Withdraw moves an unread message to withdrawn, and returns the state in which it found the message. An unread message
 // that a session has counts as Owed, and stays; so does one that a bridge is sending from an outbox.
-// Errors: *LeasedError while it is leased, ErrBeingTyped while a runner types it.
+// A leased one is withdrawn: the caller tells who has it. Error: ErrBeingTyped while a runner types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
 	return b.withdraw(ctx, id, by, func(_ Folder, state State) bool { return state == Unread })
 }
@@ -229,10 +232,10 @@ func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove
 			switch h.Kind {
 			case holder.Runner:
 				return from, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
-			case holder.Lease:
-				return from, nil, &LeasedError{id, b.LeaseOf(h)}
+			case holder.Lease: // a job is its sender's to take back
+			default:
+				state = Owed
 			}
-			state = Owed
 		}
 		if !mayMove(from, state) {
 			return from, nil, nil

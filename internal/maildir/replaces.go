@@ -16,7 +16,7 @@ func (b *Box) withdrawReplaced(ctx context.Context, m *wire.Message) {
 	if m.Supersedes == "" || b.host != "" {
 		return
 	}
-	if old, err := b.OpenAnywhere(m.Supersedes); err == nil && old.ID != m.ID && mayReplace(m, old.Message) {
+	if old, err := b.OpenAnywhere(m.Supersedes); err == nil && old.ID != m.ID && old.Lease == nil && mayReplace(m, old.Message) {
 		b.Withdraw(ctx, old.ID, m.From)
 	}
 }

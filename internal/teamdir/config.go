@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -92,6 +94,30 @@ func (t *Team) SavePolicy(name wire.Name, p policy.Policy) error {
 // ForgetPolicy removes what SavePolicy saved.
 func (t *Team) ForgetPolicy(name wire.Name) error {
 	return t.Dir().Remove(runFile(name, policyFile))
+}
+
+// Servers lists the members that take jobs from a shared inbox by themselves; where team.toml names none, all that may.
+func (t *Team) Servers(inbox wire.Name) (names []wire.Name) {
+	c, _ := t.Config()
+	all, _ := t.Store.Agents()
+	for _, name := range all {
+		if slices.Contains(c.Members[name].Serves, inbox) {
+			names = append(names, name)
+		}
+	}
+	if names != nil {
+		return names
+	}
+	return slices.DeleteFunc(all, func(name wire.Name) bool {
+		isShared, _ := claim.Shared(t.Box(name))
+		return isShared || c.Members[name].Person
+	})
+}
+
+// Tries is how often a job of a shared inbox is given out in vain before it is set aside.
+func (t *Team) Tries(inbox wire.Name) int {
+	c, _ := t.Config()
+	return cmp.Or(c.Members[inbox].Tries, config.DefaultTries)
 }
 
 // PolicyNow returns the policy that a runner of the member would be started with now.

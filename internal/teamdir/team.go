@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir/snapshot"
 	"github.com/agentteammail/atm/reducer"
@@ -166,14 +167,28 @@ func AtOnce(n int, f func(i int)) {
 	workers.Wait()
 }
 
-// Retire is keep.Retire; what the member has asked for ends.
+// Retire is keep.Retire; what the member has asked for ends, and the jobs that it has taken are given back.
 func (t *Team) Retire(ctx context.Context, name wire.Name) (string, error) {
 	where, err := keep.Retire(ctx, t.Store, name)
 	if err == nil {
 		t.Dir().Remove(SubscriberFile(name))
+		err = t.giveBack(ctx, name)
 	}
 	return where, err
 }
 
 // LockWait is for how long a command waits for a lock.
 func (t *Team) LockWait() time.Duration { return cmp.Or(t.Store.LockTimeout, lockfile.DefaultTimeout) }
+
+// giveBack ends the leases of a member.
+func (t *Team) giveBack(ctx context.Context, name wire.Name) error {
+	names, errs := t.Store.Agents()
+	for _, n := range names {
+		ids, err := claim.LeasedBy(t.Box(n), t.Box(name).Address())
+		for _, id := range ids {
+			err = errors.Join(err, claim.EndLease(ctx, t.Box(n), id, t.Box(name).Address()))
+		}
+		errs = errors.Join(errs, err)
+	}
+	return errs
+}

@@ -70,6 +70,7 @@ type Flags struct {
 	AnsweredBefore wire.ID // an earlier answer of its sender's to that question
 
 	TimesTaken int          // how often it was leased before
+	IsAside    bool         // it is not given out any more
 	TakenBy    wire.Address // who has leased it now; zero: nobody
 	TakenUntil time.Time    // when that lease ends
 }
@@ -206,6 +207,8 @@ func (r *Renderer) Lease(f Flags) string {
 	switch {
 	case f.TakenBy != wire.Address{}:
 		return fmt.Sprintf("taken by %s for %s more", r.Who(f.TakenBy), Span(f.TakenUntil.Sub(r.Now)))
+	case f.IsAside:
+		return fmt.Sprintf("set aside, given out %d times", f.TimesTaken)
 	case f.TimesTaken == 1:
 		return "given out once before"
 	case f.TimesTaken > 1:

@@ -312,6 +312,9 @@ func (s *Scope) describeAck(a post.Acked, of wire.ID, ack *wire.Message, outcome
 	if did = "acked " + of.Short(6); outcome != "" {
 		did += " as " + outcome
 	}
+	if a.IsPassedOn {
+		did = of.Short(6) + " declined: the next one who serves its inbox gets it"
+	}
 	if a.WasAcked {
 		did += " before"
 	}
@@ -352,6 +355,8 @@ func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 				WithHint("`atm reply %s \"…\"`", m.ID.Short(6))
 		case state == maildir.Withdrawn && to.Host == "": // the members of a host share an outbox
 			d.note = "already withdrawn"
+		case state == post.Taken:
+			d.note = "who had taken it gets a notice"
 		case state != maildir.Unread && state != maildir.Withdrawn:
 			d.State, d.note = "notified", "a notice was sent"
 		}

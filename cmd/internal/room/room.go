@@ -92,11 +92,13 @@ type Snapshot struct {
 	Screens map[wire.Name]*Screen // those that are followed and known: see Room.Screen
 }
 
-// HeldMail is mail that is not given to an idle agent until a person acts at its terminal.
+// HeldMail is mail that is given to nobody until a person acts.
 type HeldMail struct {
 	Agent  wire.Name `json:"agent"`
 	Unread int       `json:"unread"`
 	Reason string    `json:"reason"`
+
+	Look string `json:"-"` // the command with which a person sees it
 }
 
 func (h HeldMail) String() string { return letter.Many(h.Unread, "message") + " held: " + h.Reason }
@@ -345,7 +347,10 @@ func (r *Room) readMembers(ctx context.Context, s *Snapshot) (err error) {
 	for _, m := range s.Members {
 		err = errors.Join(err, m.EventsErr)
 		if m.Held != "" && m.Host == "" && m.Inject != "off" {
-			s.Held = append(s.Held, HeldMail{m.Name, m.Unread, m.Held})
+			s.Held = append(s.Held, HeldMail{m.Name, m.Unread, m.Held, "atm attach " + string(m.Name)})
+		}
+		if m.Aside > 0 && m.Host == "" {
+			s.Held = append(s.Held, HeldMail{m.Name, m.Aside, "set aside: nobody finished it", "atm ls " + string(m.Name)})
 		}
 	}
 	return err

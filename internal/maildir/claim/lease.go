@@ -42,7 +42,7 @@ func Lease(ctx context.Context, b *maildir.Box, by wire.Address, d time.Duration
 		if err != nil {
 			return err
 		}
-		return group.take(b, holder.New(holder.Lease, b.Leaseholder(by), "", now), opt, held, held.Live(now, b.IsRunning()))
+		return group.take(b, holder.New(holder.Lease, b.Leaseholder(by), "", now), opt, held, taken(held, now, b.IsRunning()))
 	})
 	if err != nil || len(group.Items) == 0 {
 		return nil, err
@@ -59,6 +59,17 @@ func Lease(ctx context.Context, b *maildir.Box, by wire.Address, d time.Duration
 		err = maildir.NotHeld(it.ID)
 	}
 	return it, errors.Join(showErr, err)
+}
+
+// taken returns the messages that nobody may lease: somebody has them, or they were set aside.
+func taken(held maildir.Held, now time.Time, isRunning bool) maildir.Held {
+	all := held.Live(now, isRunning)
+	for id, h := range held {
+		if h.Kind == holder.Aside {
+			all[id] = h
+		}
+	}
+	return all
 }
 
 // last returns who has an unread message, or had it last; the zero Holder once it is read.
@@ -117,8 +128,9 @@ func RenewLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address
 	return until, err
 }
 
-// EndLease gives a message back before the lease ends, and logs message_returned for a runner that waits for it.
-func EndLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address) error {
+// EndLease gives a message back before the lease ends, and logs message_returned, with these fields and their values, for a
+// runner that waits for it.
+func EndLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address, fields ...string) error {
 	err := changeLease(ctx, b, id, by, func(h holder.Holder) holder.Holder {
 		h.Who = ""
 		return h.Ended()
@@ -126,7 +138,11 @@ func EndLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address) 
 	if err != nil {
 		return err
 	}
-	return b.LogEvents(ctx, maildir.Event(wire.SourceCLI, wire.EventReturned, id).With(wire.FieldBy, by.String()))
+	e := maildir.Event(wire.SourceCLI, wire.EventReturned, id).With(wire.FieldBy, by.String())
+	for f := range slices.Chunk(fields, 2) {
+		e = e.With(f[0], f[1])
+	}
+	return b.LogEvents(ctx, e)
 }
 
 func changeLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address, change func(holder.Holder) holder.Holder) error {
@@ -161,7 +177,7 @@ func IsAnyFree(ctx context.Context, b *maildir.Box) (bool, error) {
 		return false, err
 	}
 	held, err := b.Held()
-	live := held.Live(time.Now(), b.IsRunning())
+	live := taken(held, time.Now(), b.IsRunning())
 	isFree := func(id wire.ID) bool { _, isHeld := live[id]; return !isHeld }
 	return slices.ContainsFunc(ids, isFree), err
 }

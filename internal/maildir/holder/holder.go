@@ -24,6 +24,7 @@ const (
 	Session Kind = "session" // of the agent's program, in a hook's answer; Who is its id
 	Push    Kind = "push"    // likewise, beside its hooks: mail may wait in the program
 	Lease   Kind = "lease"   // a member, Who; "": the message was given back
+	Aside   Kind = "aside"   // nobody: it was given out in vain too often, and is not any more
 )
 
 // A Holder has an unread message, and others pass over the message while the holder is live. Afterwards the message stays
@@ -104,6 +105,13 @@ func (h Holder) IsShown() bool { return h.Session() != "" && h.Until.Sub(h.Since
 // Ended returns the holder as one that may have received the message, and does not have it any more.
 func (h Holder) Ended() Holder {
 	h.Until = h.Since
+	return h
+}
+
+// SetAside returns the holder of a message that is not given out any more.
+func (h Holder) SetAside() Holder {
+	h = h.Ended()
+	h.Kind = Aside
 	return h
 }
 

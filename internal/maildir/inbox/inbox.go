@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -24,9 +25,9 @@ func Walk(ctx context.Context, b *maildir.Box, rg maildir.Range, f func(*maildir
 	return b.Walk(rg, f)
 }
 
-// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones. Bad are the files that BadFiles
+// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones, and those that were set aside. Bad are the files that BadFiles
 // lists.
-type Counts struct{ Unread, Leased, Owed, Bad int }
+type Counts struct{ Unread, Leased, Aside, Owed, Bad int }
 
 // Count ingests dropped files, but for large ones, and counts messages without opening them. With an error it returns
 // what it could count.
@@ -42,11 +43,14 @@ func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
 		case len(ids) > 0:
 			held, _ := b.Held()
 			for _, h := range held {
-				if h.IsLiveLease(time.Now()) {
+				switch {
+				case h.IsLiveLease(time.Now()):
 					c.Leased++
+				case h.Kind == holder.Aside:
+					c.Aside++
 				}
 			}
-			c.Unread = len(ids) - c.Leased
+			c.Unread = len(ids) - c.Leased - c.Aside
 		}
 		return true
 	})

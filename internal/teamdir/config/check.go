@@ -111,6 +111,10 @@ func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 	if _, err := ParseLease(m.Lease); err != nil {
 		k.add(path+".lease", "lease: %v", err)
 	}
+	if m.Tries < 0 || m.Tries > 100 {
+		k.add(path+".tries", "tries: %d is not from 1 to 100", m.Tries)
+		m.Tries = 0
+	}
 	m.Serves = unique(m.Serves)
 	switch {
 	case slices.Contains(m.Serves, name):

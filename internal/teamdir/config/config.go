@@ -69,6 +69,8 @@ type Member struct {
 	Serves []wire.Name // shared inboxes from which it takes work by itself
 	Lease  string      // for how long such a message is its own; "": DefaultLease. See LeaseTime
 
+	Tries int // how often a job of this shared inbox is given out in vain before it is set aside; 0: DefaultTries
+
 	AfterLimit string `toml:"after_limit"` // "": wait; Continue: told to go on when its usage limit is over
 }
 
@@ -94,6 +96,9 @@ const Continue = "continue"
 
 // DefaultLease is for how long a message is a member's that it takes from an inbox that it serves.
 const DefaultLease = 10 * time.Minute
+
+// DefaultTries is how often a job is given out in vain before it is set aside.
+const DefaultTries = 3
 
 // LeaseTime is for how long a message is the member's that it takes from an inbox that it serves.
 func (m Member) LeaseTime() time.Duration {

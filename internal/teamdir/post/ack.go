@@ -23,8 +23,10 @@ type Acked struct {
 	ID       wire.ID   // of the ack
 	To       Recipient // who got it; zero: none was sent
 	WasAcked bool      // it was acknowledged before, by an ack or an answer
-	Unsent   string    // why the ack's text was not sent, which a reply can say; "": it was
-	Notes    []string  // messages to the caller's user
+
+	IsPassedOn bool     // it was declined, and the next one who serves its inbox gets it
+	Unsent     string   // why the ack's text was not sent, which a reply can say; "": it was
+	Notes      []string // messages to the caller's user
 }
 
 // ackLease is how long a message is leased at least while it is being acknowledged.
@@ -120,6 +122,11 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 	}
 	if err != nil {
 		return a, nil, nil, err
+	}
+	if isJob := by != box.Address() && it.State == maildir.Unread; isJob && outcome == "declined" {
+		if a.IsPassedOn, err = passOn(ctx, box, m, me, ack.Body, r); a.IsPassedOn || err != nil {
+			return a, nil, nil, err
+		}
 	}
 	isAck := isAckFor(r, box.Address(), m, persons(r))
 	acks, err := acksBy(m, box.Address(), func(id wire.ID) (*maildir.Item, error) {
@@ -258,8 +265,8 @@ func CheckDeclined(r *teamdir.Root, m *wire.Message, recipient wire.Address) err
 
 // Withdraw withdraws a message of mine from a recipient, and returns the state that it had there. An unread message is
 // moved out of the inbox. If the recipient has read it (Owed or Done), it gets a notice, and then owes no ack any more;
-// a retry after an interruption repeats both. An acknowledged message stays, and the state is "". A leased one is a
-// *maildir.LeasedError.
+// a retry after an interruption repeats both. An acknowledged message stays, and the state is "". A member
+// that has taken it is told, and the state is Taken.
 func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (maildir.State, error) {
 	b, err := r.Mailbox(from)
 	unknown, isUnknown := errors.AsType[*teamdir.UnknownHostError](err) // what waits for it here can be taken back, as after atm unlink
@@ -273,7 +280,14 @@ func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Mes
 	if isAcked() || isAckedThere {
 		return "", nil
 	}
+	var lease maildir.Lease
+	if b != nil {
+		lease, _, _ = claim.LastLease(b, m.ID)
+	}
 	state, err := b.Withdraw(ctx, m.ID, me.Address())
+	if hadIt := lease.Until.After(time.Now()); hadIt && err == nil && state == maildir.Unread {
+		return Taken, tellTaker(ctx, r, me, m, lease.By, origin)
+	}
 	where := "which you have read"
 	if from.Host != "" {
 		where = "which was on its way to you"
@@ -290,13 +304,7 @@ func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Mes
 	if isUnknown { // nobody can tell it
 		return "", fmt.Errorf("%s has it: %w", from, unknown)
 	}
-	told := &wire.Message{
-		ID:   wire.Derive("withdrawn", m.ID, from), // one of its own for each recipient
-		Type: wire.TypeNotice, InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
-		Subject: "withdrawn: " + letter.OneLine(m.Title(), 200),
-		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), where),
-		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
-	}
+	told := withdrawnNotice(m, from, where, origin)
 	_, err = Send(ctx, r, &Outgoing{From: me, To: []wire.Address{from}, Message: told, Derived: IsNoticeFrom(me.Address())})
 	if err != nil || from.Host != "" {
 		return state, err
@@ -307,6 +315,20 @@ func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Mes
 		return "", err
 	}
 	return state, err
+}
+
+// Taken is Withdraw's state of a job that somebody had taken.
+const Taken maildir.State = "taken"
+
+// withdrawnNotice tells somebody that a message was withdrawn.
+func withdrawnNotice(m *wire.Message, to wire.Address, where string, origin *wire.Origin) *wire.Message {
+	return &wire.Message{
+		ID:   wire.Derive("withdrawn", m.ID, to), // one of its own for each recipient
+		Type: wire.TypeNotice, InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
+		Subject: "withdrawn: " + letter.OneLine(m.Title(), 200),
+		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), where),
+		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
+	}
 }
 
 // IsNoticeFrom returns what a notice under a derived id looks like.
@@ -344,7 +366,7 @@ func FindLease(r *teamdir.Root, box *maildir.Box, m *wire.Message, by wire.Addre
 
 // LeaseFlags returns what is shown of a message's lease.
 func LeaseFlags(it *maildir.Item) letter.Flags {
-	f := letter.Flags{TimesTaken: it.TimesHandedOut}
+	f := letter.Flags{TimesTaken: it.TimesHandedOut, IsAside: it.IsAside}
 	if it.Lease != nil {
 		f.TakenBy, f.TakenUntil = it.Lease.By, it.Lease.Until
 	}

@@ -103,6 +103,7 @@ type MailCounts struct {
 	Unread int    `json:"unread"`           // without leased messages
 	Held   string `json:"held,omitempty"`   // why unread mail waits, unless State says it
 	Leased int    `json:"leased,omitempty"` // messages under a lease
+	Aside  int    `json:"aside,omitempty"`  // jobs that are not given out any more
 	Owed   int    `json:"owed"`             // messages that it has not acknowledged
 	Bad    int    `json:"bad,omitempty"`
 }
@@ -351,7 +352,7 @@ func status(ctx context.Context, t *teamdir.Team, k known, name wire.Name) (Memb
 		m.addNote("its mailbox cannot be read: atm doctor")
 	}
 	m.Shared, _ = claim.Shared(t.Box(name))
-	m.MailCounts = MailCounts{Unread: c.Unread, Leased: c.Leased, Owed: c.Owed, Bad: c.Bad}
+	m.MailCounts = MailCounts{Unread: c.Unread, Leased: c.Leased, Aside: c.Aside, Owed: c.Owed, Bad: c.Bad}
 	if m.Unread > 0 && m.Running {
 		m.Held = m.holdReason()
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -69,7 +68,7 @@ func (w Taker) Take(ctx context.Context) (isTaken bool, err error) {
 			continue
 		}
 		var lease maildir.Lease
-		it, err := claim.Lease(ctx, box, me, w.Lease, inbox.ReadOptions{Match: w.Team.NotKept(name)}, func(_ *maildir.Item, l maildir.Lease) (bool, error) {
+		it, err := post.GiveJob(ctx, w.Team, name, me, w.Lease, func(_ *maildir.Item, l maildir.Lease) (bool, error) {
 			lease = l
 			return true, nil
 		})

@@ -114,7 +114,7 @@ func (l pendingList) String() string {
 	}
 	for _, h := range l.Held {
 		about := fmt.Sprintf("%d unread: %s", h.Unread, letter.Escape(h.Reason))
-		add([]string{l.p.Command("atm attach " + string(h.Agent))}, "-", string(h.Agent), "mail", "", about)
+		add([]string{l.p.Command(h.Look)}, "-", string(h.Agent), "mail", "", about)
 	}
 	var lines []string
 	if l.p.IsTerminal() {

@@ -89,7 +89,7 @@ func teamRows(members []presence.Member) [][]string {
 		if m.Since != nil {
 			since = letter.Span(now.Sub(*m.Since))
 		}
-		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "to ack", m.Bad, "bad")
+		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Aside, "set aside", m.Owed, "to ack", m.Bad, "bad")
 		rows[i] = []string{string(m.Name), string(m.State), since, detail(m, now), mail}
 	}
 	return rows

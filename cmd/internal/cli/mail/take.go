@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/holder"
-	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -26,7 +26,7 @@ var takeCommand = &cli.Command{
 	UsageText: `atm take jobs
 atm take jobs --wait 10m --lease 30m
 atm take --renew 9f3a1c`,
-	Description: `The oldest unread message is yours until the lease ends; nobody else can take it.
+	Description: `The oldest unread message, urgent ones first, is yours until the lease ends; nobody else can take it.
 atm ack or atm reply finishes it, atm unread gives it back. To create such an inbox:
 atm team add jobs --shared. Exit 0 if it is empty.`,
 	Flags: []cli.Flag{
@@ -119,7 +119,7 @@ func notShared(s *app.Scope, name wire.Name) error {
 
 // takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
 func takeOne(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Box, lease time.Duration) (bool, error) {
-	it, err := claim.Lease(ctx, box, s.Me.Address(), lease, inbox.ReadOptions{Match: s.Team.NotKept(box.Agent())}, func(it *maildir.Item, l maildir.Lease) (bool, error) {
+	it, err := post.GiveJob(ctx, s.Team, box.Agent(), s.Me.Address(), lease, func(it *maildir.Item, l maildir.Lease) (bool, error) {
 		r := p.Renderer(s)
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut}),
 			"yours until %s: %s when it is done, %s gives it back, %s extends it\n", letter.Stamp(l.Until),
