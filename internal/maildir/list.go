@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -155,6 +156,7 @@ var Everywhere = Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Ar
 // EachFolder calls f with each folder of a range and its messages, in the order in which messages move, until f returns
 // false. Errors are returned at the end, so that an unreadable folder does not hide others.
 func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) {
+	lockfile.Reads("walk a mailbox")
 	for _, part := range []struct {
 		isWanted, hasDays bool
 		Folder
