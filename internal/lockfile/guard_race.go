@@ -12,7 +12,8 @@ import (
 )
 
 // Only tests are built with the race detector. In them a goroutine panics that waits for more than the file system while it
-// holds a lock, but for those of waitWith: docs/format.md names them, and init is of no team.
+// holds a lock, but for those of waitWith: docs/format.md names them, and init is of no team. So does one that reads a log or
+// a mailbox while it holds the lock team.
 
 var waitWith = []string{"runner", "asks", "worktrees", "bridge", "link", "init"}
 
@@ -24,15 +25,41 @@ func (l *Lock) noteFree() { holders.Delete(l) }
 
 // Waits says that this goroutine is about to wait for more than the file system: a socket, another program, git.
 func Waits(what string) {
+	mayHold(what, func(kind string) bool { return slices.Contains(waitWith, kind) })
+}
+
+// Reads says that this goroutine is about to read what grows: a log, a mailbox. While it holds the lock team all members of a
+// team would wait for that. Package session is not held to it yet.
+func Reads(what string) {
+	if !isIn("/session.") {
+		mayHold(what, func(kind string) bool { return kind != "team" })
+	}
+}
+
+// mayHold panics if this goroutine holds a lock of another kind.
+func mayHold(what string, isRight func(kind string) bool) {
 	me := goroutine()
 	holders.Range(func(l, by any) bool {
 		name := l.(*Lock).name
-		kind := name[strings.LastIndexByte(name, '.')+1:]
-		if by == me && !slices.Contains(waitWith, kind) {
+		if by == me && !isRight(name[strings.LastIndexByte(name, '.')+1:]) {
 			panic(fmt.Sprintf("%s while the lock %s is held", what, name))
 		}
 		return true
 	})
+}
+
+// isIn reports whether a function whose name has a text has called this one.
+func isIn(text string) bool {
+	var callers [64]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(0, callers[:])])
+	for f, more := frames.Next(); ; f, more = frames.Next() {
+		if strings.Contains(f.Function, text) {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
 
 // goroutine names the goroutine that calls it.

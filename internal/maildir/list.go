@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -157,6 +158,7 @@ var Everywhere = Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Ar
 // EachFolder calls f with each folder of a range and its messages, in the order in which messages move, until f returns
 // false. Errors are returned at the end, so that an unreadable folder does not hide others.
 func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) {
+	lockfile.Reads("walk a mailbox")
 	for _, part := range []struct {
 		isWanted, hasDays bool
 		Folder

@@ -408,6 +408,7 @@ func (l *Log) Tail(enough func(*wire.Event) bool) (events []wire.Event, err erro
 
 // Backward calls f with the events that are not archived, the newest first, until it returns true.
 func (l *Log) Backward(f func(*wire.Event) (enough bool)) error {
+	lockfile.Reads("read a log")
 	return l.backward(func(line []byte, first uint64, offset int64) bool {
 		e, ok := decode(line, first, offset)
 		return ok && f(&e)

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -48,6 +49,7 @@ type Reader struct {
 
 // Follow returns a reader of the events after seq, archived ones too.
 func (l *Log) Follow(after uint64) *Reader {
+	lockfile.Reads("read a log")
 	r := &Reader{log: l, next: after + 1}
 	r.begun = r.openNext() // now, so that it notices if another log takes its place; after an error Next tries again
 	if r.begun == nil {
@@ -82,6 +84,7 @@ func (r *Reader) skip() {
 
 // Resume returns a reader of the events after a position, or false if the log has another line there.
 func (l *Log) Resume(p Position) (*Reader, bool) {
+	lockfile.Reads("read a log")
 	r := &Reader{log: l, last: p, next: p.Seq + 1}
 	segs, err := l.segments()
 	if err != nil || len(segs) == 0 || p.Seq == 0 || p.Segment > segs[len(segs)-1] || r.open(p.Segment) != nil {

@@ -36,8 +36,7 @@ const (
 	maxEditors  = 16 // of one file
 	maxPath     = 4096
 
-	// EditWindow is how long an edit counts, and how long a pair that was told is not told again, from the last time
-	// that both were at the file.
+	// EditWindow is how long an edit counts. Who edits a file again within it is still at it.
 	EditWindow = 30 * time.Minute
 )
 
@@ -48,6 +47,7 @@ var askGit = time.Second
 type Edit struct {
 	By wire.Name `json:"by"`
 	At time.Time `json:"at"`
+	ID wire.ID   `json:"id"` // of its first edit in a row of which none is EditWindow after the last
 }
 
 // Overlap is a file that two members are at.
@@ -63,19 +63,7 @@ type fileEdits struct {
 	Path  string `json:"path"`
 	Edits []Edit `json:"edits,omitempty"` // the last of each member, the newest last
 	Claim *Claim `json:"claim,omitempty"`
-	Told  []told `json:"told,omitempty"`
 }
-
-// told is a pair that is told, once, that both are at the file.
-type told struct {
-	Overlap
-	ID     wire.ID   `json:"id"`    // of the messages
-	Begun  time.Time `json:"begun"` // when somebody began to send them
-	IsSent bool      `json:"is_sent"`
-}
-
-// sendEdits is how long it takes at most to send the messages. Whoever has not by then was killed.
-const sendEdits = 10 * time.Second
 
 // NoteEdit notes that a member has edited a file. If another member is at the same file, both are told, once.
 func NoteEdit(ctx context.Context, t *teamdir.Team, me *maildir.Box, path string, origin *wire.Origin) error {
@@ -83,108 +71,91 @@ func NoteEdit(ctx context.Context, t *teamdir.Team, me *maildir.Box, path string
 	if path == "" || err != nil {
 		return err
 	}
-	now, by := time.Now().UTC(), me.Agent()
-	claim, isClaimed := ClaimedBy(t, path, by)
-	var others []Edit // by whom both are not told yet
+	mine, others := Edit{me.Agent(), time.Now().UTC(), wire.NewID()}, []Edit(nil)
+	claim, isClaimed := ClaimedBy(t, path, mine.By)
 	err = changeEdits(ctx, t, path, func(f *fileEdits) {
-		f.Edits = slices.DeleteFunc(f.Edits, func(e Edit) bool { return e.By == by })
-		others = slices.DeleteFunc(slices.Clone(f.Edits), func(e Edit) bool { return e.By == claim.By })
-		if isClaimed {
-			others = append(others, Edit{claim.By, claim.At})
+		if i := slices.IndexFunc(f.Edits, func(e Edit) bool { return e.By == mine.By }); i >= 0 {
+			mine.ID = f.Edits[i].ID
+			f.Edits = slices.Delete(f.Edits, i, i+1)
 		}
-		others = slices.DeleteFunc(others, func(e Edit) bool { return f.isTold(by, e.By, now) })
-		f.Edits = append(f.Edits, Edit{by, now})
+		others = slices.DeleteFunc(slices.Clone(f.Edits), func(e Edit) bool { return e.By == claim.By })
+		f.Edits = append(f.Edits, mine)
 		f.Edits = f.Edits[max(0, len(f.Edits)-maxEditors):]
 	})
-	if err != nil || len(others) == 0 || t.Store.MayAct(ctx) != nil {
-		return err
+	if isClaimed {
+		others = append(others, Edit{By: claim.By, At: claim.At})
 	}
-	asking, cancel := context.WithTimeout(ctx, askGit)
-	defer cancel()
-	others = slices.DeleteFunc(others, func(e Edit) bool {
-		return e.By != claim.By && git.IsCommittedSince(asking, path, e.At)
-	})
-	ids := map[wire.Name]wire.ID{}
-	err = changeEdits(ctx, t, path, func(f *fileEdits) {
-		others = slices.DeleteFunc(others, func(e Edit) bool { return f.isTold(by, e.By, now) }) // meanwhile
-		for _, e := range others {
-			p := f.pair(by, e.By)
-			p.At, p.Begun = now, now
-			ids[e.By] = p.ID
-		}
-	})
-	for _, e := range others {
-		if err != nil {
-			return err
-		}
-		shown := letter.Quote(ShownPath(t, path), 300)
-		toOther := fmt.Sprintf(`%s edits %s, which you edited %s: atm send %[1]s "…"`, by, shown, letter.Ago(now, e.At))
-		toMe := fmt.Sprintf(`you edit %s, which %s edited %s: atm send %[2]s "…"; if you go on: atm claim PATH`, shown, e.By, letter.Ago(now, e.At))
-		if e.By == claim.By {
-			until := letter.Stamp(claim.Until)
-			toOther = fmt.Sprintf(`%s edits %s, which you have claimed until %s: atm send %[1]s "…"`, by, shown, until)
-			toMe = fmt.Sprintf(`you edit %s, which %s has claimed until %s: atm send %[2]s "…"`, shown, e.By, until)
-		}
-		err = errors.Join(tellEdit(ctx, t, me, e.By, ids[e.By], toOther, path, origin), tellEdit(ctx, t, me, by, ids[e.By], toMe, path, origin))
+	for _, other := range others {
 		if err == nil {
-			err = changeEdits(ctx, t, path, func(f *fileEdits) {
-				p := f.pair(by, e.By)
-				p.At, p.IsSent = now, true
-			})
+			err = tellPair(ctx, t, mine, other, claim, path, origin)
 		}
 	}
 	return err
 }
 
-// tellEdit sends a notice, once for an id.
-func tellEdit(ctx context.Context, t *teamdir.Team, me *maildir.Box, to wire.Name, id wire.ID, text, path string, origin *wire.Origin) error {
-	if !t.Box(to).Exists() {
-		return nil // it was retired
+// tellPair tells two members that both are at a file, unless they were told, or the one that was there has committed it.
+func tellPair(ctx context.Context, t *teamdir.Team, mine, other Edit, claim Claim, path string, origin *wire.Origin) error {
+	me, they, edits := t.Box(mine.By), t.Box(other.By), max(mine.ID, other.ID)
+	toMe, toOther := notice{me, they, edits}, notice{they, me, edits}
+	if toMe.isSent() && toOther.isSent() || t.Store.MayAct(ctx) != nil {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(ctx, askGit)
+	defer cancel()
+	isClaim := other.By == claim.By
+	if !isClaim && git.IsCommittedSince(asking, path, other.At) {
+		return nil
+	}
+	shown, since, goOn := letter.Quote(ShownPath(t, path), 300), "edited "+letter.Ago(mine.At, other.At), "; if you go on: atm claim PATH"
+	had := since
+	if isClaim {
+		since, goOn = "has claimed until "+letter.Stamp(claim.Until), ""
+		had = "have claimed until " + letter.Stamp(claim.Until)
+	}
+	textToOther := fmt.Sprintf(`%s edits %s, which you %s: atm send %[1]s "…"`, mine.By, shown, had)
+	textToMe := fmt.Sprintf(`you edit %s, which %s %s: atm send %[2]s "…"%[4]s`, shown, other.By, since, goOn)
+	return errors.Join(toOther.send(ctx, t, me, textToOther, path, origin), toMe.send(ctx, t, me, textToMe, path, origin))
+}
+
+// A notice tells a member that another one is at a file, too. The edits have made its id, so that it comes once, whichever of
+// the two sends it.
+type notice struct {
+	to, about *maildir.Box
+	edits     wire.ID // the later one of theirs
+}
+
+func (n notice) id() wire.ID {
+	return wire.Derive("edited-"+string(n.about.Agent()), n.edits, n.to.Address())
+}
+
+func (n notice) isOurs(m *wire.Message) bool {
+	return post.IsNoticeFrom(n.to.Address())(m) || post.IsNoticeFrom(n.about.Address())(m)
+}
+
+// isSent reports whether it was sent, or cannot be, since the member was retired.
+func (n notice) isSent() bool {
+	_, err := n.to.GetDerived(n.id(), n.isOurs)
+	return err == nil || !n.to.Exists()
+}
+
+func (n notice) send(ctx context.Context, t *teamdir.Team, from *maildir.Box, text, path string, origin *wire.Origin) error {
+	if n.isSent() {
+		return nil
 	}
 	payload, err := json.Marshal(map[string]string{"edited": path})
 	if err != nil {
 		return err
 	}
-	_, err = post.Send(ctx, t.Root(), &post.Outgoing{
-		From: me, To: []wire.Address{t.Box(to).Address()}, Derived: post.IsNoticeFrom(me.Address()),
-		Message: &wire.Message{
-			ID: wire.Derive("edited", id, t.Box(to).Address()), Type: wire.TypeNotice, ReplyWanted: "no",
-			Body: text, Payload: payload, Origin: origin,
-		},
-	})
+	m := &wire.Message{ID: n.id(), Type: wire.TypeNotice, ReplyWanted: "no", Body: text, Payload: payload, Origin: origin}
+	_, err = post.Send(ctx, t.Root(), &post.Outgoing{From: from, To: []wire.Address{n.to.Address()}, Derived: n.isOurs, Message: m})
 	return err
-}
-
-// isTold reports whether a pair has been told, or somebody is about to. It notes that the pair is still at the file.
-func (f *fileEdits) isTold(a, b wire.Name, now time.Time) bool {
-	i := f.indexOf(a, b)
-	if i < 0 || !f.Told[i].IsSent && now.Sub(f.Told[i].Begun).Abs() > sendEdits {
-		return false
-	}
-	f.Told[i].At = now
-	return true
-}
-
-func (f *fileEdits) indexOf(a, b wire.Name) int {
-	return slices.IndexFunc(f.Told, func(p told) bool { return slices.Contains(p.Members, a) && slices.Contains(p.Members, b) })
-}
-
-func (f *fileEdits) pair(a, b wire.Name) *told {
-	i := f.indexOf(a, b)
-	if i < 0 {
-		members := []wire.Name{min(a, b), max(a, b)}
-		i, f.Told = len(f.Told), append(f.Told, told{Overlap: Overlap{Path: f.Path, Members: members}, ID: wire.NewID()})
-	}
-	return &f.Told[i]
 }
 
 // expire removes what is over, and what atm has not written.
 func (f *fileEdits) expire(now time.Time) {
 	isOld := func(t time.Time) bool { return now.Sub(t).Abs() >= EditWindow } // a time to come is that of a clock that was set back
-	f.Edits = slices.DeleteFunc(f.Edits, func(e Edit) bool { return isOld(e.At) || !wire.IsName(string(e.By)) })
-	f.Told = slices.DeleteFunc(f.Told, func(p told) bool {
-		isPair := len(p.Members) == 2 && wire.IsName(string(p.Members[0])) && wire.IsName(string(p.Members[1]))
-		return isOld(p.At) || !isPair || !wire.IsID(string(p.ID))
+	f.Edits = slices.DeleteFunc(f.Edits, func(e Edit) bool {
+		return isOld(e.At) || !wire.IsName(string(e.By)) || !wire.IsID(string(e.ID))
 	})
 	if f.Claim != nil && !f.Claim.holds(now) {
 		f.Claim = nil
@@ -278,7 +249,7 @@ func ShownPath(t *teamdir.Team, path string) string {
 func Overlaps(ctx context.Context, t *teamdir.Team) (all []Overlap) {
 	var files []fileEdits
 	eachEdits(t, func(f fileEdits) {
-		if len(f.Told) > 0 {
+		if len(f.Edits) > 1 {
 			files = append(files, f)
 		}
 	})
@@ -288,13 +259,11 @@ func Overlaps(ctx context.Context, t *teamdir.Team) (all []Overlap) {
 	ctx, cancel := context.WithTimeout(ctx, askGit)
 	defer cancel()
 	for _, f := range files {
-		for _, pair := range f.Told {
-			isOver := slices.ContainsFunc(f.Edits, func(e Edit) bool {
-				return slices.Contains(pair.Members, e.By) && git.IsCommittedSince(ctx, f.Path, e.At)
-			})
-			if !isOver {
-				pair.Path, pair.Shown = f.Path, letter.Quote(ShownPath(t, f.Path), 300)
-				all = append(all, pair.Overlap)
+		at := slices.DeleteFunc(f.Edits, func(e Edit) bool { return git.IsCommittedSince(ctx, f.Path, e.At) })
+		shown := letter.Quote(ShownPath(t, f.Path), 300)
+		for i, b := range at {
+			for _, a := range at[:i] { // the older one
+				all = append(all, Overlap{Path: f.Path, Members: []wire.Name{min(a.By, b.By), max(a.By, b.By)}, At: b.At, Shown: shown})
 			}
 		}
 	}

@@ -44,7 +44,7 @@ func TestEdits(t *testing.T) {
 	edit("alice", file)
 	told("alice")
 	edit("bob", file)
-	const toAlice, toBob = `bob edits "sub/b.txt", which you edited just now: atm send bob "…"`, `you edit "sub/b.txt", which alice edited just now: atm send alice "…"`
+	const toAlice, toBob = `bob edits "sub/b.txt", which you edited just now: atm send bob "…"`, `you edit "sub/b.txt", which alice edited just now: atm send alice "…"; if you go on: atm claim PATH`
 	told("alice", toAlice)
 	told("bob", toBob)
 	edit("alice", file)
@@ -130,8 +130,8 @@ func TestHostileEdits(t *testing.T) {
 		}
 	}
 	planted := fileEdits{Path: real, Claim: &Claim{Path: real, By: "../bob", Until: time.Now().Add(time.Hour)},
-		Edits: []Edit{{"../bob", time.Now()}, {"alice", time.Now().Add(time.Hour)}}, Told: []told{{Overlap: Overlap{Members: []wire.Name{"\x1b", "x"}, At: time.Now()}}}}
-	if planted.expire(time.Now()); planted.Claim != nil || len(planted.Edits)+len(planted.Told) > 0 {
+		Edits: []Edit{{"../bob", time.Now(), wire.NewID()}, {"alice", time.Now().Add(time.Hour), wire.NewID()}, {"alice", time.Now(), "x"}}}
+	if planted.expire(time.Now()); planted.Claim != nil || len(planted.Edits) > 0 {
 		t.Errorf("planted: %+v", planted)
 	}
 	teamtest.Must(t, NoteEdit(t.Context(), team, team.Box("alice"), file, nil))
