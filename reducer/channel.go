@@ -10,6 +10,49 @@ import (
 // A question on the session channel is the agent's own word, and not a dialog of its program: turns go on and end beside
 // it, mail is handed over, and a person's message answers it. It ends with the agent's program.
 
+// Draft is something that the agent has made and announced on its session channel, for people to review.
+type Draft struct {
+	ID        wire.UUID `json:"id"`
+	InSession string    `json:"interactive_session,omitempty"` // "": it names none
+	At        time.Time `json:"at"`                            // when it was first announced
+	Seq       uint64    `json:"seq"`                           // of the event then
+	Summary   string    `json:"summary,omitempty"`
+	Artifacts uint64    `json:"artifact_count,omitempty"`
+}
+
+// Goal is a goal that the agent said on its session channel that it has reached.
+type Goal struct {
+	ID        wire.UUID `json:"id"`
+	InSession string    `json:"interactive_session,omitempty"` // "": it names none
+	At        time.Time `json:"at"`
+}
+
+// addDraft adds a draft, or renews the words of one that is announced again.
+func (s *State) addDraft(e *event) {
+	id, err := wire.ParseUUID(e.Text("draft_id"))
+	if err != nil {
+		return
+	}
+	artifacts, _ := e.Uint("artifact_count")
+	d := Draft{id, shortID(e.Text(wire.FieldSession)), e.at, e.seq, wire.Clip(e.Text("summary"), maxText), artifacts}
+	s.Drafts = slices.Clone(s.Drafts)
+	if i := slices.IndexFunc(s.Drafts, func(old Draft) bool { return old.ID == id }); i >= 0 {
+		d.At, d.Seq = s.Drafts[i].At, s.Drafts[i].Seq
+		s.Drafts[i] = d
+		return
+	}
+	s.Drafts = append(s.Drafts, d)
+	s.Drafts = s.Drafts[max(0, len(s.Drafts)-maxDrafts):]
+}
+
+// addGoal adds a goal that is reached.
+func (s *State) addGoal(e *event) {
+	if id, err := wire.ParseUUID(e.Text("goal_id")); err == nil {
+		s.Goals = append(slices.Clone(s.Goals), Goal{id, shortID(e.Text(wire.FieldSession)), e.at})
+		s.Goals = s.Goals[max(0, len(s.Goals)-maxGoals):]
+	}
+}
+
 // isOnChannel reports whether the agent asks with a command or a file: a person's message answers that.
 func (e *event) isOnChannel() bool {
 	return e.kind == wire.WaitingForInput && (e.source == wire.SourceCLI || e.source == wire.SourceDrop)

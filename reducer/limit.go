@@ -13,6 +13,7 @@ const (
 	maxSessions, maxEventIDs = 3, 512  // of one agent
 	maxEnded, maxCalls       = 32, 12  // turns of one session; calls of one turn, started and ended
 	maxRequests              = 12      // open at once
+	maxDrafts, maxGoals      = 100, 8  // of one agent
 	maxBackground            = 999     // pieces of work
 	maxID, maxDetail         = 80, 120 // maxID is also for names
 	maxText                  = 300     // of a tool's input, an error

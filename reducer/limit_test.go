@@ -13,7 +13,7 @@ import (
 )
 
 // maxState is far below what a snapshot may have (1 MiB).
-const maxState = 96 << 10
+const maxState = 256 << 10
 
 // line returns a line of a log with these fields.
 func line(seq int, fields string) []byte {
@@ -61,6 +61,10 @@ func TestBounded(t *testing.T) {
 			fold(fmt.Sprintf(`"kind":"confirm_required","session":%s,"id":%s,"tool_call_id":%s,"tool":%s,"prompt":%s,"options":[{"id":"1","label":%s}]`, q, id, id, id, q, q))
 		}
 		fold(fmt.Sprintf(`"kind":"stream_error","error_summary":%s`, q))
+		for range 40 {
+			fold(fmt.Sprintf(`"kind":"draft_ready","draft_id":"%s","summary":%s,"interactive_session":%s`, wire.NewID(), q, q))
+			fold(fmt.Sprintf(`"kind":"goal_complete","goal_id":"%s","interactive_session":%s`, wire.NewID(), q))
+		}
 		if b, err := json.Marshal(&s); err != nil || len(b) > maxState {
 			t.Fatalf("%d bytes after %d events, %v: %.200s", len(b), seq, err, bad)
 		}

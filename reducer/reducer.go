@@ -29,7 +29,7 @@ import (
 )
 
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
-const Version = 36
+const Version = 37
 
 // TurnStatus is the state of a turn in the daemon stream's words. Terminal: it is over, but the agent is not idle yet.
 type TurnStatus string
@@ -99,6 +99,8 @@ type State struct {
 	Seq      uint64    `json:"seq"`                // of the newest event folded
 	Sessions []Session `json:"sessions,omitempty"` // the newest, ordered by their last event
 	Asked    []Waiting `json:"asked,omitempty"`    // what it asks on its session channel
+	Drafts   []Draft   `json:"drafts,omitempty"`   // the newest that it announced there, in that order
+	Goals    []Goal    `json:"goals,omitempty"`    // the newest that it reached
 
 	FreshAt  time.Time `json:"fresh_at,omitzero"`  // the newest fresh_start
 	HeardAt  time.Time `json:"heard_at,omitzero"`  // the newest sign of life

@@ -116,6 +116,10 @@ func (s *State) fold(e *event) {
 		s.Dropped.Unknown += min(unknown, math.MaxUint64-s.Dropped.Unknown)
 	case wire.Usage:
 		s.addUsage(e)
+	case wire.DraftReady:
+		s.addDraft(e)
+	case wire.GoalComplete:
+		s.addGoal(e)
 	case wire.Spawned, wire.Exited, wire.Restarting:
 		switch {
 		case s.isHeldAgainst(e) || e.kind != wire.Spawned && s.runnerKnowsBetter(e):

@@ -3,20 +3,20 @@ package session
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
-	"github.com/agentteammail/atm/wire/foreign"
 )
+
+const draftID = "6f1c2a34-0b7e-4c1d-9a55-0123456789ab"
 
 // Of several sessions begun at once, each to be the only one, one succeeds.
 func TestAlone(t *testing.T) {
@@ -42,25 +42,6 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// A runner that attaches again does not make a quiet session look active.
-func TestAttachAgain(t *testing.T) {
-	t.Parallel()
-	st := testTeam(t)
-	updatedAt := func(o AttachOptions) time.Time {
-		must(t, st.Attach(t.Context(), "bob", o))
-		list, _, err := st.List()
-		must(t, err)
-		return list[0].UpdatedAt
-	}
-	begun := updatedAt(AttachOptions{Begin: true, IsEngaged: true})
-	if quiet := updatedAt(AttachOptions{}); !quiet.Equal(begun) {
-		t.Errorf("a quiet session counts as active at %s, after %s", quiet, begun)
-	}
-	if busy := updatedAt(AttachOptions{IsEngaged: true}); !busy.After(begun) {
-		t.Errorf("the agent works, but its session is quiet since %s", busy)
-	}
-}
-
 // A session of Trusted Autonomy is read and written back unchanged. Drafts are listed once, in order of announcement.
 func TestVectors(t *testing.T) {
 	read := func(file string, all any) {
@@ -77,10 +58,10 @@ func TestVectors(t *testing.T) {
 	for _, v := range vectors {
 		if v.Type == "InteractiveSession" {
 			n++
-			s, err := decode([]byte(v.Text))
-			must(t, err)
-			if got := encode(t, s); got != v.Text {
-				t.Errorf("%s: %s", v.Name, cmp.Diff(v.Text, got))
+			var s Session
+			must(t, json.Unmarshal([]byte(v.Text), &s))
+			if got, err := json.Marshal(s); string(got) != v.Text {
+				t.Errorf("%s: %v, %s", v.Name, err, cmp.Diff(v.Text, string(got)))
 			}
 		}
 	}
@@ -111,7 +92,7 @@ func TestVectors(t *testing.T) {
 const theirs = `{"session_id":"0190163d-8694-739b-aea5-966c26f8ad91","goal_id":"11111111-2222-4333-8444-555555555555",` +
 	`"channel_id":"cli:tty0","agent_id":"bob","state":"active","created_at":"2026-03-01T10:00:00Z","updated_at":"2026-03-01T10:00:00Z",` +
 	`"messages":[{"sender":"human","content":"hello","timestamp":"2026-03-01T10:01:00Z","edited":true}],` +
-	`"atm":{"seq":3,"later":true},"workspace":{"path":"/tmp","ids":[1.50]}}`
+	`"atm":{"after":3},"workspace":{"path":"/tmp","ids":[1.50]}}`
 
 func TestFilesThatAreNone(t *testing.T) {
 	const id = "0190163d-8694-739b-aea5-966c26f8ad91"
@@ -124,7 +105,7 @@ func TestFilesThatAreNone(t *testing.T) {
 		"a state":     strings.Replace(theirs, `"active"`, `"asleep"`, 1),
 		"twice":       strings.Replace(theirs, `"state"`, `"agent_id":"bob","state"`, 1),
 		"not UTF-8":   strings.Replace(theirs, "hello", "h\xffllo", 1),
-		"our field":   strings.Replace(theirs, `{"seq":3,`, `{"seq":"3",`, 1),
+		"our field":   strings.Replace(theirs, `{"after":3`, `{"after":"3"`, 1),
 		"NUL at end":  theirs + "\x00\x00",
 		"two of them": theirs + theirs,
 	} {
@@ -137,7 +118,7 @@ func TestFilesThatAreNone(t *testing.T) {
 			if _, err := st.Get(id); !errors.As(err, &file) || !strings.Contains(err.Error(), path+" is not a session: ") {
 				t.Errorf("Get: %v", err)
 			}
-			if _, err := st.Change(ctx, id, func(s *Session) error { s.LogMessage(SenderHuman, "x", now()); return nil }); !errors.As(err, &file) {
+			if _, err := st.Change(ctx, id, func(s *Session) error { s.AddDraft(draftID, now()); return nil }); !errors.As(err, &file) {
 				t.Errorf("Change: %v", err)
 			}
 			list, bad, err := st.List()
@@ -155,86 +136,108 @@ func TestFilesThatAreNone(t *testing.T) {
 	}
 }
 
-func TestLogIsBounded(t *testing.T) {
-	s, err := decode([]byte(theirs))
+// A file is read with all its notes, and written without what was said; unknown members are kept. One that is over already
+// goes to the archive with the next change of any session.
+func TestFile(t *testing.T) {
+	st := testTeam(t)
+	other := begin(t, st)
+	const id, over = "0190163d-8694-739b-aea5-966c26f8ad91", "11111111-2222-4333-8444-555555555555"
+	notes := `"draft_ids":["` + draftID + `"],"atm":{"after":3,"owned":true,"moves":[{"to":"paused","at":"2026-03-01T10:00:02.250Z","why":"(bob has left)","auto":true}]}`
+	first := strings.Replace(theirs, `"atm":{"after":3}`, notes, 1)
+	write := func(id, content string) {
+		must(t, os.WriteFile(filepath.Join(st.mail.Dir().Path(), sessionsDir, id+extension), []byte(content), 0o600))
+	}
+	write(id, strings.Replace(first, `"active"`, `"paused"`, 1))
+	left := strings.NewReplacer(`"active"`, `"completed"`, id, over).Replace(theirs)
+	write(over, left)
+	s, err := st.Change(ctx, id, func(s *Session) error { return s.Move(Active, "by me", now()) })
 	must(t, err)
-	block := strings.Repeat("wörd \"x\"\n", 2000)
-	var all uint64
-	for range 200 {
-		s.LogMessage(SenderAgent, block, now())
+	data, err := os.ReadFile(filepath.Join(st.mail.Dir().Path(), sessionsDir, id+extension))
+	must(t, err)
+	want := strings.Replace(first, `"messages":[{"sender":"human","content":"hello","timestamp":"2026-03-01T10:01:00Z","edited":true}],`, "", 1)
+	at, _ := json.Marshal(s.UpdatedAt)
+	want = strings.NewReplacer(`"updated_at":"2026-03-01T10:00:00Z"`, `"updated_at":`+string(at),
+		`"auto":true}`, `"auto":true},{"to":"active","at":`+string(at)+`,"why":"by me"}`).Replace(want)
+	if diff := cmp.Diff(want+"\n", string(data)); diff != "" {
+		t.Error(diff)
 	}
-	b := encode(t, s)
-	if len(b) > maxLog+4096 || len(b) < maxLog/2 {
-		t.Errorf("the file has %d bytes", len(b))
+	archived, err := os.ReadFile(filepath.Join(st.mail.Dir().Path(), archiveDir, over+extension))
+	if err != nil || string(archived) != left {
+		t.Errorf("archived: %s, %v", archived, err)
 	}
-	entries, all := s.Entries(0)
-	if all != 201 || len(entries) >= 201 || uint64(len(entries)) != all-s.Notes.Dropped {
-		t.Errorf("%d of %d", len(entries), all)
+	// Its log and inbox have nothing: what the file has is shown.
+	if _, got := said(t, st, over); !slices.Equal(got, []string{"hello"}) {
+		t.Errorf("it was said: %q", got)
 	}
-	if tail, n := s.Entries(200); len(tail) != 1 || n != 201 {
-		t.Errorf("%d after 200, %d in all", len(tail), n)
-	}
-	if again, err := decode([]byte(b)); err != nil || encode(t, again) != b {
-		t.Errorf("not read back: %v", err)
-	}
-	// A message longer than the log loses its beginning, cut between characters.
-	s.LogMessage(SenderAgent, strings.Repeat("\x01ü", maxLog), now())
-	entries, all = s.Entries(201)
-	if len(entries) != 1 || all != 202 || !strings.HasPrefix(entries[0].Content, "…") || !utf8.ValidString(entries[0].Content) {
-		t.Errorf("%d entries", len(entries))
-	}
-	if n := len(encode(t, s)); n > maxLog+4096 {
-		t.Errorf("the file has %d bytes", n)
+	list, _, err := st.List()
+	if err != nil || len(list) != 2 || list[1].SessionID != other.SessionID {
+		t.Errorf("%v, %v", list, err)
 	}
 }
 
-// Unread input is folded at every change, but does not return once the log has dropped it.
-func TestLogOfUnreadInput(t *testing.T) {
-	s, err := decode([]byte(theirs))
+// A session that is over is opened only by who asks for it. It stays as it is, and is found by its id.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	st := testTeam(t)
+	var ids []wire.UUID
+	for range 20 {
+		id := begin(t, st).SessionID
+		move(t, st, id, Aborted)
+		ids = append(ids, id)
+	}
+	goesOn := begin(t, st).SessionID
+	names, err := st.mail.Dir().Names(sessionsDir)
+	if err != nil || !slices.Equal(names, []string{string(goesOn) + extension}) {
+		t.Errorf("beside the session that goes on: %v, %v", names, err)
+	}
+	// A look that opened one would find no session in it.
+	for _, id := range ids[1:] {
+		must(t, os.WriteFile(filepath.Join(st.mail.Dir().Path(), fileIn(archiveDir, id)), []byte("none"), 0o600))
+	}
+	list, bad, err := st.List()
+	if len(list) != 1 || len(bad) > 0 || err != nil {
+		t.Errorf("%v, %v, %v", list, bad, err)
+	}
+	if of, err := st.Of("bob"); len(of) != 1 || err != nil || st.CountEnded() != 20 {
+		t.Errorf("%v, %v, %d", of, err, st.CountEnded())
+	}
+	if list, bad, err = st.Ended(); len(list) != 1 || len(bad) != 19 || err != nil {
+		t.Errorf("asked for: %v, %v, %v", list, bad, err)
+	}
+	found, err := st.Find(string(ids[0]))
 	must(t, err)
-	start := now()
-	for newest := range 7 {
-		for k := range newest + 1 {
-			text := fmt.Sprint(k, strings.Repeat(" x", maxLog/8))
-			s.AddInput(Input{HumanInput: foreign.HumanInput{Kind: "message", Text: text}, At: start.Add(time.Duration(k))})
-		}
-		encode(t, s)
+	if s, err := st.Get(found); err != nil || s.State != Aborted {
+		t.Errorf("%+v, %v", s, err)
 	}
-	said := ""
-	for _, m := range s.Messages {
-		said += m.Content[:1]
-	}
-	if said != "456" {
-		t.Errorf("the log has %s", said)
+	_, err = st.Change(ctx, found, func(s *Session) error { return s.Move(Active, "", now()) })
+	if refused, isRefused := errors.AsType[*Error](err); !isRefused {
+		t.Errorf("it goes on: %v, %v", refused, err)
 	}
 }
 
-// A session is read with all its notes, and unknown members of the file are kept.
-func TestNotes(t *testing.T) {
-	first := strings.Replace(theirs, `"atm":{"seq":3,"later":true}`, `"draft_ids":["`+draftID+`"],"atm":{"seq":3,"dropped":5,`+
-		`"goal":"2026-03-01T10:00:01Z",`+
-		`"drafts":{"`+draftID+`":{"at":"2026-03-01T10:00:02.250Z","summary":"x","artifact_count":2}},`+
-		`"run":{"owned":true,"auto_paused":true,"ended":"goal_complete"},"heard":"2026-03-01T10:00:00.500Z","seen":{"me":2}}`, 1)
-	s, err := decode([]byte(first))
-	must(t, err)
-	if diff := cmp.Diff(first, encode(t, s)); diff != "" {
-		t.Error(diff)
-	}
-	at := func(ns int) time.Time { return time.Date(2026, 3, 1, 10, 0, 0, ns, time.UTC) }
-	if diff := cmp.Diff([]Draft{{draftID, at(2_250_000_000), "x", 2}}, s.Drafts()); diff != "" {
-		t.Error(diff)
-	}
-	_, all := s.Entries(0)
-	if !s.Notes.Goal.Equal(at(1_000_000_000)) || all != 6 || s.Notes.Seq != 3 ||
-		!s.Notes.Runner.Owned || !s.Notes.Runner.AutoPaused || s.Notes.Runner.Ended != "goal_complete" {
-		t.Errorf("%+v", s.Notes)
-	}
-	s.LogMessage(SenderAgent, "hi", now())
-	must(t, s.Move(Paused, "by me", now()))
-	got := encode(t, s)
-	for _, part := range []string{`"workspace":{"path":"/tmp","ids":[1.50]}`, `"seen":{"me":2}`} {
-		if !strings.Contains(got, part) {
-			t.Errorf("%s is not in %s", part, got)
+// What is due: by the agent's newest sign of life, and by the goals that it has reached since the session began.
+func TestRules(t *testing.T) {
+	begun := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	const goal = "11111111-2222-4333-8444-555555555555"
+	rules := Rules{WhenIdle: time.Minute, OnGoal: true}
+	for name, c := range map[string]struct {
+		goal  wire.UUID
+		agent reducer.State
+		after time.Duration
+		want  string
+	}{
+		"quiet":              {NoGoal, reducer.State{}, time.Minute, "idle_timeout: 60s"},
+		"not for so long":    {NoGoal, reducer.State{HeardAt: begun.Add(time.Second)}, time.Minute, ""},
+		"any goal":           {NoGoal, reducer.State{Goals: []reducer.Goal{{ID: draftID, At: begun}}}, 0, "goal_complete"},
+		"its goal":           {goal, reducer.State{Goals: []reducer.Goal{{ID: goal, At: begun}}}, 0, "goal_complete"},
+		"another goal":       {goal, reducer.State{Goals: []reducer.Goal{{ID: draftID, At: begun}}}, 0, ""},
+		"a goal of before":   {goal, reducer.State{Goals: []reducer.Goal{{ID: goal, At: begun.Add(-1)}}}, 0, ""},
+		"of another session": {goal, reducer.State{Goals: []reducer.Goal{{ID: goal, InSession: draftID, At: begun}}}, 0, ""},
+	} {
+		s := &Session{InteractiveSession: InteractiveSession{SessionID: goal, GoalID: c.goal, State: Active, CreatedAt: begun, UpdatedAt: begun}}
+		must(t, rules.Apply(s, &c.agent, begun.Add(c.after)))
+		if got := s.EndedByRule(); got != c.want || (s.State == Completed) != (got != "") {
+			t.Errorf("%s: %s by %q", name, s.State, got)
 		}
 	}
 }

@@ -22,6 +22,19 @@ type Input struct {
 // For reports whether the input is for a session.
 func (in Input) For(id wire.UUID) bool { return in.Session == "" || in.Session == id }
 
+// Receive notes that human input was sent to the session. What it says is in its message, where a Log reads it.
+func (s *Session) Receive(in foreign.HumanInput, at time.Time) {
+	if s.touch(at); in.IsVerdict() && in.ArtifactURI == nil {
+		s.AddDraft(in.DraftID, at)
+	}
+}
+
+// hears reports whether the input is for the session: it names the session, or none and was delivered since this one began.
+// The message's id is made at delivery; a dropped file's sent_at may be older.
+func (s *Session) hears(in Input) bool {
+	return in.Session == s.SessionID || in.Session == "" && !in.ID.Time().Before(s.CreatedAt.Truncate(time.Millisecond))
+}
+
 // InputOf returns the human input in a message to an agent, as the package's InputOf does, unless it is the agent's own,
 // which may only abort its session, or CheckInput says that it does not count.
 func (st *Store) InputOf(agent wire.Name, m *wire.Message) (Input, bool) {

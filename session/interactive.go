@@ -4,11 +4,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/jsonextra"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
+)
+
+// The senders of messages in a session.
+const (
+	SenderHuman  = "human"
+	SenderAgent  = "agent"
+	SenderSystem = "ta-system" // the session itself: state, drafts, goals
 )
 
 // Entry is an entry in a session's log.
@@ -72,6 +81,31 @@ func (s *InteractiveSession) UnmarshalJSON(data []byte) error {
 	return err
 }
 
+// LogMessage appends to the log. Bytes that are not UTF-8 become U+FFFD.
+func (s *InteractiveSession) LogMessage(sender, content string, at time.Time) {
+	at = at.UTC().Round(0)
+	s.Messages = append(s.Messages, Entry{Sender: sender, Content: strings.ToValidUTF8(content, "\uFFFD"), Timestamp: at})
+	s.touch(at)
+}
+
+// AddDraft records that a draft was reviewed in the session. Repeated, it is activity and nothing else.
+func (s *InteractiveSession) AddDraft(id wire.UUID, at time.Time) {
+	if !slices.Contains(s.DraftIDs, id) {
+		s.DraftIDs = append(s.DraftIDs, id)
+	}
+	s.touch(at)
+}
+
+// touch records activity of the agent or of people.
+func (s *InteractiveSession) touch(at time.Time) { s.UpdatedAt = later(s.UpdatedAt, at) }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // Elapsed returns the age of the session for people: 42s, 5m 3s, 2h 5m.
 func (s *InteractiveSession) Elapsed(now time.Time) string {
 	sec := int64(now.Sub(s.CreatedAt) / time.Second)
@@ -89,5 +123,5 @@ type Error struct{ Reason string }
 
 func (e *Error) Error() string { return "session error: " + e.Reason }
 
-// ErrChannelClosed is returned by a session channel whose session is over.
+// ErrChannelClosed is the owner's error for a session channel whose session is over.
 var ErrChannelClosed = errors.New("channel closed")

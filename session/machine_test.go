@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentteammail/atm/internal/testround"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
-	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var states = []State{Active, Paused, Completed, Aborted}
@@ -30,12 +30,7 @@ type model struct {
 	ours     bool     // a runner began it
 	isPaused bool     // because the agent is off
 	log      []string // without the session's own lines
-	drafts   []wire.UUID
 	updated  time.Time
-}
-
-var draftIDs = []wire.UUID{
-	"6f1c2a34-0b7e-4c1d-9a55-0123456789ab", "7a0b1c2d-3e4f-4a5b-8c6d-7e8f90a1b2c3", "11111111-2222-4333-8444-555555555555",
 }
 
 func (m *machine) some(t *rapid.T) (wire.UUID, *model) {
@@ -75,7 +70,7 @@ func (m *machine) Run(t *rapid.T) {
 	}
 	m.runs = true
 	wants := rapid.Bool().Draw(t, "begin")
-	must(t, m.st.Attach(ctx, "bob", AttachOptions{Begin: wants}))
+	must(t, m.st.Attach(ctx, "bob", AttachOptions{Begin: wants, State: &reducer.State{}}))
 	n := 0
 	for _, o := range m.models {
 		if o.isPaused {
@@ -94,8 +89,8 @@ func (m *machine) Run(t *rapid.T) {
 			m.models[s.SessionID] = &model{state: Active, ours: true}
 		}
 	}
-	if len(all) != len(m.ids) {
-		t.Fatalf("%d sessions, not %d", len(all), len(m.ids))
+	if len(all) != n || len(all)+m.st.CountEnded() != len(m.ids) {
+		t.Fatalf("%d sessions go on and %d are over, not %d of %d", len(all), m.st.CountEnded(), n, len(m.ids))
 	}
 }
 
@@ -121,96 +116,48 @@ func (m *machine) End(t *rapid.T) {
 // Crash ends the runner without detaching: the sessions stay as they are.
 func (m *machine) Crash(t *rapid.T) { m.runs = false }
 
-// Emit emits to one session, or with an event that names none to all.
+// Emit emits to one session, or with an event that names none to all. What is said when a session is over is not its.
 func (m *machine) Emit(t *rapid.T) {
-	id, was := m.some(t)
-	word := rapid.StringMatching(`[a-zü世" \\]{1,5}`).Draw(t, "output")
+	id, _ := m.some(t)
 	if rapid.Bool().Draw(t, "for all") {
-		events, err := Events("", output(word))
-		must(t, err)
-		must(t, m.st.mail.Box("bob").Log().Append(ctx, events...))
-		for _, o := range m.models {
-			if o.state.Alive() {
-				o.log = append(o.log, word)
-			}
+		id = ""
+	}
+	word := rapid.StringMatching(`[a-zü世" \\]{1,5}`).Draw(t, "output")
+	emit(t, m.st, id, output(word))
+	m.hear(id, word)
+}
+
+// hear adds a word to the logs of one session or of all, if they go on.
+func (m *machine) hear(id wire.UUID, word string) {
+	for of, o := range m.models {
+		if o.state.Alive() && (id == "" || id == of) {
+			o.log = append(o.log, word)
 		}
-		m.fold(t)
-		return
-	}
-	c, err := m.st.Channel(id)
-	must(t, err)
-	err = c.Emit(ctx, output(word))
-	if !was.state.Alive() {
-		if err != ErrChannelClosed {
-			t.Fatalf("a session that is %s took output: %v", was.state, err)
-		}
-		return
-	}
-	must(t, err)
-	was.log = append(was.log, word)
-}
-
-// fold folds everything emitted so far, before a state changes.
-func (m *machine) fold(t *rapid.T) {
-	for _, id := range m.ids {
-		refresh(t, m.st, id)
 	}
 }
 
-func (m *machine) Draft(t *rapid.T) {
-	id, was := m.some(t)
-	draft := rapid.SampledFrom(draftIDs).Draw(t, "draft")
-	c, err := m.st.Channel(id)
-	must(t, err)
-	err = c.Emit(ctx, foreign.SessionEvent{Kind: "draft_ready", DraftID: draft, Summary: "s", ArtifactCount: 1})
-	if was.state.Alive() != (err == nil) {
-		t.Fatal(err)
-	}
-	if err == nil && !slices.Contains(was.drafts, draft) {
-		was.drafts = append(was.drafts, draft)
-	}
-}
-
-// Input sends an input and receives it.
+// Input sends an input, which the agent reads now or later.
 func (m *machine) Input(t *rapid.T) {
 	id, was := m.some(t)
-	if was.state != Active {
-		t.Skip("nobody receives")
+	if !was.state.Alive() {
+		t.Skip("nobody may")
 	}
 	word := rapid.StringMatching(`[a-zü世" \\]{1,5}`).Draw(t, "text")
-	m.fold(t)
 	tell(t, m.st, id, text(word))
-	c, err := m.st.Channel(id)
-	must(t, err)
-	in, err := c.Receive(ctx, 0)
-	if err != nil || in == nil || in.Text != word {
-		t.Fatalf("received %v, %v", in, err)
+	m.hear(id, word)
+	if rapid.Bool().Draw(t, "read") {
+		readAll(t, m.st)
 	}
-	was.log = append(was.log, word)
-	m.fold(t)
 }
 
 func (m *machine) Check(t *rapid.T) {
 	for id, want := range m.models {
-		s, err := m.st.Get(id)
-		must(t, err)
-		must(t, m.st.CatchUp(ctx, s))
-		var log []string
-		for _, e := range s.Messages {
-			if e.Sender != SenderSystem {
-				log = append(log, e.Content)
-			}
+		s, log := said(t, m.st, id)
+		if s.IsAutoPaused() != want.isPaused || s.Notes.Owned != want.ours {
+			t.Fatalf("%s: paused by itself %t, of a runner %t; not %t, %t", id, s.IsAutoPaused(), s.Notes.Owned, want.isPaused, want.ours)
 		}
-		if s.Notes.Runner.AutoPaused != want.isPaused || s.Notes.Runner.Owned != want.ours {
-			t.Fatalf("%s: paused by itself %t, of a runner %t; not %t, %t", id, s.Notes.Runner.AutoPaused, s.Notes.Runner.Owned, want.isPaused, want.ours)
-		}
-		var drafts []wire.UUID
-		for _, d := range s.Drafts() {
-			drafts = append(drafts, d.ID)
-		}
-		if s.State != want.state || !slices.Equal(log, want.log) || !slices.Equal(drafts, want.drafts) {
-			t.Fatalf("%s: %s\n%s", id, s.State, cmp.Diff(
-				[]any{want.state, want.log, want.drafts}, []any{s.State, log, drafts}))
+		if s.State != want.state || !slices.Equal(log, want.log) {
+			t.Fatalf("%s: %s\n%s", id, s.State, cmp.Diff([]any{want.state, want.log}, []any{s.State, log}))
 		}
 		if s.UpdatedAt.Before(want.updated) {
 			t.Fatalf("%s goes back in time", id)
@@ -233,7 +180,7 @@ func TestMachine(t *testing.T) {
 		m := &machine{st: openTeam(t, path), models: map[wire.UUID]*model{}}
 		defer m.st.Close()
 		t.Repeat(map[string]func(*rapid.T){
-			"new": m.New, "move": m.Move, "emit": m.Emit, "draft": m.Draft, "input": m.Input, "": m.Check,
+			"new": m.New, "move": m.Move, "emit": m.Emit, "input": m.Input, "": m.Check,
 			"run": m.Run, "end": m.End, "crash": m.Crash,
 		})
 	})

@@ -16,7 +16,7 @@ import (
 
 func newSession(t *testing.T) *session.Session {
 	t.Helper()
-	store, done, err := open()
+	store, _, done, err := open()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,72 +2,39 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/jsonextra"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
-
-// Binding is what a session records about the runner of its agent.
-type Binding struct {
-	Owned      bool            `json:"owned,omitzero"`       // a runner began it: it is completed with a run of its agent
-	AutoPaused bool            `json:"auto_paused,omitzero"` // paused because the agent is off: the next run resumes it
-	Ended      string          `json:"ended,omitzero"`       // the rule that ended it
-	Extra      json.RawMessage `json:"-"`                    // an object of unknown members
-}
-
-// MarshalJSON writes the binding with its unknown members.
-func (b Binding) MarshalJSON() ([]byte, error) { return wire.Marshal(b.object()) }
-
-// UnmarshalJSON reads a binding, and keeps unknown members. The error is a *wire.DecodeError.
-func (b *Binding) UnmarshalJSON(data []byte) error { return wire.Unmarshal(data, b.object()) }
-
-func (b *Binding) object() any {
-	type plain Binding // without the methods
-	return jsonextra.Object((*plain)(b), &b.Extra)
-}
-
-// AutoPause pauses the session because its agent is off.
-func (s *Session) AutoPause(why string, now time.Time) error {
-	err := s.Move(Paused, why, now)
-	if err == nil {
-		s.Notes.Runner.AutoPaused = true
-	}
-	return err
-}
 
 // AttachOptions say what a runner wants of its agent's sessions.
 type AttachOptions struct {
-	Begin     bool  // begin a session if none is alive
-	IsEngaged bool  // the agent works or somebody types in its terminal: that is activity
-	Rules     Rules // a session that one of them ends is completed
+	Begin bool  // begin a session if none is alive
+	Rules Rules // a session that one of them ends is completed
+	State *reducer.State
 }
 
 // Attach is a runner's first call: it resumes the sessions of its agent that were paused because the agent was off, and
 // begins one if wanted. Call it again after an error, and when a rule ends a session.
 func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) error {
 	isAnyAlive := false
-	err := st.changeAlive(ctx, agent, func(s *Session) error {
-		err := s.ApplyRules(o.Rules, now())
-		if err != nil || !s.State.Alive() {
-			return err
-		}
-		isAnyAlive = true
-		if s.Notes.Runner.AutoPaused {
+	err := st.changeOf(ctx, agent, func(s *Session) error {
+		err := o.Rules.Apply(s, o.State, now())
+		isAnyAlive = isAnyAlive || s.State.Alive()
+		if err == nil && s.IsAutoPaused() {
 			return s.Move(Active, fmt.Sprintf("(%s runs again)", agent), now())
 		}
-		if s.State == Active && s.Notes.Runner.Owned && o.IsEngaged {
-			s.touch(now())
-		}
-		return nil
+		return err
 	})
 	if err == nil && !isAnyAlive && o.Begin {
-		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: Binding{Owned: true}})
+		_, err = st.New(ctx, Options{Agent: agent, Alone: true, isOwned: true})
 	}
 	return err
 }
@@ -75,49 +42,56 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 // Detach is a runner's last call. completed means that the agent ended by itself without an error: sessions that a
 // runner began are completed, all others are paused until the agent runs again. how is logged: "bob was stopped".
 func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, how string) error {
-	return st.changeAlive(ctx, agent, func(s *Session) error {
+	return st.changeOf(ctx, agent, func(s *Session) error {
 		switch {
 		case s.State != Active:
 			return nil
-		case completed && s.Notes.Runner.Owned:
+		case completed && s.Notes.Owned:
 			return s.Move(Completed, "("+how+")", now())
 		}
 		return s.AutoPause("("+how+")", now())
 	})
 }
 
-// changeAlive changes the sessions of an agent that are alive, one by one, the oldest first.
-func (st *Store) changeAlive(ctx context.Context, agent wire.Name, f func(*Session) error) error {
-	list, _, err := st.List()
-	for _, s := range list {
-		if !s.isAliveOf(agent) {
-			continue
+// Abort ends the sessions of an agent that an abort is for.
+func (st *Store) Abort(ctx context.Context, agent wire.Name, abort Input) error {
+	return st.changeOf(ctx, agent, func(s *Session) error {
+		if !s.hears(abort) {
+			return nil
 		}
-		_, e := st.Change(ctx, s.SessionID, func(s *Session) error {
+		return s.Move(Aborted, "by "+string(abort.From.Agent), abort.At)
+	})
+}
+
+// changeOf changes the sessions of an agent that go on, one by one, the oldest first.
+func (st *Store) changeOf(ctx context.Context, agent wire.Name, f func(*Session) error) error {
+	list, err := st.Of(agent)
+	for _, s := range list {
+		_, failed := st.Change(ctx, s.SessionID, func(s *Session) error {
 			if !s.State.Alive() { // it has just ended
 				return nil
 			}
 			return f(s)
 		})
-		err = errors.Join(err, e)
+		err = errors.Join(err, failed)
 	}
 	return err
 }
 
-// AgentSessions reads the sessions of an agent that are alive, and those of before, so that a runner sees how they
-// ended.
-func (st *Store) AgentSessions(agent wire.Name, before []*Session) (out []*Session, err error) {
-	list, _, err := st.List()
-	if err != nil {
-		return before, err
-	}
-	for _, s := range list {
-		isKnown := slices.ContainsFunc(before, func(b *Session) bool { return b.SessionID == s.SessionID })
-		if s.AgentID == string(agent) && (s.State.Alive() || isKnown) {
-			out = append(out, s)
+// UnreadAborts returns the aborts in an agent's inbox that count, oldest first.
+func (st *Store) UnreadAborts(ctx context.Context, agent wire.Name) (all []Input, err error) {
+	_, err = inbox.Walk(ctx, st.mail.Box(agent), maildir.Range{Unread: true, Keep: isHumanInput}, func(it *maildir.Item) bool {
+		if in, ok := st.InputOf(agent, it.Message); ok && in.Kind == foreign.HumanAbort {
+			all = append(all, in)
 		}
-	}
-	return out, nil
+		return true
+	})
+	return all, err
+}
+
+// MarkRead marks an agent's input as read, of which somebody else has done what it says.
+func (st *Store) MarkRead(ctx context.Context, agent wire.Name, in Input) error {
+	return st.mail.Box(agent).MarkRead(ctx, in.ID)
 }
 
 // Modified returns when a session last changed, 1970 if there was never one. While it stays the same, nothing has

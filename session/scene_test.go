@@ -49,12 +49,6 @@ func begin(t tb, st *Store) *Session {
 	return s
 }
 
-func channel(t *testing.T, st *Store, id wire.UUID) *MailboxChannel {
-	c, err := st.Channel(id)
-	must(t, err)
-	return c
-}
-
 // tell delivers human input; id "" is for any session.
 func tell(t tb, st *Store, id wire.UUID, in foreign.HumanInput) {
 	m, err := Message(id, in)
@@ -66,11 +60,20 @@ func tell(t tb, st *Store, id wire.UUID, in foreign.HumanInput) {
 	must(t, p.Outcomes[0].Err)
 }
 
-// encode returns the session as it is written.
-func encode(t tb, s *Session) string {
-	data, err := s.encode()
+// emit appends an event to the agent's log; id "" is for all its sessions.
+func emit(t tb, st *Store, id wire.UUID, e foreign.SessionEvent) {
+	events, err := Events(id, e)
 	must(t, err)
-	return string(data)
+	must(t, st.mail.Box("bob").Log().Append(ctx, events...))
+}
+
+// readAll marks all of the agent's mail as read.
+func readAll(t tb, st *Store) {
+	ids, err := st.mail.Box("bob").UnreadIDs()
+	must(t, err)
+	for _, id := range ids {
+		must(t, st.mail.Box("bob").MarkRead(ctx, id))
+	}
 }
 
 func text(s string) foreign.HumanInput { return foreign.HumanInput{Kind: "message", Text: s} }
@@ -79,11 +82,17 @@ func output(s string) foreign.SessionEvent {
 	return foreign.SessionEvent{Kind: "agent_output", Stream: "std_out", Content: s}
 }
 
-// refresh folds the new events of a session's agent.
-func refresh(t tb, st *Store, id wire.UUID) *Session {
-	s, err := st.Change(ctx, id, nil)
+// said reads a session with what was said, but for its own lines.
+func said(t tb, st *Store, id wire.UUID) (s *Session, contents []string) {
+	s, err := st.Get(id)
 	must(t, err)
-	return s
+	must(t, st.Said(ctx, s))
+	for _, e := range s.Messages {
+		if e.Sender != SenderSystem {
+			contents = append(contents, e.Content)
+		}
+	}
+	return s, contents
 }
 
 // move moves a session to another state.

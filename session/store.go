@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -19,7 +20,11 @@ import (
 
 const (
 	sessionsDir = ".sessions"
+	archiveDir  = ".archive/sessions" // of those that are over
 	extension   = ".json"
+
+	// maxFile is the longest file that is read: atm once kept up to a MiB of messages in it.
+	maxFile = 16 << 20
 )
 
 // ErrNotFound is wrapped by the error for a session that does not exist.
@@ -104,41 +109,37 @@ type Options struct {
 	Channel string    // "": DefaultChannel
 	Alone   bool      // fail with a *SessionExistsError if the agent has a session that goes on
 
-	runner Binding
+	isOwned bool
 }
 
 // DefaultChannel is the channel of a session for which none is named.
 const DefaultChannel = "cli:tty0"
 
 // New begins a session. The error is mailbox.ErrNoMailbox if the agent does not exist.
-func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
-	s := &Session{Notes: Notes{Runner: o.runner}}
-	s.SessionID, s.GoalID = wire.UUID(wire.NewID()), cmp.Or(o.Goal, NoGoal)
-	s.ChannelID, s.AgentID = cmp.Or(o.Channel, DefaultChannel), string(o.Agent)
+func (st *Store) New(ctx context.Context, o Options) (s *Session, err error) {
 	root := st.mail.Dir()
-	err := st.Exclusive(ctx, func() (err error) {
-		if err := st.box(s).CheckPresent(); err != nil {
+	err = st.locked(ctx, func() (err error) {
+		if err := st.mail.Box(o.Agent).CheckPresent(); err != nil {
 			return err
 		}
-		if o.Alone {
-			list, _, err := st.List()
-			if err != nil {
-				return err
-			}
-			if i := slices.IndexFunc(list, func(other *Session) bool { return other.isAliveOf(o.Agent) }); i >= 0 {
-				return &SessionExistsError{list[i]}
-			}
-		}
-		if err := root.Mkdir(sessionsDir); err != nil {
+		others, err := st.Of(o.Agent)
+		switch {
+		case o.Alone && err != nil:
 			return err
+		case o.Alone && len(others) > 0:
+			return &SessionExistsError{others[0]}
 		}
 		// Read under the lock: later events are the session's.
-		if s.Notes.Seq, err = st.box(s).Log().LastSeq(); err != nil {
+		after, err := st.mail.Box(o.Agent).Log().LastSeq()
+		if err := cmp.Or(err, root.Mkdir(sessionsDir)); err != nil {
 			return err
 		}
+		s = &Session{Notes: Notes{Owned: o.isOwned, After: after}}
+		s.SessionID, s.GoalID = wire.UUID(wire.NewID()), cmp.Or(o.Goal, NoGoal)
+		s.ChannelID, s.AgentID = cmp.Or(o.Channel, DefaultChannel), string(o.Agent)
 		s.State, s.CreatedAt = Active, now()
 		s.UpdatedAt = s.CreatedAt
-		return errors.Join(st.write(s), root.Sync(".")) // the directory may be new
+		return errors.Join(st.write(s, nil), root.Sync(".")) // the directory may be new
 	})
 	if err != nil {
 		return nil, err
@@ -146,41 +147,60 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	return s, nil
 }
 
-// isAliveOf reports whether the session goes on and is the agent's.
-func (s *Session) isAliveOf(agent wire.Name) bool {
-	return s.AgentID == string(agent) && s.State.Alive()
-}
-
 func (st *Store) box(s *Session) *maildir.Box { return st.mail.Box(wire.Name(s.AgentID)) }
 
-func fileOf(id wire.UUID) string { return sessionsDir + "/" + string(id) + extension }
+func fileIn(dir string, id wire.UUID) string { return dir + "/" + string(id) + extension }
 
-// Get reads a session. The error wraps ErrNotFound, or is a *FileError for a file that holds no session.
-func (st *Store) Get(id wire.UUID) (s *Session, err error) {
-	data, err := st.mail.Dir().ReadFile(fileOf(id), maxFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
+// Get reads a session, also one that is over. The error wraps ErrNotFound, or is a *FileError for a file that holds no
+// session.
+func (st *Store) Get(id wire.UUID) (*Session, error) {
+	s, _, err := st.get(id)
+	return s, err
+}
+
+// get is Get with the file's content.
+func (st *Store) get(id wire.UUID) (s *Session, data []byte, err error) {
+	for _, dir := range []string{sessionsDir, archiveDir} {
+		s, data, err = st.read(dir, id)
+		if !errors.Is(err, ErrNotFound) {
+			break
+		}
 	}
+	return s, data, err
+}
+
+func (st *Store) read(dir string, id wire.UUID) (*Session, []byte, error) {
+	data, err := st.mail.Dir().ReadFile(fileIn(dir, id), maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
+	}
+	s := &Session{}
 	if err == nil {
-		s, err = decode(data)
+		err = s.UnmarshalJSON(data)
 	}
 	if err == nil && s.SessionID != id {
 		err = fmt.Errorf("its session_id is %s", s.SessionID)
 	}
-	if err != nil {
-		return nil, &FileError{st.mail.Dir().Join(fileOf(id)), err}
+	if err == nil && !wire.IsName(s.AgentID) {
+		err = fmt.Errorf("its agent_id %q is not a name", s.AgentID)
 	}
-	return s, nil
+	if err != nil {
+		return nil, nil, &FileError{st.mail.Dir().Join(fileIn(dir, id)), err}
+	}
+	return s, data, nil
 }
 
-// write replaces the file of a session and syncs it: a power cut may empty an unsynced file.
-func (st *Store) write(s *Session) error {
-	data, err := s.encode()
-	if err == nil {
-		_, err = decode(data) // a file that cannot be read back would lose the session
+// write replaces the file of a session unless it has this content, and syncs it: a power cut may empty an unsynced file.
+func (st *Store) write(s *Session, before []byte) error {
+	said := s.Messages
+	s.Messages = nil // they are in the log and in the inbox
+	data, err := wire.Marshal(s)
+	s.Messages = said
+	if data = append(data, '\n'); err == nil && !bytes.Equal(data, before) {
+		err = st.mail.Dir().Replace(fileIn(sessionsDir, s.SessionID), data, true)
 	}
-	if err == nil {
-		err = st.mail.Dir().Replace(fileOf(s.SessionID), append(data, '\n'), true)
+	if err == nil && !s.State.Alive() {
+		err = st.archive(s.SessionID)
 	}
 	if err != nil {
 		return fmt.Errorf("write session %s: %w", s.SessionID, err)
@@ -188,14 +208,48 @@ func (st *Store) write(s *Session) error {
 	return nil
 }
 
-// List reads all sessions, the oldest first. bad are the files that hold none.
+// archive moves the file of a session that is over, which changes no more.
+func (st *Store) archive(id wire.UUID) error {
+	root := st.mail.Dir()
+	if err := root.MkdirAll(archiveDir); err != nil {
+		return err
+	}
+	return root.MoveOver(fileIn(sessionsDir, id), fileIn(archiveDir, id))
+}
+
+// List reads the sessions that go on, the oldest first. bad are the files that hold none.
 func (st *Store) List() (list []*Session, bad []*FileError, err error) {
-	ids, err := st.ids()
+	list, bad, err = st.list(sessionsDir)
+	return slices.DeleteFunc(list, func(s *Session) bool { return !s.State.Alive() }), bad, err
+}
+
+// Ended reads the sessions that are over, the oldest first. bad are the files that hold none.
+func (st *Store) Ended() (list []*Session, bad []*FileError, err error) {
+	late, _, err := st.list(sessionsDir) // not archived yet
+	list, bad, archiveErr := st.list(archiveDir)
+	list = append(slices.DeleteFunc(late, func(s *Session) bool { return s.State.Alive() }), list...)
+	return list, bad, errors.Join(err, archiveErr)
+}
+
+// CountEnded counts the sessions that are over, and opens none.
+func (st *Store) CountEnded() int {
+	ids, _ := st.ids(archiveDir)
+	return len(ids)
+}
+
+// Of lists the sessions of an agent that go on, the oldest first. What cannot be read holds up nobody.
+func (st *Store) Of(agent wire.Name) ([]*Session, error) {
+	list, _, err := st.List()
+	return slices.DeleteFunc(list, func(s *Session) bool { return s.AgentID != string(agent) }), err
+}
+
+func (st *Store) list(dir string) (list []*Session, bad []*FileError, err error) {
+	ids, err := st.ids(dir)
 	for _, id := range ids {
-		s, err := st.Get(id)
+		s, _, err := st.read(dir, id)
 		if err == nil {
 			list = append(list, s)
-		} else if broken, ok := errors.AsType[*FileError](err); ok { // else it has just been removed
+		} else if broken, ok := errors.AsType[*FileError](err); ok { // else it has just been archived
 			bad = append(bad, broken)
 		}
 	}
@@ -203,9 +257,9 @@ func (st *Store) List() (list []*Session, bad []*FileError, err error) {
 	return list, bad, err
 }
 
-// ids lists the ids of the session files, sorted. Other files are ignored.
-func (st *Store) ids() (ids []wire.UUID, err error) {
-	names, err := st.mail.Dir().Names(sessionsDir)
+// ids lists the ids of the session files in a directory, sorted. Other files are ignored.
+func (st *Store) ids(dir string) (ids []wire.UUID, err error) {
+	names, err := st.mail.Dir().Names(dir)
 	for _, name := range names {
 		word, isJSON := strings.CutSuffix(name, extension)
 		if id, err := wire.ParseUUID(word); isJSON && err == nil && string(id) == word {
@@ -215,56 +269,43 @@ func (st *Store) ids() (ids []wire.UUID, err error) {
 	return ids, err
 }
 
-// Find returns the session whose id begins or ends with the quoted digits, four or more. The error wraps ErrNotFound,
-// or is a *AmbiguousError for several.
+// Find returns the session whose id begins or ends with the quoted digits, four or more: one that goes on, else one that
+// is over. The error wraps ErrNotFound, or is a *AmbiguousError for several.
 func (st *Store) Find(word string) (wire.UUID, error) {
 	f, err := wire.ParseFragment(word)
 	if err != nil {
 		return "", fmt.Errorf("session %q: %w", word, ErrNotFound)
 	}
-	ids, err := st.ids()
-	ids = slices.DeleteFunc(ids, func(id wire.UUID) bool { return !f.Matches(wire.ID(id)) })
-	switch {
-	case err != nil:
-		return "", err
-	case len(ids) == 0:
-		return "", fmt.Errorf("session %q: %w", word, ErrNotFound)
-	case len(ids) > 1:
-		return "", &AmbiguousError{word, ids}
+	for _, dir := range []string{sessionsDir, archiveDir} {
+		ids, err := st.ids(dir)
+		ids = slices.DeleteFunc(ids, func(id wire.UUID) bool { return !f.Matches(wire.ID(id)) })
+		switch {
+		case err != nil:
+			return "", err
+		case len(ids) == 1:
+			return ids[0], nil
+		case len(ids) > 1:
+			return "", &AmbiguousError{word, ids}
+		}
 	}
-	return ids[0], nil
+	return "", fmt.Errorf("session %q: %w", word, ErrNotFound)
 }
 
-// Change reads a session under the team's lock, folds its agent's new events, calls f (nil: nothing) to change it, and
-// writes it if it differs. After an error of f nothing is written. Change returns the session as it is on disk now.
+// Change reads a session under the team's lock, calls f to change it, and writes it if it differs. After an error of f
+// nothing is written. Change returns the session as it is on disk now. f must not read what grows, nor change another
+// session.
 func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) error) (s *Session, err error) {
-	// The inbox may be large, so it is read before the lock, under which only what has arrived since is opened.
-	if s, err = st.Get(id); err != nil {
-		return nil, err
-	}
-	known, err := st.readUnread(ctx, s)
-	if err != nil && !errors.Is(err, maildir.ErrNoAgent) {
-		return nil, err
-	}
-	err = st.Exclusive(ctx, func() error {
-		if s, err = st.Get(id); err != nil {
-			return err
-		}
-		before, err := s.encode()
-		if err == nil {
-			err = st.catchUp(ctx, s, known)
-		}
-		if err == nil && f != nil {
-			err = f(s)
-		}
+	err = st.locked(ctx, func() error {
+		found, before, err := st.get(id)
 		if err != nil {
 			return err
 		}
-		after, err := s.encode()
-		if err != nil || string(after) == string(before) {
+		s = found
+		wasAlive := s.State.Alive()
+		if err = f(s); err != nil || !wasAlive { // one that is over stays as it is
 			return err
 		}
-		return st.write(s)
+		return st.write(s, before)
 	})
 	if err != nil {
 		return nil, err
@@ -272,12 +313,19 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 	return s, nil
 }
 
-// Exclusive calls f under the team's lock. f must not call New, Change, Attach or Detach, which take that lock too.
-func (st *Store) Exclusive(ctx context.Context, f func() error) error {
-	l, err := st.mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.mail.LockTimeout, lockfile.DefaultTimeout), nil)
+// locked calls f under the team's lock. It archives what is over and still lies beside the others: an older atm left it
+// there, or one that was killed.
+func (st *Store) locked(ctx context.Context, f func() error) error {
+	beside, _, _ := st.list(sessionsDir)
+	unlock, err := st.mail.Lock(ctx, "team", lockfile.Exclusive, nil)
 	if err != nil {
 		return err
 	}
-	defer l.Unlock()
+	defer unlock()
+	for _, s := range beside {
+		if !s.State.Alive() {
+			st.archive(s.SessionID) // else the next change does
+		}
+	}
 	return f()
 }

@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,7 +19,7 @@ import (
 // Sessions returns the sessions of the team's members with people.
 func (t *Team) Sessions() *session.Store { return t.in.Sessions() }
 
-// Say delivers what a member says in a session, durably, and adds it to the session. A verdict (approve or reject) is on
+// Say delivers what a member says in a session, durably, and notes it in the session. A verdict (approve or reject) is on
 // the draft that it names, of whichever session; it counts where atm approve or atm reject by that member would, and an
 // abort where atm stop would: else it is an error, and nothing is sent. Of several verdicts on a whole draft the first
 // counts: the others get ErrAnswered, or mailbox.ErrNotFound since it waits no more.
@@ -32,10 +33,11 @@ func (t *Team) Say(ctx context.Context, from wire.Name, id wire.UUID, in foreign
 		_, err = input.SendInput(ctx, t.in, id, said)
 		return err
 	}
-	drafts, err := presence.Drafts(ctx, t.in)
+	members, membersErr := presence.Members(ctx, t.in)
+	drafts, err := presence.Drafts(ctx, t.in, members)
 	i := slices.IndexFunc(drafts, func(q ask.Question) bool { return q.ID == string(in.DraftID) })
 	if i < 0 {
-		return fmt.Errorf("%s draft %s: %w", in.Kind, in.DraftID, orNotFound(err))
+		return fmt.Errorf("%s draft %s: %w", in.Kind, in.DraftID, orNotFound(cmp.Or(err, membersErr)))
 	}
 	_, err = input.AnswerDraft(ctx, t.in, drafts[i], said)
 	return err

@@ -63,15 +63,18 @@ func TestVerdict(t *testing.T) {
 	alone, err := session.Open(team.Dir(), session.OpenOptions{})
 	must(err)
 	defer alone.Close()
-	if got, err := alone.Change(ctx, s.SessionID, nil); err != nil || len(got.DraftIDs) > 0 || waiting() != 1 {
+	got, err := alone.Get(s.SessionID)
+	must(err)
+	if err := alone.Said(ctx, got); err != nil || len(got.DraftIDs) > 0 || waiting() != 1 {
 		t.Errorf("a delivered verdict: %+v, %v", got, err)
 	}
 	must(say("me", "approve"))
 	if err := say("me", "reject"); waiting() != 0 || !errors.Is(err, mailbox.ErrNotFound) && !errors.Is(err, teams.ErrAnswered) {
 		t.Errorf("%d wait after an approval, and a rejection is %v", waiting(), err)
 	}
-	got, err := team.Sessions().Get(s.SessionID)
-	if err != nil || len(got.DraftIDs) != 1 || len(got.Messages) == 0 {
+	got, err = team.Sessions().Get(s.SessionID)
+	must(err)
+	if err := team.Sessions().Said(ctx, got); err != nil || len(got.DraftIDs) != 1 || len(got.Messages) == 0 {
 		t.Errorf("the session has %+v, %v", got, err)
 	}
 	must(team.Say(ctx, "me", s.SessionID, foreign.HumanInput{Kind: "message", Text: "thank you"}))

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
@@ -28,13 +29,15 @@ func (t *Team) HoldReason(m *wire.Message, agent wire.Name) Hold { return t.Hold
 // Holds is HoldReason for many messages, by what the files say now.
 func (t *Team) Holds(agent wire.Name) func(*wire.Message) Hold {
 	p, unknown := t.policyInForce(agent)
+	sessions := sync.OnceValue(func() []*session.Session {
+		all, _ := t.Sessions().Of(agent) // an unreadable session withholds nothing
+		return all
+	})
 	return func(m *wire.Message) (h Hold) {
 		if h.Why = t.WhyKept(m, agent, p); h.Why != "" || m.Kind() != wire.TypeHumanInput {
 			return h
 		}
-		list, _, _ := t.Sessions().List() // an unreadable session withholds nothing
-		list = slices.DeleteFunc(list, func(s *session.Session) bool { return s.AgentID != string(agent) })
-		h.Why, h.Paused = session.WithholdReason(m, list, p.Mute || unknown != nil) // a team.toml with mistakes forbids it
+		h.Why, h.Paused = session.WithholdReason(m, sessions(), p.Mute || unknown != nil) // a team.toml with mistakes forbids it
 		switch {
 		case h.Why == "" || h.Paused != "":
 		case unknown != nil:

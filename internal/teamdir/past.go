@@ -43,12 +43,10 @@ func (t *Team) endPast(ctx context.Context, run bool) error {
 	sessions, _, err := t.Sessions().List()
 	errs = append(errs, err)
 	for _, s := range sessions {
-		if s.State.Alive() {
-			_, err := t.Sessions().Change(ctx, s.SessionID, func(s *session.Session) error {
-				return s.Move(session.Aborted, "(its root was accepted)", time.Now())
-			})
-			errs = append(errs, err)
-		}
+		_, err := t.Sessions().Change(ctx, s.SessionID, func(s *session.Session) error {
+			return s.Move(session.Aborted, "(its root was accepted)", time.Now())
+		})
+		errs = append(errs, err)
 	}
 	boxes, err := t.Brought()
 	retired, retiredErr := keep.Retired(t.Store, "")

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
 )
@@ -108,16 +107,16 @@ func TestArchivedEventsAreFolded(t *testing.T) {
 	os.Remove(filepath.Join(box.Path(), "state.json"))
 
 	ctx := context.Background()
-	if m, err := presence.ArchiveEvents(ctx, team, "bob", time.Now().Add(-time.Hour), false); err != nil || m.Bytes != 0 {
-		t.Fatalf("young events: %+v, %v", m, err)
+	if _, n, err := box.Log().Archive(ctx, time.Now().Add(-time.Hour), false); err != nil || n != 0 {
+		t.Fatalf("young events: %d bytes, %v", n, err)
 	}
-	dry, err := presence.ArchiveEvents(ctx, team, "bob", time.Now().Add(time.Hour), true)
-	if err != nil || dry.Bytes != int64(last) {
-		t.Fatalf("%+v, %v", dry, err)
+	_, dry, err := box.Log().Archive(ctx, time.Now().Add(time.Hour), true)
+	if err != nil || dry != int64(last) {
+		t.Fatalf("%d bytes, %v", dry, err)
 	}
-	m, err := presence.ArchiveEvents(ctx, team, "bob", time.Now().Add(time.Hour), false)
-	if err != nil || m != dry {
-		t.Fatalf("%+v, and %+v in a dry run; %v", m, dry, err)
+	_, n, err := box.Log().Archive(ctx, time.Now().Add(time.Hour), false)
+	if err != nil || n != dry {
+		t.Fatalf("%d bytes, and %d in a dry run; %v", n, dry, err)
 	}
 	if got := stateOf(t, team, "bob"); got != want {
 		t.Error(cmp.Diff(want, got))
@@ -134,8 +133,8 @@ func TestArchivedEventsAreFolded(t *testing.T) {
 		t.Errorf("gaps %v, %v", gaps, err)
 	}
 	// A second time moves nothing, and the numbers continue.
-	if m, err := presence.ArchiveEvents(ctx, team, "bob", time.Now().Add(time.Hour), false); err != nil || m.Bytes != 0 {
-		t.Fatalf("again: %+v, %v", m, err)
+	if _, n, err := box.Log().Archive(ctx, time.Now().Add(time.Hour), false); err != nil || n != 0 {
+		t.Fatalf("again: %d bytes, %v", n, err)
 	}
 	teamtest.Happen(t, team, "bob", "turn_idle turn=last")
 	if seq, _ := box.Log().LastSeq(); seq != 17*3+2 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/sessions"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 )
 
@@ -22,10 +23,11 @@ func ExampleOptions_Follow() {
 		fmt.Println(err)
 		return
 	}
+	state := func() (*reducer.State, error) { return team.State("bob") }
 	agent, err := ptyrun.Start(context.Background(), ptyrun.Options{
 		Command: []string{"claude"},
 		Mail:    &ptyrun.Mail{Mailbox: bob},
-		Follow:  sessions.Options{Store: team.Sessions(), Begin: true}.Follow,
+		Follow:  sessions.Options{Store: team.Sessions(), State: state, Begin: true}.Follow,
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -3,7 +3,6 @@ package sessions
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -61,11 +60,9 @@ func (f *follower) body(m *wire.Message) string {
 
 // carryOutAborts carries out the unread aborts.
 func (f *follower) carryOutAborts() error {
-	unread, err := f.Store.UnreadInput(context.Background(), f.agent)
-	for _, in := range unread {
-		if in.Kind == foreign.HumanAbort {
-			err = errors.Join(err, f.abort(in))
-		}
+	aborts, err := f.Store.UnreadAborts(context.Background(), f.agent)
+	for _, in := range aborts {
+		err = errors.Join(err, f.abort(in))
 	}
 	return err
 }
@@ -74,25 +71,19 @@ func (f *follower) carryOutAborts() error {
 // abort is read when all is done. The agent is not stopped by an abort that is older than this run, or whose session was
 // already over.
 func (f *follower) abort(in session.Input) error {
-	all, err := f.Store.AgentSessions(f.agent, nil)
-	ids := slices.DeleteFunc(aliveOf(all), func(id wire.UUID) bool { return !in.For(id) })
-	isMeant := in.Session == "" || len(ids) > 0 || f.wasEndedBy(in)
-	if isMeant && !in.ID.Time().Before(f.startedAt.Truncate(time.Millisecond)) {
+	if f.isMeant(in) && !in.ID.Time().Before(f.startedAt.Truncate(time.Millisecond)) {
 		f.run.Stop("aborted by "+string(in.From.Agent), 0)
 	}
-	for _, id := range ids {
-		_, bad := f.Store.Change(context.Background(), id, nil)
-		err = errors.Join(err, bad)
-	}
-	if err != nil { // it stays unread, and whoever changes a session next carries it out
+	if err := f.Store.Abort(context.Background(), f.agent, in); err != nil { // it stays unread, and is tried again
 		return err
 	}
 	return f.Store.MarkRead(context.Background(), f.agent, in)
 }
 
-// wasEndedBy reports whether its sender's command has already carried out an abort. The follower may not have read the
-// session before.
-func (f *follower) wasEndedBy(abort session.Input) bool {
+// isMeant reports whether an abort is for a session of the agent that goes on, or that its sender's command has already
+// aborted.
+func (f *follower) isMeant(abort session.Input) bool {
 	s, err := f.Store.Get(abort.Session)
-	return err == nil && s.State == session.Aborted && !s.UpdatedAt.Before(abort.At.Truncate(time.Millisecond))
+	hasJustEnded := err == nil && s.State == session.Aborted && !s.UpdatedAt.Before(abort.At.Truncate(time.Millisecond))
+	return abort.Session == "" || hasJustEnded || err == nil && s.State.Alive() && s.AgentID == string(f.agent)
 }

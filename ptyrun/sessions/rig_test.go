@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -10,11 +11,13 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/snapshot"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -84,7 +87,7 @@ func (r *rig) openSessions(o session.OpenOptions) *session.Store {
 
 // useSessions opens the team's sessions anew for the runner.
 func (r *rig) useSessions(o session.OpenOptions) {
-	r.own.Store = r.openSessions(o)
+	r.own.Store, r.own.State = r.openSessions(o), func() (*reducer.State, error) { return snapshot.State(r.bob) }
 	r.opt.Follow = func(run ptyrun.Followed) ptyrun.Follower {
 		r.knows = newFollower(r.own, run)
 		return r.knows.follows()
@@ -227,10 +230,12 @@ func (r *rig) open() wire.UUID {
 func (r *rig) onlySession() *session.Session {
 	r.t.Helper()
 	list, bad, err := r.sessions().List()
+	ended, _, endedErr := r.sessions().Ended()
+	list, err = append(ended, list...), errors.Join(err, endedErr)
 	if len(list) != 1 || len(bad) > 0 || err != nil {
 		r.t.Fatalf("%d sessions, %v, %v", len(list), bad, err)
 	}
-	must(r.t, r.sessions().CatchUp(context.Background(), list[0]))
+	must(r.t, r.sessions().Said(context.Background(), list[0]))
 	return list[0]
 }
 

@@ -19,11 +19,12 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Options say how the agent's sessions work, as configured when the runner started. Store is required.
+// Options say how the agent's sessions work, as configured when the runner started. Store and State are required.
 type Options struct {
 	Store   *session.Store // the team's, open until the agent has ended
 	Begin   bool           // begin one if none is alive
@@ -35,6 +36,7 @@ type Options struct {
 	WhyKept func(*wire.Message) string
 
 	Rules session.Rules
+	State func() (*reducer.State, error) // what the agent's events say, by which the rules go
 }
 
 // Follow is for ptyrun.Options.
@@ -45,7 +47,7 @@ func newFollower(o Options, run ptyrun.Followed) *follower {
 		o.WhyKept = func(*wire.Message) string { return "" }
 	}
 	return &follower{
-		Options: o, run: run, agent: wire.Name(filepath.Base(run.Dir)), startedAt: time.Now(), held: map[wire.ID]*wire.Message{},
+		Options: o, run: run, agent: wire.Name(filepath.Base(run.Dir)), startedAt: time.Now(), held: map[wire.ID]*wire.Message{}, state: &reducer.State{},
 	}
 }
 
@@ -61,8 +63,11 @@ type follower struct {
 	startedAt time.Time
 	goalSeq   atomic.Uint64 // of the last event that says that a goal is reached
 
-	isAttached bool // of sync
-	hasSaid    bool // words of the turn were emitted; of handleEvent
+	isAttached bool // of sync, as is the following
+	state      *reducer.State
+	stateSeq   uint64 // the goalSeq that is in it
+
+	hasSaid bool // words of the turn were emitted; of handleEvent
 
 	reading  sync.Mutex // guards the following; the loop never takes it
 	all      []*session.Session
@@ -99,39 +104,44 @@ func (f *follower) sync(ctx context.Context) {
 }
 
 // look reads the agent's sessions, and does what follows from what has changed. Before that it attaches the agent if it is not
-// attached yet, if a rule ends a session, or if one has not folded that its goal is reached. What fails is tried again by the
-// next call.
+// attached yet, or if a rule ends a session. What fails is tried again by the next call.
 func (f *follower) look() error {
-	o := session.AttachOptions{Begin: f.Begin && !f.isAttached, Rules: f.Rules}
 	isEngaged, err := f.run.IsEngaged(f.Rules.WhenIdle)
 	if err != nil {
 		return nil // the run is over
 	}
-	// Before it was attached, a session may have been quiet because nobody ran the agent.
-	if o.IsEngaged = !f.isAttached || isEngaged; o.IsEngaged {
-		o.Rules.WhenIdle = 0
+	rules := f.Rules
+	if isEngaged || !f.isAttached { // till then a session may have been quiet because nobody ran the agent
+		rules.WhenIdle = 0
 	}
-	all, err := f.read()
-	isDue := func(s *session.Session) bool {
-		return s.State.Alive() && s.Notes.Seq < f.goalSeq.Load() || s.EndedBy(o.Rules, time.Now()) != ""
+	alive, err := f.read()
+	isDue := func(s *session.Session) bool { return rules.Due(s, f.state, time.Now()) != "" }
+	goals := f.goalSeq.Load()
+	if !f.isAttached || goals > f.stateSeq || slices.ContainsFunc(alive, isDue) {
+		state, failed := f.State()
+		if failed == nil {
+			f.state, f.stateSeq = state, goals
+		}
+		err = errors.Join(err, failed)
 	}
-	if !f.isAttached || slices.ContainsFunc(all, isDue) {
+	if !f.isAttached || slices.ContainsFunc(alive, isDue) {
+		o := session.AttachOptions{Begin: f.Begin && !f.isAttached, Rules: rules, State: f.state}
 		failed := f.Store.Attach(context.Background(), f.agent, o)
 		f.isAttached = f.isAttached || failed == nil
-		all, err = f.read()
+		alive, err = f.read()
 		err = errors.Join(failed, err)
 	}
 	before := f.alive
-	f.found(all)
-	for _, s := range all {
-		if slices.Contains(before, s.SessionID) {
+	f.found(alive)
+	for _, id := range before {
+		if s, bad := f.Store.Get(id); bad == nil && !slices.Contains(f.alive, id) {
 			f.stopIfOver(s)
 		}
 	}
 	return err
 }
 
-// read returns the sessions as they are now, or as they were if they cannot be read.
+// read returns the sessions that go on, or that did if they cannot be read.
 func (f *follower) read() ([]*session.Session, error) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
@@ -139,11 +149,11 @@ func (f *follower) read() ([]*session.Session, error) {
 	if !at.IsZero() && at.Equal(f.modified) {
 		return f.all, nil
 	}
-	all, err := f.Store.AgentSessions(f.agent, f.all)
-	if f.all = all; err == nil {
-		f.modified = at
+	all, err := f.Store.Of(f.agent)
+	if err == nil {
+		f.all, f.modified = all, at
 	}
-	return all, err
+	return f.all, err
 }
 
 // found notes what sync has found, and has the runner ask again about human input that nothing withholds any more, in the
@@ -151,21 +161,15 @@ func (f *follower) read() ([]*session.Session, error) {
 func (f *follower) found(all []*session.Session) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	f.isKnown, f.alive = true, aliveOf(all)
+	f.isKnown, f.alive = true, nil
+	for _, s := range all {
+		f.alive = append(f.alive, s.SessionID)
+	}
 	for _, id := range slices.Sorted(maps.Keys(f.held)) {
 		if why, _ := session.WithholdReason(f.held[id], all, f.Mute); why == "" {
 			f.run.Reread(id)
 		}
 	}
-}
-
-func aliveOf(all []*session.Session) (ids []wire.UUID) {
-	for _, s := range all {
-		if s.State.Alive() {
-			ids = append(ids, s.SessionID)
-		}
-	}
-	return ids
 }
 
 // isReady reports whether the agent's sessions have been looked at once, so that whoever hears that the agent is ready
@@ -183,8 +187,8 @@ func (f *follower) stopIfOver(s *session.Session) {
 	switch {
 	case s.State == session.Aborted:
 		f.run.Stop("session "+name+" was aborted", 0)
-	case s.State == session.Completed && s.Notes.Runner.Ended != "" && len(f.alive) == 0:
-		f.run.Stop(fmt.Sprintf("session %s is complete (%s)", name, s.Notes.Runner.Ended), lastTurnTime)
+	case s.EndedByRule() != "" && len(f.alive) == 0:
+		f.run.Stop(fmt.Sprintf("session %s is complete (%s)", name, s.EndedByRule()), lastTurnTime)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
@@ -101,8 +102,8 @@ func TestSessionIdles(t *testing.T) {
 	r.wait("a turn that is longer", r.read(r.send("THINK 13s")))
 	<-r.done
 	s := r.onlySession()
-	if r.err != nil || !r.exit.Stopped || s.State != session.Completed || s.Notes.Runner.Ended != "idle_timeout: 12s" {
-		t.Errorf("%+v, %v; %s by %q", r.exit, r.err, s.State, s.Notes.Runner.Ended)
+	if r.err != nil || !r.exit.Stopped || s.State != session.Completed || s.EndedByRule() != "idle_timeout: 12s" {
+		t.Errorf("%+v, %v; %s by %q", r.exit, r.err, s.State, s.EndedByRule())
 	}
 	if !r.has("turn_completed", "status", "completed")() {
 		t.Error("the turn was cut off")
@@ -119,8 +120,8 @@ func TestSessionReachesItsGoal(t *testing.T) {
 	must(t, err)
 	must(t, r.bob.Log().Append(t.Context(), events...))
 	<-r.done
-	if s := r.onlySession(); s.State != session.Completed || s.Notes.Runner.Ended != "goal_complete" {
-		t.Errorf("%s by %q", s.State, s.Notes.Runner.Ended)
+	if s := r.onlySession(); s.State != session.Completed || s.EndedByRule() != "goal_complete" {
+		t.Errorf("%s by %q", s.State, s.EndedByRule())
 	}
 	if !r.has("turn_completed", "status", "completed")() {
 		t.Error("the turn was cut off")
@@ -138,7 +139,7 @@ func TestSessionEndedByOthers(t *testing.T) {
 	second := r.open()
 	r.wait("mail to be read", r.read(r.say(second, text("hello"))))
 	_, err := r.sessions().Change(t.Context(), second, func(s *session.Session) error {
-		return s.ApplyRules(rules, time.Now().Add(2*time.Hour))
+		return rules.Apply(s, &reducer.State{}, time.Now().Add(2*time.Hour))
 	})
 	must(t, err)
 	<-r.done
@@ -163,13 +164,13 @@ func TestSessionOfARun(t *testing.T) {
 			r := newRig(t, Options{Begin: true}).fake()
 			r.run().idle().awaitSession()
 			first := r.onlySession()
-			if first.State != session.Active || first.ChannelID != "cli:tty0" || !first.Notes.Runner.Owned {
+			if first.State != session.Active || first.ChannelID != "cli:tty0" || !first.Notes.Owned {
 				t.Fatalf("%+v", first.InteractiveSession)
 			}
 			c.end(r)
 			<-r.done
 			r.mail.Release()
-			if s := r.onlySession(); s.State != c.want || s.Notes.Runner.AutoPaused != (c.want == session.Paused) {
+			if s := r.onlySession(); s.State != c.want || s.IsAutoPaused() != (c.want == session.Paused) {
 				t.Fatalf("it is %s", s.State)
 			}
 			if c.want != session.Paused {
@@ -178,7 +179,7 @@ func TestSessionOfARun(t *testing.T) {
 			r.done = make(chan struct{})
 			r.run()
 			r.wait("the session to go on", func() bool { return r.onlySession().State == session.Active })
-			if s := r.onlySession(); s.SessionID != first.SessionID || s.Notes.Runner.AutoPaused {
+			if s := r.onlySession(); s.SessionID != first.SessionID || s.IsAutoPaused() {
 				t.Errorf("%+v", s.InteractiveSession)
 			}
 		})

@@ -78,10 +78,24 @@ func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 		} else {
 			outcomes[i].Outcome = s.outcomeOf(m, sent[0].Sent, look)
 			outcomes[i].Warnings = append(doubts[i], outcomes[i].Warnings...)
+			if err := s.endSessions(ctx, m.Content, sent[0].Sent.To); err != nil {
+				outcomes[i].warn("sent, but %v", err)
+			}
 		}
 		sent = sent[1:]
 	}
 	return outcomes
+}
+
+// endSessions ends the sessions that an abort is for, once it is sent: a runner would, and there may be none.
+func (s *Scope) endSessions(ctx context.Context, m *wire.Message, to []post.Recipient) (err error) {
+	for _, to := range to {
+		in, counts := s.Team.Sessions().InputOf(to.Address.Agent, m)
+		if counts && in.Kind == foreign.HumanAbort && to.Stored {
+			err = errors.Join(err, s.Team.Sessions().Abort(ctx, to.Address.Agent, in))
+		}
+	}
+	return err
 }
 
 // reached lists the recipients that have a message now.

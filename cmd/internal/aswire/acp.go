@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -67,17 +68,29 @@ func Answer(ctx context.Context, t *teamdir.Team, q ask.Question, r ask.Answer) 
 	}
 	e.Source = wire.SourceCLI
 	e = e.With(wire.FieldID, q.ID).With(wire.FieldBy, r.By).With("decision", r.Decision())
-	return control.Outcome{Done: "answered", Detail: detail}, t.Sessions().Exclusive(ctx, func() error {
-		open, err := presence.Questions(t, q.Agent)
-		if err != nil {
-			return err
-		}
-		isThis := func(other ask.Question) bool { return other.ID == q.ID && other.Since.Equal(q.Since) }
-		if !slices.ContainsFunc(open, isThis) {
-			return fmt.Errorf("%s: %w any more", q.ID, ask.ErrNoQuestion)
-		}
-		return log.Append(ctx, e)
-	})
+	if err := checkOpen(t, q); err != nil { // under the lock it only reads the events that have come since
+		return o, err
+	}
+	unlock, err := t.Store.Lock(ctx, "team", lockfile.Exclusive, nil)
+	if err != nil {
+		return o, err
+	}
+	defer unlock()
+	err = checkOpen(t, q)
+	if err == nil {
+		err = log.Append(ctx, e)
+	}
+	return control.Outcome{Done: "answered", Detail: detail}, err
+}
+
+// checkOpen returns an error if a question does not wait any more.
+func checkOpen(t *teamdir.Team, q ask.Question) error {
+	open, err := presence.Questions(t, q.Agent)
+	isThis := func(other ask.Question) bool { return other.ID == q.ID && other.Since.Equal(q.Since) }
+	if err == nil && !slices.ContainsFunc(open, isThis) {
+		err = fmt.Errorf("%s: %w any more", q.ID, ask.ErrNoQuestion)
+	}
+	return err
 }
 
 // encode encodes the answer; detail names the option.

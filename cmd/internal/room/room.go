@@ -298,7 +298,7 @@ func (r *Room) Run(ctx context.Context) error {
 		isDue := since > min(lateShare*lateTook, lateMost) && (since > lateAtRest || hasNews && since > lateAtMost)
 		hasNewDraft, hasNewAsked := hasDraft.Swap(false), hasAsked.Swap(false)
 		if hasNewDraft {
-			drafts, _ = presence.Drafts(ctx, r.Scope.Team)
+			drafts, _ = presence.Drafts(ctx, r.Scope.Team, s.Members)
 		}
 		if hasNewAsked {
 			asked, _ = presence.MailQuestions(r.Scope.Team)
@@ -361,7 +361,7 @@ func (r *Room) Look(ctx context.Context) (*Snapshot, error) {
 	s, _ := r.Snapshot()
 	now := *s
 	err := r.readMembers(ctx, &now)
-	asked, askedErr := presence.Asked(ctx, r.Scope.Team)
+	asked, askedErr := presence.Asked(ctx, r.Scope.Team, now.Members)
 	now.Waiting = r.waiting(now.Members, asked)
 	overdue, overdueErr := notices.OverdueAnswers(ctx, r.Scope.Team)
 	now.Overdue = overdue

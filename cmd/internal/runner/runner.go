@@ -36,6 +36,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/sessions"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -218,6 +219,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		Follow: sessions.Options{
 			Store: team.Sessions(), Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute,
 			WhyKept: func(m *wire.Message) string { return team.WhyKept(m, name, p) },
+			State:   func() (*reducer.State, error) { return team.State(name) },
 		}.Follow,
 		Authorize: func(right control.Right, pid int, by string) error {
 			return scope.CheckRight(p, name, os.Getpid(), right, pid, by)

@@ -10,6 +10,7 @@ import (
 )
 
 const (
+	maxEvents  = 500  // of an agent, of which a page shows what is a session's
 	maxEntries = 50   // of the log of a session
 	maxEntry   = 4000 // characters of one
 )
@@ -18,34 +19,32 @@ const (
 type conversation struct {
 	*session.Session
 	Entries []entry
+	said    string // in a turn that has not ended
 }
 
 type entry struct {
 	session.Entry
-	Number uint64 // in the whole log
+	Number int64 // the same on each page
 	Who    string
 }
 
-// conversations returns the open sessions of a member. It writes nothing: what the agent has said since a session was
-// last saved is added in memory.
+// conversations returns the open sessions of a member.
 func (p *page) conversations(ctx context.Context, name wire.Name) (all []conversation, err error) {
 	store := p.Scope.Team.Sessions()
-	sessions, _, err := store.List()
+	sessions, err := store.Of(name)
 	for _, s := range sessions {
-		if s.AgentID != string(name) || !s.State.Alive() {
-			continue
-		}
-		err = errors.Join(err, store.CatchUp(ctx, s))
-		_, n := s.Entries(0)
-		c := conversation{Session: s}
-		first := n - min(n, maxEntries)
-		entries, _ := s.Entries(first)
-		for i, e := range entries {
+		log := store.Log(s, maxEvents)
+		entries, unreadable := log.Next(ctx, s)
+		err = errors.Join(err, unreadable)
+		c, number := conversation{Session: s, said: log.SoFar()}, int64(0)
+		log.Close()
+		for _, e := range entries[max(0, len(entries)-maxEntries):] {
 			who := map[string]string{session.SenderAgent: string(name), session.SenderSystem: "atm"}[e.Sender]
 			if who == "" {
 				who = e.Sender
 			}
-			c.Entries = append(c.Entries, entry{e, n - uint64(len(entries)) + uint64(i), who})
+			number = max(number+1, e.Timestamp.UnixNano())
+			c.Entries = append(c.Entries, entry{e, number, who})
 		}
 		all = append(all, c)
 	}
@@ -57,7 +56,7 @@ func (e entry) Text() string { return letter.EscapeBody(letter.Clip(e.Content, m
 
 // SoFar is the end of what the agent says in a turn that has not ended.
 func (c conversation) SoFar() string {
-	said := []rune(c.Notes.Said)
+	said := []rune(c.said)
 	return letter.EscapeBody(string(said[max(0, len(said)-maxEntry):]))
 }
 

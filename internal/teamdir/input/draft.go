@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -20,13 +21,17 @@ var ErrAnswered = errors.New("already")
 // concurrent ones, the first counts, and the others get ErrAnswered.
 func AnswerDraft(ctx context.Context, t *teamdir.Team, q ask.Question, in SessionInput) (out SessionResult, err error) {
 	in.Input.DraftID = wire.UUID(q.ID)
+	looked := map[wire.ID]bool{}
 	in.check = func() error {
-		answers, err := presence.DraftAnswers(ctx, t, q.Agent, q)
+		answers, err := presence.DraftAnswers(ctx, t, q.Agent, looked, q)
 		if a, isAnswered := answers[q.ID]; err == nil && isAnswered {
 			verdict := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
 			err = fmt.Errorf("draft %s was %w %s by %s", q.ID, ErrAnswered, verdict, cmp.Or(string(a.From.Agent), "somebody"))
 		}
 		return err
+	}
+	if err := in.check(); err != nil { // under the lock it only opens what has arrived since
+		return out, err
 	}
 	if q.Session != "" {
 		return SendInput(ctx, t, q.Session, in)
@@ -34,14 +39,15 @@ func AnswerDraft(ctx context.Context, t *teamdir.Team, q ask.Question, in Sessio
 	if err := t.CheckHumanInput(q.Agent); err != nil {
 		return out, err
 	}
+	unlock, err := t.Store.Lock(ctx, "team", lockfile.Exclusive, nil)
+	if err != nil {
+		return out, err
+	}
 	to, push := &post.Recipient{}, func() {}
-	err = t.Sessions().Exclusive(ctx, func() error {
-		if err := in.check(); err != nil {
-			return err
-		}
+	if err = in.check(); err == nil {
 		out.Message, to, push, err = storeInput(ctx, t, "", q.Agent, in)
-		return err
-	})
+	}
+	unlock()
 	push()
 	out.To = *to
 	return out, err

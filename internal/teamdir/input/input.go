@@ -31,7 +31,7 @@ type SessionResult struct {
 	Session *session.Session // after the input; nil: there is none, or it is unknown
 }
 
-// SendInput delivers human input to a session's agent durably and adds it to the session. An abort also ends the
+// SendInput delivers human input to a session's agent durably and notes it in the session. An abort also ends the
 // session, in the same step. Other input to a session that has ended is refused with a *session.Error.
 func SendInput(ctx context.Context, t *teamdir.Team, id wire.UUID, in SessionInput) (out SessionResult, err error) {
 	isAbort := in.Input.Kind == foreign.HumanAbort
@@ -57,8 +57,7 @@ func SendInput(ctx context.Context, t *teamdir.Team, id wire.UUID, in SessionInp
 			return err
 		}
 		if out.Message != nil {
-			input, _ := session.InputOf(out.Message)
-			s.AddInput(input)
+			s.Receive(in.Input, out.Message.SentAt)
 		}
 		if isAbort {
 			return s.Move(session.Aborted, "by "+string(in.From.Agent()), time.Now())
@@ -67,7 +66,7 @@ func SendInput(ctx context.Context, t *teamdir.Team, id wire.UUID, in SessionInp
 	})
 	push()
 	out.To = *to
-	if err != nil && out.Message != nil { // it was delivered: the next refresh adds it to the session
+	if err != nil && out.Message != nil { // it was delivered, and the session is as it was
 		out.Session, err = nil, nil
 	}
 	return out, err

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/input"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -26,13 +28,7 @@ func ExampleSendInput() {
 		fmt.Println(err)
 		return
 	}
-	bob, err := team.Sessions().Channel(s.SessionID)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-
-	bob.Emit(ctx, foreign.SessionEvent{Kind: "draft_ready", DraftID: "6f1c2a34-0b7e-4c1d-9a55-0123456789ab", Summary: "Auth", ArtifactCount: 2})
+	emit(team, foreign.SessionEvent{Kind: "draft_ready", DraftID: "6f1c2a34-0b7e-4c1d-9a55-0123456789ab", Summary: "Auth", ArtifactCount: 2})
 	waiting, err := presence.PendingQuestions(ctx, team)
 	fmt.Println(waiting[0].Kind, waiting[0].Prompt, err)
 
@@ -42,22 +38,20 @@ func ExampleSendInput() {
 	fmt.Println(err)
 	_, err = input.AnswerDraft(ctx, team, waiting[0], no)
 	fmt.Println(err)
-	in, err := bob.Receive(ctx, 0)
-	fmt.Println(in, err)
 	out, err := input.SendInput(ctx, team, s.SessionID, input.SessionInput{From: me, Input: foreign.HumanInput{Kind: "abort"}})
 	fmt.Println(out.Session.State, err)
-	in, err = bob.Receive(ctx, 0)
-	fmt.Println(in, err)
-	_, err = bob.Receive(ctx, 0)
-	fmt.Println(err)
+	inbox.Walk(ctx, team.Box("bob"), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
+		in, _ := session.InputOf(it.Message)
+		fmt.Println(in)
+		return true
+	})
 	// Output:
 	// draft Auth (2 artifacts) <nil>
 	// <nil>
 	// draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab was already rejected by me
-	// Reject draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab: No tests. <nil>
 	// aborted <nil>
-	// Abort session <nil>
-	// channel closed
+	// Reject draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab: No tests.
+	// Abort session
 }
 
 // Every command applies [session] of team.toml: here it forbids human input, and a completed goal ends the session.
@@ -77,17 +71,19 @@ auto_exit_on = "goal_complete"
 	}
 	_, err = input.SendInput(ctx, team, s.SessionID, input.SessionInput{From: team.Box("me"), Input: foreign.HumanInput{Kind: "message", Text: "hello"}})
 	fmt.Println(err)
-	bob, err := team.Sessions().Channel(s.SessionID)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	bob.Emit(ctx, foreign.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
+	emit(team, foreign.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
 	s, err = presence.RefreshSession(ctx, team, s)
-	fmt.Println(s.State, s.Notes.Runner.Ended, err)
+	fmt.Println(s.State, s.EndedByRule(), err)
 	// Output:
 	// bob accepts no input in sessions: team.toml says [session] allow_human_input = false
 	// completed goal_complete <nil>
+}
+
+// emit is what bob's program does.
+func emit(team *teamdir.Team, e foreign.SessionEvent) {
+	events, err := session.Events("", e)
+	must(err)
+	must(team.Box("bob").Log().Append(context.Background(), events...))
 }
 
 // aTeam makes a team with these members.

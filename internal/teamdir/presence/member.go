@@ -71,6 +71,8 @@ type Member struct {
 	Questions  []ask.Question     `json:"-"` // what is open in all sessions of its program; none while it is off
 	EventsErr  error              `json:"-"` // an *UnreadableError if its events cannot be read
 	note       string             // the end of Detail that is atm's own
+	drafts     []reducer.Draft    // that it announced
+	seq        uint64             // of its newest event
 	says       *agents.Session    // what its program says of itself; nil: nothing
 	AtPrompt   reducer.Word       `json:"-"` // State but for what is asked beside that, which holds up no mail; "": State
 }
@@ -307,6 +309,7 @@ func (m *Member) setView(s *reducer.State, v reducer.View) {
 		Errors: s.Errors, LastError: s.LastError, Dropped: s.Dropped, Unknown: s.Unknown,
 	}
 	m.ReadAt, m.RunnerGone, m.Usage = TimeOrNil(s.Read), v.RunnerGone, s.Usage
+	m.drafts, m.seq = s.Drafts, s.Seq
 	m.source, m.heardAt = v.Session.Source, v.Session.HeardAt
 	if v.PID > 0 {
 		m.PID = new(v.PID)

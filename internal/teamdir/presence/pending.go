@@ -24,7 +24,7 @@ import (
 // Pending returns everything that waits for a person's answer, oldest first: the questions of these members, the local
 // drafts and what messages ask. With an *UnreadableError it returns what could be read.
 func Pending(ctx context.Context, t *teamdir.Team, members []Member) ([]ask.Question, error) {
-	out, err := Asked(ctx, t)
+	out, err := Asked(ctx, t, members)
 	for _, m := range members {
 		out, err = append(out, m.Questions...), errors.Join(err, m.EventsErr)
 	}
@@ -71,23 +71,16 @@ func questions(t *teamdir.Team, m *Member, requests []reducer.Waiting) (out []as
 }
 
 // onlySession returns the session that the agent's name means: its only one that is alive, else "".
-func onlySession(t *teamdir.Team, agent wire.Name) (only wire.UUID) {
-	list, _, _ := t.Sessions().List()
-	for _, s := range list {
-		switch {
-		case s.AgentID != string(agent) || !s.State.Alive():
-		case only != "":
-			return ""
-		default:
-			only = s.SessionID
-		}
+func onlySession(t *teamdir.Team, agent wire.Name) wire.UUID {
+	if list, _ := t.Sessions().Of(agent); len(list) == 1 {
+		return list[0].SessionID
 	}
-	return only
+	return ""
 }
 
-// Asked returns the open drafts, and what messages ask people.
-func Asked(ctx context.Context, t *teamdir.Team) ([]ask.Question, error) {
-	drafts, err := Drafts(ctx, t)
+// Asked returns the open drafts of members, and what messages ask people.
+func Asked(ctx context.Context, t *teamdir.Team, members []Member) ([]ask.Question, error) {
+	drafts, err := Drafts(ctx, t, members)
 	asked, mailErr := MailQuestions(t)
 	return append(drafts, asked...), errors.Join(err, mailErr)
 }
@@ -129,82 +122,85 @@ func mailQuestion(m *wire.Message, to wire.Address) ask.Question {
 	return q
 }
 
-// draftEvents is how many of an agent's newest events are searched for drafts outside any session.
+// draftEvents is how many of an agent's newest events a draft outside any session waits for an answer.
 const draftEvents = 1000
 
-// Drafts returns the drafts that nobody has approved or rejected: those of live sessions, and those that were lately
-// announced outside any session. With an error it returns what could be read.
-func Drafts(ctx context.Context, t *teamdir.Team) (out []ask.Question, err error) {
+// Drafts returns the drafts of members that nobody has approved or rejected: those of sessions that go on, and those that
+// were lately announced outside any. With an error it returns what could be read.
+func Drafts(ctx context.Context, t *teamdir.Team, members []Member) (out []ask.Question, err error) {
+	members = slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return len(m.drafts) == 0 })
+	if len(members) == 0 {
+		return nil, nil
+	}
 	sessions, bad, err := t.Sessions().List()
 	for _, b := range bad {
 		err = errors.Join(err, b)
 	}
-	known := map[string]bool{} // by agent and id
-	asked := map[wire.Name][]ask.Question{}
-	add := func(agent wire.Name, sessionID wire.UUID, d session.Draft, isAlive bool) {
-		key := string(agent) + " " + string(d.ID)
-		isKnown := known[key]
-		known[key] = true
-		if isKnown || !isAlive {
-			return
-		}
-		asked[agent] = append(asked[agent], draftQuestion(t, agent, sessionID, d))
-	}
-	for _, s := range sessions {
-		agent := wire.Name(s.AgentID)
-		if bad := t.Sessions().CatchUp(ctx, s); bad != nil {
-			err = errors.Join(err, fmt.Errorf("the drafts of %s: %w", agent, bad))
-		}
-		for _, d := range s.Drafts() {
-			d.At = cmp.Or(d.At, s.CreatedAt)
-			add(agent, s.SessionID, d, s.State.Alive())
-		}
-	}
-	unreadable := t.Each(func(b *maildir.Box) error {
-		n := 0
-		events, err := b.Log().Tail(func(e *wire.Event) bool { n++; return n == draftEvents || e.IsFreshStart() })
-		for i := range events {
-			if e, ok := session.ChannelEvent(&events[i]); ok && events[i].Kind == wire.DraftReady {
-				add(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}, true)
+	for _, m := range members {
+		var asked []ask.Question
+		for _, d := range m.drafts {
+			if s, waits := sessionOf(d, m.Name, sessions); waits && (s != nil || d.Seq+draftEvents > m.seq) {
+				asked = append(asked, draftQuestion(m, s, d))
 			}
 		}
-		return err
-	})
-	for agent, questions := range asked {
-		answers, unreadable := DraftAnswers(ctx, t, agent, questions...)
+		answers, unreadable := DraftAnswers(ctx, t, m.Name, map[wire.ID]bool{}, asked...)
 		err = errors.Join(err, unreadable)
-		for _, q := range questions {
+		for _, q := range asked {
 			if _, isAnswered := answers[q.ID]; !isAnswered {
 				out = append(out, q)
 			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b ask.Question) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
-	return out, errors.Join(err, unreadable)
+	return out, err
 }
 
-// draftQuestion asks whether to approve a draft of a session, or with "" one outside any.
-func draftQuestion(t *teamdir.Team, agent wire.Name, sessionID wire.UUID, d session.Draft) ask.Question {
-	running, _ := t.Running(agent)
+// sessionOf returns the session of a draft, of those that go on: the one that it names, else the agent's oldest that had
+// begun by then; nil: it is outside any. waits is false if it was reviewed there, or if its session is over.
+func sessionOf(d reducer.Draft, agent wire.Name, sessions []*session.Session) (of *session.Session, waits bool) {
+	for _, s := range sessions {
+		isNamed := d.InSession == string(s.SessionID)
+		hadBegun := d.InSession == "" && s.AgentID == string(agent) && !d.At.Before(s.CreatedAt)
+		if isNamed || hadBegun {
+			return s, !slices.Contains(s.DraftIDs, d.ID)
+		}
+	}
+	return nil, d.InSession == ""
+}
+
+// draftQuestion asks whether to approve a draft of a session, or with nil one outside any.
+func draftQuestion(m Member, s *session.Session, d reducer.Draft) ask.Question {
 	prompt := letter.Many(d.Artifacts, "artifact")
 	if d.Summary != "" {
 		prompt = d.Summary + " (" + prompt + ")"
 	}
-	return ask.Question{
-		ID: string(d.ID), Agent: agent, Kind: ask.KindDraft, Session: sessionID, Prompt: prompt,
-		Options: []ask.Option{}, Since: d.At.UTC(), Running: running,
+	q := ask.Question{
+		ID: string(d.ID), Agent: m.Name, Kind: ask.KindDraft, Prompt: prompt, Options: []ask.Option{}, Since: d.At.UTC(), Running: m.Running,
 	}
+	if s != nil {
+		q.Session = s.SessionID
+	}
+	return q
 }
 
 // DraftAnswers returns, for the drafts of an agent, by their ids, the first answer to the whole draft that counts
-// (CheckInput). Every answer is a message in the agent's mailbox, which it walks once.
-func DraftAnswers(ctx context.Context, t *teamdir.Team, agent wire.Name, drafts ...ask.Question) (map[string]session.Input, error) {
+// (CheckInput). Every answer is a message in the agent's mailbox, which it walks once. It opens no message that was looked
+// at, and adds the others to these.
+func DraftAnswers(ctx context.Context, t *teamdir.Team, agent wire.Name, looked map[wire.ID]bool, drafts ...ask.Question) (map[string]session.Input, error) {
+	answers := map[string]session.Input{}
+	if len(drafts) == 0 {
+		return answers, nil
+	}
 	since := slices.MinFunc(drafts, func(a, b ask.Question) int { return a.Since.Compare(b.Since) }).Since
 	rg := maildir.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: since.Add(-time.Hour), // clocks may differ
+		Wants: func(id wire.ID) bool {
+			isNew := !looked[id]
+			looked[id] = true
+			return isNew
+		},
 		Keep: func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
 	}
-	answers := map[string]session.Input{}
 	// Without dropped files, which are no verdicts, and may need git, for which nobody waits under a lock.
 	_, err := t.Box(agent).Walk(rg, func(it *maildir.Item) bool {
 		in, isInput := t.Sessions().InputOf(agent, it.Message)

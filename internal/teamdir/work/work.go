@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
@@ -131,11 +132,9 @@ func (w Taker) isFree(ctx context.Context) (bool, error) {
 	if len(held) > 0 || err != nil {
 		return false, err
 	}
-	list, _, _ := w.Team.Sessions().List() // an unreadable session withholds nothing
-	for _, s := range list {
-		if s.AgentID == string(w.Agent) && s.State == session.Paused {
-			return false, nil
-		}
+	list, _ := w.Team.Sessions().Of(w.Agent) // an unreadable session withholds nothing
+	if slices.ContainsFunc(list, func(s *session.Session) bool { return s.State == session.Paused }) {
+		return false, nil
 	}
 	return w.forget(ctx)
 }

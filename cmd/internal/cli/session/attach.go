@@ -119,8 +119,9 @@ func (k *call) attach(ctx context.Context, o attachOptions) error {
 		return err
 	}
 	defer con.restore()
-	_, all := k.session.Entries(0)
-	shown := all - min(all, lastShown)
+	log := k.s.Team.Sessions().Log(k.session, 0)
+	defer log.Close()
+	isFirst := true
 	con.note("session %s with %s, %s for %s; Ctrl-D leaves", short(k.session), k.session.AgentID, k.session.State, age(k.session))
 	lines := make(chan string) // nil after the last line
 	go con.readLines(lines)
@@ -130,13 +131,18 @@ func (k *call) attach(ctx context.Context, o attachOptions) error {
 		if k.session, err = refresh(ctx, k.s, k.session.SessionID); err != nil {
 			return err
 		}
-		entries, all := k.session.Entries(shown)
+		entries, err := log.Next(ctx, k.session)
+		if err != nil {
+			return err
+		}
+		if isFirst {
+			entries, isFirst = entries[max(0, len(entries)-lastShown):], false
+		}
 		for _, m := range entries {
 			if err := con.show(entry{m, k.session.AgentID}); err != nil {
 				return err
 			}
 		}
-		shown = all
 		if lines == nil && (con.terminal != nil || !o.follows) {
 			return nil
 		}

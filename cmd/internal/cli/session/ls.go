@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -21,24 +23,28 @@ atm session ls --all`,
 }
 
 func list(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	withAll := c.Bool("all")
 	all, err := listNow(c.Context, s)
+	all = slices.DeleteFunc(all, func(sess *sessions.Session) bool { return !sess.State.Alive() })
+	if c.Bool("all") && err == nil {
+		var ended []*sessions.Session
+		ended, bad, unreadable := s.Team.Sessions().Ended()
+		warnOf(s, bad)
+		all, err = append(ended, all...), unreadable
+	}
 	if err != nil {
 		return err
 	}
 	shown, text := []json.RawMessage{}, ""
 	for _, sess := range all {
-		if sess.State.Alive() || withAll {
-			sess.Messages = nil
-			written, err := wire.Marshal(sess.InteractiveSession)
-			if err != nil {
-				return err
-			}
-			shown = append(shown, written)
-			text += line(sess) + "\n"
+		sess.Messages = nil
+		written, err := wire.Marshal(sess.InteractiveSession)
+		if err != nil {
+			return err
 		}
+		shown = append(shown, written)
+		text += line(sess) + "\n"
 	}
-	if over := len(all) - len(shown); over > 0 {
+	if over := s.Team.Sessions().CountEnded(); over > 0 && !c.Bool("all") {
 		text += fmt.Sprintf("%d over: %s", over, p.Command("atm session ls --all"))
 	}
 	return p.PrintAs(map[string]any{"sessions": shown}, cmp.Or(text, "no sessions: "+p.Command("atm session new --agent NAME")))

@@ -39,7 +39,7 @@ func resume(ctx context.Context, k *call) error {
 		if err := k.startAgent(ctx, words); err != nil {
 			return failure.Failed("%s could not be started: %w", k.agent(), err).WithHint("`%s`", again)
 		}
-	case k.session.Notes.Runner.Owned || m.RunnerGone: // the next refresh would pause it again
+	case k.session.Notes.Owned || m.RunnerGone: // the next refresh would pause it again
 		return failure.Refused("%s is not running, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
 			WithHint("`%s`; then the session continues", again)
 	default:

@@ -133,12 +133,10 @@ func find(ctx context.Context, s *app.Scope, word string) (*sessions.Session, er
 	return found, err
 }
 
-// listNow refreshes and lists all sessions, and warns of files that are none.
+// listNow refreshes and lists the sessions that went on, and warns of files that are none.
 func listNow(ctx context.Context, s *app.Scope) ([]*sessions.Session, error) {
 	all, bad, err := s.Team.Sessions().List()
-	for _, file := range bad {
-		s.Given.Warn("%v", file)
-	}
+	warnOf(s, bad)
 	for i, sess := range all {
 		if now, err := refresh(ctx, s, sess.SessionID); err == nil {
 			all[i] = now
@@ -147,17 +145,22 @@ func listNow(ctx context.Context, s *app.Scope) ([]*sessions.Session, error) {
 	return all, err
 }
 
-// refresh adds to a session what its agent has said since, if need be only in memory.
+func warnOf(s *app.Scope, bad []*sessions.FileError) {
+	for _, file := range bad {
+		s.Given.Warn("%v", file)
+	}
+}
+
+// refresh reads a session, and ends or pauses it if that is due. If it cannot be written, the session stays as it is.
 func refresh(ctx context.Context, s *app.Scope, id wire.UUID) (*sessions.Session, error) {
 	sess, err := s.Team.Sessions().Get(id)
 	if err != nil {
 		return nil, err
 	}
-	now, err := presence.RefreshSession(ctx, s.Team, sess)
-	if err != nil {
-		return sess, s.Team.Sessions().CatchUp(ctx, sess)
+	if now, err := presence.RefreshSession(ctx, s.Team, sess); err == nil {
+		sess = now
 	}
-	return now, nil
+	return sess, nil
 }
 
 type result struct {

@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -18,7 +17,7 @@ var showCommand = &cli.Command{
 	Name: "show", Aliases: []string{"cat", "log", "logs", "info", "history", "status"}, ArgsUsage: "ID", Usage: "show a session and its log",
 	UsageText: "atm session show bob",
 	Flags: []cli.Flag{
-		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept", "n"),
+		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all", "all", "n"),
 		cmdline.ChoiceFlag("as-wire", "`acp`: the agent's ACP session, as that wire has it", "acp"),
 	},
 	Action: func(c *cli.Context) error {
@@ -56,13 +55,14 @@ var show = withSession(app.OpenTeam, func(c *cli.Context, k *call) error {
 	if sess.GoalID != sessions.NoGoal {
 		text += ", goal " + string(sess.GoalID)
 	}
-	entries, all := sess.Entries(0)
-	// The log is in the order of arrival.
-	slices.SortStableFunc(entries, func(a, b sessions.Entry) int { return a.Timestamp.Compare(b.Timestamp) })
+	if err := k.s.Team.Sessions().Said(c.Context, sess); err != nil {
+		k.p.Warn("what was said cannot be read: %v", err)
+	}
+	entries := sess.Messages
 	if limit > 0 {
 		entries = entries[max(len(entries)-limit, 0):]
 	}
-	if before := all - uint64(len(entries)); before > 0 {
+	if before := len(sess.Messages) - len(entries); before > 0 {
 		text += fmt.Sprintf("\n… %d earlier", before)
 	}
 	for _, m := range entries {

@@ -41,7 +41,9 @@ func gc(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		messages, err := keep.GC(ctx, b, options)
 		open, openErr := b.IDs(maildir.Range{Unread: true, Owed: true}) // which gc never moves
 		messages.Skipped += len(open)
-		events, eventsErr := presence.ArchiveEvents(ctx, s.Team, b.Agent(), options.Before, options.DryRun)
+		var events keep.Moved
+		var eventsErr error
+		events.Events, events.Bytes, eventsErr = b.Log().Archive(ctx, options.Before, options.DryRun)
 		total.Add(messages)
 		total.Add(events)
 		return cmp.Or(ctx.Err(), err, openErr, eventsErr)

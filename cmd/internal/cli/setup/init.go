@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -163,8 +164,12 @@ func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, 
 	if m.Added, err = addMembers(ctx, s.Team, o.names); err != nil {
 		return m, err
 	}
-	// Exclusive: two processes must not both add the line.
-	err = s.Team.Sessions().Exclusive(ctx, func() error { return git.Exclude(m.Root) })
+	// Under a lock: two processes must not both add the line.
+	unlock, err := s.Team.Store.Lock(ctx, "team", lockfile.Exclusive, nil)
+	if err == nil {
+		err = git.Exclude(m.Root)
+		unlock()
+	}
 	if err != nil {
 		p.Warn("exclude the root from the repository: %v", err)
 	}
