@@ -141,7 +141,7 @@ func (h *History) addUsage(e *wire.Event, before *reducer.Usage) {
 		more = more.Minus(before.Figures)
 	}
 	turn := h.turnOf(e.Body())
-	if turn == nil || more.IsZero() {
+	if turn == nil || more == (reducer.Figures{}) {
 		return
 	}
 	if turn.Usage != nil {
