@@ -130,7 +130,7 @@ func TestBrokenClaims(t *testing.T) {
 		unreadable = text == "not readable"
 		equal(t, fmt.Sprintf("%.40s: unread", text), unclaimed(bob), list...)
 		if text == "{" || unreadable {
-			if h, err := keep.Examine(bob, false); err != nil || h.BadClaims == nil {
+			if h, err := keep.Examine(bob, false); err != nil || h.Errs["claims.bad"] == nil {
 				t.Errorf("%s: the doctor is not told: %v", text, err)
 			}
 		}
