@@ -232,9 +232,6 @@ func show(s *State) string {
 			out += ", then " + showWaiting(&ses.Requests[i+1])
 		}
 	}
-	if s.MailWord() != ses.Word() {
-		out += fmt.Sprintf(", %s for mail", s.MailWord())
-	}
 	for i := range s.Asked {
 		out += ", on its channel asks " + showWaiting(&s.Asked[i])
 	}
