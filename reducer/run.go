@@ -56,6 +56,7 @@ func (ses *Session) end(e *event, detail, status string) {
 		ses.setActivity(Exited, detail)
 		ses.HasStart, ses.Since, ses.Source = false, e.at, e.restsOn()
 	}
+	ses.StartedAt = time.Time{}
 }
 
 // startProgram ends the sessions of earlier programs and begins an unnamed one.
@@ -88,7 +89,24 @@ func (s *State) applySpawned(e *event) {
 	if s.Run = r; r.Conversation == "" {
 		s.Limit = nil // it has nothing to go on with
 	}
+	told := s.toldSince(started)
 	s.startProgram(e, "")
+	if s.Asked = nil; told != nil {
+		s.show(*told)
+		r.Sessions, r.Conversation = 1, told.ID
+	}
+}
+
+// toldSince returns the newest session that has begun since a program started then: it may tell of that before its runner tells
+// of it. nil: there is none. Zero: nobody says when it started.
+func (s *State) toldSince(started time.Time) (told *Session) {
+	for _, ses := range s.Sessions() {
+		isSince := !started.IsZero() && !ses.StartedAt.Before(started)
+		if isSince && (told == nil || ses.LastSeq > told.LastSeq) {
+			told = &ses
+		}
+	}
+	return told
 }
 
 // isSameAs reports whether a report of a process that started then (zero: not known) is about this one.

@@ -28,12 +28,13 @@ type Session struct {
 
 // sessionMemory is what a Session keeps for the events to come.
 type sessionMemory struct {
-	HasStart   bool     `json:"has_session_start,omitempty"` // session_start was seen
-	FirstSeq   uint64   `json:"first_seq,omitempty"`         // its first event
-	LastSeq    uint64   `json:"last_seq,omitempty"`          // its newest event
-	IsReplaced bool     `json:"is_replaced,omitempty"`       // it has ended, its program goes on with another
-	Calls      []string `json:"calls,omitempty"`             // the turn's newest tool calls that have started
-	EndedCalls []string `json:"ended_calls,omitempty"`       // or ended
+	HasStart   bool      `json:"has_session_start,omitempty"` // session_start was seen
+	StartedAt  time.Time `json:"started_at,omitzero"`         // the time of the newest that named it; zero once its program has ended
+	FirstSeq   uint64    `json:"first_seq,omitempty"`         // its first event
+	LastSeq    uint64    `json:"last_seq,omitempty"`          // its newest event
+	IsReplaced bool      `json:"is_replaced,omitempty"`       // it has ended, its program goes on with another
+	Calls      []string  `json:"calls,omitempty"`             // the turn's newest tool calls that have started
+	EndedCalls []string  `json:"ended_calls,omitempty"`       // or ended
 }
 
 // Word returns the session's state in one word, as far as its own events tell. View.Word is that of the agent.
@@ -112,15 +113,15 @@ func (s *State) worksElsewhere() bool {
 	return slices.ContainsFunc(s.Others, func(ses Session) bool { return ses.isActive() })
 }
 
-// store stores a session after news of it. The one heard from last is shown, but while the shown one works or asks only one
-// that works or asks takes its place, and with a runner none: what its program runs may speak under the same name. before is
-// the session's word before the event.
+// store stores a session after news of it. The one heard from last is shown. But while the shown one works only one that works or
+// asks takes its place, and while it asks none; nor does any with a runner: what its program runs may speak under the same name.
+// before is the session's word before the event.
 func (s *State) store(e *event, ses Session, before Word, isShown bool) {
 	ses.LastSeq, ses.HeardAt, ses.Source, ses.ID = e.seq, e.at, e.restsOn(), cmp.Or(e.session, ses.ID)
 	if ses.Word() != before || ses.Since.IsZero() {
 		ses.Since = e.at
 	}
-	takesOver := !s.Shown.isActive() || ses.isActive() && !s.isRun() && !s.Shown.isHeldAgainst(e)
+	takesOver := !s.Shown.isActive() || ses.isActive() && !s.isRun() && len(s.Shown.Requests) == 0
 	if !isShown && !takesOver {
 		s.keepOther(ses)
 		return

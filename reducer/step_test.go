@@ -144,9 +144,9 @@ func TestConversation(t *testing.T) {
 }
 
 // A program that is started has nothing of the one before but how its last turn ended, also if the clock was set back. If it
-// told its session before its runner told of it, its first turn shows that session.
+// told its session before its runner told of it, that is its own.
 func TestSessionOfANewProgram(t *testing.T) {
-	spawned := "pty spawned pid=8 run=r2"
+	spawned, since := "pty spawned pid=8 run=r2", " started=2026-05-01T12:01:00Z"
 	start := func(session, source string) string { return "session_start session=" + session + " source=" + source }
 	killed := []string{"pty spawned pid=7 run=r1", start("s1", "startup"), "turn_started session=s1 turn_id=t1"}
 	crashed := append(slices.Clone(killed), "pty exited pid=7 code=1")
@@ -161,8 +161,10 @@ func TestSessionOfANewProgram(t *testing.T) {
 		{killed, []string{spawned}, "starting: starting, turn - idle; last t1 failed after 1m1s;  of 0"},
 		{killed, []string{spawned, start("s2", "startup")}, "idle: idle, turn - idle, session s2; last t1 failed after 1m1s; s2 of 1"},
 		{crashed, []string{"-2m", spawned + " started=2026-05-01T11:59:00Z"}, "starting: starting, turn - idle; last t1 failed;  of 0"},
-		{crashed, []string{start("s2", "startup"), spawned}, "starting: starting, turn - idle; last t1 failed;  of 0"},
-		{crashed, []string{start("s2", "startup"), spawned, "pty turn_started turn_id=r1", "turn_started session=s2 turn_id=t2"}, "busy: thinking, turn t2 busy, session s2; last t1 failed; s2 of 0"},
+		{crashed, []string{start("s2", "startup"), spawned + since}, "idle: idle, turn - idle, session s2; last t1 failed; s2 of 1"},
+		{killed, []string{start("s2", "startup"), spawned + since}, "idle: idle, turn - idle, session s2; s2 of 1"},
+		{killed, []string{start("s1", "resume"), spawned + since + " resumed=s1"}, "idle: idle, turn t1 idle, session s1; last t1 interrupted after 1m1s; s1 of 1"},
+		{nil, []string{start("s2", "startup"), "turn_started session=s2 turn_id=t9", spawned + since}, "busy: thinking, turn t9 busy, session s2; s2 of 1"},
 	} {
 		p := newPlayer()
 		for _, line := range slices.Concat(c.before, []string{"+61s"}, c.after, []string{"json"}) {

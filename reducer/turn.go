@@ -282,7 +282,9 @@ func (ses *Session) startSession(e *event) bool {
 		}
 		return !ses.isOver()
 	case e.session != "" && (source != "resume" || ses.isRunners()) && (ses.Turn.IsOpen() || ses.HasStart && !ses.isOver()):
-		ses.HasStart = true
+		if !ses.HasStart {
+			ses.HasStart, ses.StartedAt = true, e.at
+		}
 		return false // later than its first turn, or a repeat
 	}
 	ses.cutOff(e, Interrupted)
@@ -290,7 +292,7 @@ func (ses *Session) startSession(e *event) bool {
 		ses.Turn.ID, ses.EndedTurns = "", nil
 	}
 	ses.setOrigin(e)
-	ses.HasStart, ses.Turn.Status, ses.FirstSeq, ses.Requests = true, TurnIdle, e.seq, nil
+	ses.HasStart, ses.StartedAt, ses.Turn.Status, ses.FirstSeq, ses.Requests = true, e.at, TurnIdle, e.seq, nil
 	ses.setActivity(Idle, "")
 	return true
 }
