@@ -141,8 +141,8 @@ func valid(t *rapid.T, s *State) {
 	if back := fromJSON(s); !reflect.DeepEqual(*s, back) {
 		t.Fatal(diff(*s, back))
 	}
-	for i, ses := range s.Sessions() {
-		if (ses.Waiting() != nil) != (ses.Word() == WordBlocked) || i > 0 && (ses.ID == "" || ses.ID == s.Shown.ID) {
+	for ses := range s.Sessions() {
+		if (ses.Waiting() != nil) != (ses.Word() == WordBlocked) || ses != &s.Shown && (ses.ID == "" || ses.ID == s.Shown.ID) {
 			t.Fatal(show(s))
 		}
 	}

@@ -100,10 +100,10 @@ func (s *State) applySpawned(e *event) {
 // toldSince returns the newest session that has begun since a program started then: it may tell of that before its runner tells
 // of it. nil: there is none. Zero: nobody says when it started.
 func (s *State) toldSince(started time.Time) (told *Session) {
-	for _, ses := range s.Sessions() {
+	for ses := range s.Sessions() {
 		isSince := !started.IsZero() && !ses.StartedAt.Before(started)
 		if isSince && (told == nil || ses.LastSeq > told.LastSeq) {
-			told = &ses
+			told = new(*ses)
 		}
 	}
 	return told

@@ -2,6 +2,7 @@ package reducer
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -62,12 +63,18 @@ func (s *State) Session() *Session {
 // isKnown reports whether any event has told of a session.
 func (s *State) isKnown() bool { return s.Shown.Activity != "" }
 
-// Sessions returns the session that is shown, if any, and then the others.
-func (s *State) Sessions() []Session {
-	if !s.isKnown() {
-		return nil
+// Sessions are the session that is shown, if any, and then the others.
+func (s *State) Sessions() iter.Seq[*Session] {
+	return func(yield func(*Session) bool) {
+		if !s.isKnown() || !yield(&s.Shown) {
+			return
+		}
+		for i := range s.Others {
+			if !yield(&s.Others[i]) {
+				return
+			}
+		}
 	}
-	return append([]Session{s.Shown}, s.Others...)
 }
 
 // SessionOf returns the session with that id, nil if it is not known. "" is the one that is shown.
@@ -147,7 +154,10 @@ func (s *State) keepOther(ses Session) {
 
 // forgetOther removes a session from the others. No others are nil, as JSON gives them back.
 func (s *State) forgetOther(id string) {
-	if s.Others = slices.DeleteFunc(slices.Clone(s.Others), func(ses Session) bool { return ses.ID == id }); len(s.Others) == 0 {
+	if i := s.findOther(id); i >= 0 {
+		s.Others = slices.Delete(slices.Clone(s.Others), i, i+1)
+	}
+	if len(s.Others) == 0 {
 		s.Others = nil
 	}
 }

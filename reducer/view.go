@@ -2,7 +2,6 @@ package reducer
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,8 +96,13 @@ func (s *State) Evaluate(ev Evidence) View {
 }
 
 // newest returns the session that was heard from last.
-func (s *State) newest() Session {
-	return slices.MaxFunc(s.Sessions(), func(a, b Session) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
+func (s *State) newest() (newest Session) {
+	for ses := range s.Sessions() {
+		if ses.LastSeq >= newest.LastSeq {
+			newest = *ses
+		}
+	}
+	return newest
 }
 
 // clone returns a copy that stays as it is when the state goes on.

@@ -153,9 +153,7 @@ func (h *History) addLoaded(e *wire.Event) {
 // updateTurns follows the turns in the reducer's state after an event.
 func (h *History) updateTurns(e *wire.Event) {
 	bySeq := map[uint64]*Turn{}
-	sessions := h.state.Sessions()
-	for i := range sessions {
-		current := &sessions[i]
+	for current := range h.state.Sessions() {
 		turn := h.bySeq[current.Turn.Seq]
 		if turn == nil && current.Turn.Seq > 0 && (current.Turn.IsOpen() || current.End() != nil) {
 			turn = &Turn{From: e.Seq, To: e.Seq}
@@ -174,7 +172,7 @@ func (h *History) updateTurns(e *wire.Event) {
 		}
 		// Another turn or program has replaced it in the state. A session may still know how it ended.
 		turn.EndedBy, turn.Status = Event{e.Seq, e.At}, ""
-		for _, s := range sessions {
+		for s := range h.state.Sessions() {
 			if s.Last != nil && s.Last.ID == turn.ID {
 				turn.end(e, s.Last)
 			}
