@@ -62,8 +62,7 @@ func (e *event) isOnChannel() bool {
 // that it feeds the events of. The events of a program that atm runs are fed by its runner.
 func (s *State) asksBesideTurns(e *event) bool {
 	isOfProgram := e.session != "" || e.turn != "" || e.idOf("id") != ""
-	isRun := s.Run != nil && !s.Run.HasExited
-	return e.isOnChannel() && (isRun || !isOfProgram)
+	return e.isOnChannel() && (s.isRun() || !isOfProgram)
 }
 
 // askOnChannel adds a question. The same question once more keeps its time.
@@ -77,7 +76,7 @@ func (s *State) askOnChannel(e *event) {
 	}
 	s.AskedSeq = e.seq
 	if s.Session().isOver() { // it is back
-		s.saveSession(e, newSession(e, s.Session(), Unknown, ""), "")
+		s.store(e, newSession(e, s.Session(), Unknown, ""), "", true)
 	}
 }
 
@@ -95,23 +94,21 @@ func (s *State) answerOnChannel(e *wire.Event) {
 		return w.IsOnChannel && isInIt && !sent.Before(w.Since.Truncate(time.Millisecond))
 	}
 	s.Asked = slices.DeleteFunc(slices.Clone(s.Asked), isAnswered)
-	for i := range s.Sessions {
-		ses := &s.Sessions[i]
-		if !slices.ContainsFunc(ses.Requests, isAnswered) {
-			continue
-		}
-		ses.Requests = slices.DeleteFunc(slices.Clone(ses.Requests), isAnswered)
-		switch {
-		case len(ses.Requests) > 0:
-			ses.Activity, ses.Detail = ses.Requests[0].activity()
-		case ses.Turn.IsOpen():
-			ses.setActivity(Thinking, "")
-		default:
-			ses.setActivity(Idle, "")
-		}
-		if ses.Word() != WordBlocked {
-			ses.Since = e.At
-		}
+	ses := &s.Shown
+	if !slices.ContainsFunc(ses.Requests, isAnswered) {
+		return
+	}
+	ses.Requests = slices.DeleteFunc(slices.Clone(ses.Requests), isAnswered)
+	switch {
+	case len(ses.Requests) > 0:
+		ses.showRequest()
+	case ses.Turn.IsOpen():
+		ses.setActivity(Thinking, "")
+	default:
+		ses.setActivity(Idle, "")
+	}
+	if ses.Word() != WordBlocked {
+		ses.Since = e.At
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 
 // The longest lists of a State, and its longest texts in bytes.
 const (
-	maxSessions, maxEventIDs = 3, 512  // of one agent
-	maxEnded, maxCalls       = 32, 12  // turns of one session; calls of one turn, started and ended
-	maxRequests              = 12      // open at once
-	maxDrafts, maxGoals      = 100, 8  // of one agent
-	maxBackground            = 999     // pieces of work
-	maxID, maxDetail         = 80, 120 // maxID is also for names
-	maxText                  = 300     // of a tool's input, an error
-	maxPrompt, maxOptions    = 400, 3000
+	maxOthers, maxEventIDs = 2, 512  // of one agent
+	maxEnded, maxCalls     = 32, 12  // turns of one session; calls of one turn, started and ended
+	maxRequests            = 12      // open at once
+	maxDrafts, maxGoals    = 100, 8  // of one agent
+	maxBackground          = 999     // pieces of work
+	maxID, maxDetail       = 80, 120 // maxID is also for names
+	maxText                = 300     // of a tool's input, an error
+	maxPrompt, maxOptions  = 400, 3000
 )
 
 // shortID returns an id, or its hash if it is too long.

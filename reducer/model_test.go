@@ -141,16 +141,9 @@ func valid(t *rapid.T, s *State) {
 	if back := fromJSON(s); !reflect.DeepEqual(*s, back) {
 		t.Fatal(diff(*s, back))
 	}
-	for i := range s.Sessions {
-		if (s.Sessions[i].Waiting() != nil) != (s.Sessions[i].Word() == WordBlocked) {
+	for ses := range s.Sessions() {
+		if (ses.Waiting() != nil) != (ses.Word() == WordBlocked) || ses != &s.Shown && (ses.ID == "" || ses.ID == s.Shown.ID) {
 			t.Fatal(show(s))
-		}
-	}
-	if n := s.findUnnamed(); n >= 0 && s.Sessions[n].Activity != Exited {
-		for i := range s.Sessions {
-			if i != n && s.Sessions[i].Activity != Exited {
-				t.Fatal("beside a program without a name lives another session")
-			}
 		}
 	}
 	if (s.Session().Word() == WordOff) && s.OffSince.IsZero() {

@@ -2,13 +2,11 @@
 // turns ended. It is pure: no clock, no file, no goroutine; the time comes with the events, and with the question.
 //
 // State.Apply takes the events of one agent, in the order of its log; State.Evaluate says what is true at a time, with what
-// is known beside the events, and State.Weigh whether what a program shows of itself counts against them. To show in one
-// word how an agent is, take View.Word, which Evaluate returns. State.Word, Session.Word and State.MailWord know only
-// events, and are for those who decide about turns and mail.
+// is known beside the events. To show in one word how an agent is, take View.Word, which Evaluate returns. State.Word and
+// Session.Word know only events, and are for those who decide about turns and mail.
 //
-// A State has Sessions, each a conversation of the agent's program with its Turn and its open questions. One is shown: the
-// one heard from last, unless another still works or asks. Others are kept, three in all, because two windows or a program
-// that the agent runs may speak under one name, and neither may make the other look idle or its question look answered.
+// A State has one session that is shown, a conversation of the agent's program with its Turn and its open questions. Two
+// windows, or a program that the agent runs, may speak under one name: of the others it is only told that they work.
 //
 //   - Only positive evidence counts: silence changes nothing.
 //   - Late events change no state: those about a turn or session that is over, or not about the current turn.
@@ -29,7 +27,7 @@ import (
 )
 
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
-const Version = 37
+const Version = 39
 
 // TurnStatus is the state of a turn in the daemon stream's words. Terminal: it is over, but the agent is not idle yet.
 type TurnStatus string
@@ -94,13 +92,14 @@ const (
 
 // State is the fold of one agent's events. The zero value knows nothing of its agent. Not for concurrent use.
 type State struct {
-	Team     wire.Name `json:"team,omitempty"`
-	Agent    wire.Name `json:"agent,omitempty"`
-	Seq      uint64    `json:"seq"`                // of the newest event folded
-	Sessions []Session `json:"sessions,omitempty"` // the newest, ordered by their last event
-	Asked    []Waiting `json:"asked,omitempty"`    // what it asks on its session channel
-	Drafts   []Draft   `json:"drafts,omitempty"`   // the newest that it announced there, in that order
-	Goals    []Goal    `json:"goals,omitempty"`    // the newest that it reached
+	Team   wire.Name `json:"team,omitempty"`
+	Agent  wire.Name `json:"agent,omitempty"`
+	Seq    uint64    `json:"seq"`              // of the newest event folded
+	Shown  Session   `json:"shown,omitzero"`   // the session of its program
+	Others []Session `json:"others,omitempty"` // others under its name, ordered by their last event
+	Asked  []Waiting `json:"asked,omitempty"`  // what it asks on its session channel
+	Drafts []Draft   `json:"drafts,omitempty"` // the newest that it announced there, in that order
+	Goals  []Goal    `json:"goals,omitempty"`  // the newest that it reached
 
 	FreshAt  time.Time `json:"fresh_at,omitzero"`  // the newest fresh_start
 	HeardAt  time.Time `json:"heard_at,omitzero"`  // the newest sign of life
@@ -120,10 +119,9 @@ type State struct {
 
 // memory is what a State keeps for the events to come.
 type memory struct {
-	AskedSeq  uint64    `json:"asked_seq,omitempty"` // the newest event that asked on the session channel
-	ErrorAt   time.Time `json:"error_at,omitzero"`
-	EventIDs  []string  `json:"event_ids,omitempty"`  // the newest
-	PastTurns []string  `json:"past_turns,omitempty"` // ended turns of earlier programs that named no session
+	AskedSeq uint64    `json:"asked_seq,omitempty"` // the newest event that asked on the session channel
+	ErrorAt  time.Time `json:"error_at,omitzero"`
+	EventIDs []string  `json:"event_ids,omitempty"` // the newest
 
 	UsageOf   []conversationUsage `json:"usage_of,omitempty"`   // the totals of the newest conversations, ordered by their last event
 	UsageTurn uint64              `json:"usage_turn,omitempty"` // Turn.Seq of the turn in Usage

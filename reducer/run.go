@@ -35,79 +35,40 @@ func (r *Run) noteConversation(e *event, isFirst bool) {
 	}
 }
 
-// resumes reports whether a program runs that goes on with a session.
-func (r *Run) resumes(session string) bool {
-	return r != nil && !r.HasExited && r.Conversation == session
-}
+// isRun reports whether a runner runs the program, as far as events tell.
+func (s *State) isRun() bool { return s.Run != nil && !s.Run.HasExited }
 
-// endAllSessions ends all sessions with the program that a runner started, but those that began since the start of the
-// next one (zero: there is none). status is how an open turn ended.
-func (s *State) endAllSessions(e *event, detail, status string, next time.Time) {
-	for i := range s.Sessions {
-		ses := &s.Sessions[i]
-		if ses.beganSince(next) {
-			continue
-		}
-		ses.StartedAt = time.Time{} // it is not the next one's, even if the clock is set back
-		if ses.Activity != Exited {
-			ses.cutOff(e, status)
-			ses.setActivity(Exited, detail)
-			ses.HasStart, ses.Since, ses.Source = false, e.at, e.restsOn()
-		}
+// endProgram ends all sessions. status is how an open turn ended.
+func (s *State) endProgram(e *event, detail, status string) {
+	s.Others = slices.Clone(s.Others)
+	for i := range s.Others {
+		s.Others[i].end(e, "", status)
+	}
+	if s.isKnown() {
+		s.Shown.end(e, detail, status)
 	}
 }
 
-// beganSince reports whether the session began after a program had started then; zero: no program has.
-func (ses *Session) beganSince(started time.Time) bool {
-	return !started.IsZero() && !ses.StartedAt.Before(started)
+// end ends the session with its program.
+func (ses *Session) end(e *event, detail, status string) {
+	if ses.Activity != Exited {
+		ses.cutOff(e, status)
+		ses.setActivity(Exited, detail)
+		ses.HasStart, ses.Since, ses.Source = false, e.at, e.restsOn()
+	}
+	ses.StartedAt = time.Time{}
 }
 
-// startProgram ends the sessions of earlier programs and begins an unnamed one, unless the program, which started then,
-// has told of a session before its runner told of it. Zero: it has not started yet, or nobody says when.
-func (s *State) startProgram(e *event, detail string, started time.Time) {
-	shown := s.Session()
-	s.endAllSessions(e, "", Failed, started)
-	if i := s.findUnnamed(); i >= 0 {
-		for _, id := range s.Sessions[i].EndedTurns {
-			s.PastTurns = remember(s.PastTurns, id, maxEnded)
-		}
-	}
-	if !s.takeSessions(started) {
-		s.saveSession(e, newSession(e, shown, Starting, detail), "")
-	}
-}
-
-// takeSessions notes the sessions that have begun since the program started as its own, and reports whether there are any.
-func (s *State) takeSessions(started time.Time) bool {
-	var first *Session // of those that go on
-	n := 0
-	for i := range s.Sessions {
-		ses := &s.Sessions[i]
-		if !ses.beganSince(started) {
-			continue
-		}
-		n++
-		if ses.IsReplaced {
-			continue
-		}
-		if s.Run.Sessions++; first == nil || ses.FirstSeq < first.FirstSeq {
-			first = ses
-		}
-	}
-	if n == 0 {
-		return false
-	}
-	if s.Run.Sessions = max(s.Run.Sessions, 1); first != nil {
-		s.Run.Conversation = first.ID
-	}
-	s.Asked = slices.DeleteFunc(slices.Clone(s.Asked), func(w Waiting) bool { return w.Since.Before(started) })
-	return true
+// startProgram ends the sessions of earlier programs and begins an unnamed one.
+func (s *State) startProgram(e *event, detail string) {
+	s.endProgram(e, "", Failed)
+	s.store(e, newSession(e, s.Session(), Starting, detail), "", true)
 }
 
 // runnerKnowsBetter reports whether an event about the program of a live run does not come from its runner.
 func (s *State) runnerKnowsBetter(e *event) bool {
 	isRunners := e.source == wire.SourcePTY || e.source == wire.SourceACP
-	return !isRunners && s.Run != nil && s.Run.IsLocked && !s.Run.HasExited
+	return !isRunners && s.isRun() && s.Run.IsLocked
 }
 
 func (s *State) applySpawned(e *event) {
@@ -128,7 +89,24 @@ func (s *State) applySpawned(e *event) {
 	if s.Run = r; r.Conversation == "" {
 		s.Limit = nil // it has nothing to go on with
 	}
-	s.startProgram(e, "", started)
+	told := s.toldSince(started)
+	s.startProgram(e, "")
+	if s.Asked = nil; told != nil {
+		s.show(*told)
+		r.Sessions, r.Conversation = 1, told.ID
+	}
+}
+
+// toldSince returns the newest session that has begun since a program started then: it may tell of that before its runner tells
+// of it. nil: there is none. Zero: nobody says when it started.
+func (s *State) toldSince(started time.Time) (told *Session) {
+	for ses := range s.Sessions() {
+		isSince := !started.IsZero() && !ses.StartedAt.Before(started)
+		if isSince && (told == nil || ses.LastSeq > told.LastSeq) {
+			told = new(*ses)
+		}
+	}
+	return told
 }
 
 // isSameAs reports whether a report of a process that started then (zero: not known) is about this one.
@@ -147,7 +125,7 @@ func (s *State) applyRestarting(e *event) {
 	if n, ok := e.Uint("attempt"); ok {
 		detail = "restart " + strconv.FormatUint(n, 10)
 	}
-	s.startProgram(e, detail, time.Time{})
+	s.startProgram(e, detail)
 }
 
 func (s *State) applyExited(e *event) {
@@ -156,15 +134,14 @@ func (s *State) applyExited(e *event) {
 	}
 	pid, ok := e.Uint("pid")
 	isOther := ok && s.Run.PID != 0 && int64(pid) != s.Run.PID
-	isLive := slices.ContainsFunc(s.Sessions, func(ses Session) bool { return ses.Activity != Exited })
-	if isOther || s.Run.HasExited && !isLive {
+	if isOther || s.Run.HasExited && (!s.isKnown() || s.Shown.Activity == Exited) {
 		return // of an earlier process, or a repeat
 	}
 	reason := e.Text(wire.FieldReason)
 	isWanted := reason != "" // a crash has none
 	s.Run.HasExited, s.Run.WasStopped = true, isWanted && reason != "asked to restart"
-	if len(s.Sessions) == 0 {
-		s.saveSession(e, newSession(e, s.Session(), Unknown, ""), "")
+	if !s.isKnown() {
+		s.store(e, newSession(e, s.Session(), Unknown, ""), "", true)
 	}
 	detail, status := exitOf(e)
 	switch {
@@ -173,17 +150,14 @@ func (s *State) applyExited(e *event) {
 	case isWanted:
 		detail, status = "", Interrupted
 	}
-	s.endAllSessions(e, detail, status, time.Time{})
-	for i := range s.Sessions {
-		ses := &s.Sessions[i]
-		if s.Run.WasStopped { // also if the session's end came first
-			ses.Detail = stopped
-		}
-		if isWanted && ses.Last != nil && ses.Last.IsCutOff {
-			last := *ses.Last
-			last.WasStopped = true
-			ses.Last = &last
-		}
+	s.endProgram(e, detail, status)
+	if s.Run.WasStopped { // also if the session's end came first
+		s.Shown.Detail = stopped
+	}
+	if last := s.Shown.Last; isWanted && last != nil && last.IsCutOff {
+		wanted := *last
+		wanted.WasStopped = true
+		s.Shown.Last = &wanted
 	}
 }
 

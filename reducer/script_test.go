@@ -185,16 +185,20 @@ func showUsage(u *Usage) string {
 		return ""
 	}
 	show := func(f Figures) string {
-		return fmt.Sprintf("%d (%d in, %d cached, %d out) %v", f.TotalTokens, f.InputTokens, f.CachedTokens, f.OutputTokens, f.Cost)
+		text := fmt.Sprintf("%d (%d in, %d cached, %d out)", f.TotalTokens, f.InputTokens, f.CachedTokens, f.OutputTokens)
+		if f.Currency != "" {
+			text += fmt.Sprintf(" %.6g %s", f.Cost, f.Currency)
+		}
+		return text
 	}
 	out := "used " + show(u.Figures)
-	if !u.Turn.IsZero() {
+	if u.Turn != (Figures{}) {
 		out += ", in the turn " + show(u.Turn)
 	}
 	if u.ContextSize > 0 {
 		out += fmt.Sprintf(", context %d of %d", u.ContextUsed, u.ContextSize)
 	}
-	return strings.ReplaceAll(out, " map[]", "")
+	return out
 }
 
 func clock(t time.Time) string {
@@ -227,9 +231,6 @@ func show(s *State) string {
 		for i := range ses.Requests[1:] {
 			out += ", then " + showWaiting(&ses.Requests[i+1])
 		}
-	}
-	if s.MailWord() != ses.Word() {
-		out += fmt.Sprintf(", %s for mail", s.MailWord())
 	}
 	for i := range s.Asked {
 		out += ", on its channel asks " + showWaiting(&s.Asked[i])

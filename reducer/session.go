@@ -1,14 +1,13 @@
 package reducer
 
 import (
+	"cmp"
+	"iter"
 	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
-
-// parallelFor is how long after its last event a session that is active counts as alive beside one that began later.
-const parallelFor = 5 * time.Minute
 
 // Session is one conversation of an agent's program: what it does now, what it asks, and its current or last turn.
 type Session struct {
@@ -53,95 +52,59 @@ func (ses *Session) isOver() bool { return ses.Activity == Exited || ses.IsRepla
 // isActive reports whether the session works or asks something.
 func (ses *Session) isActive() bool { return ses.Turn.IsOpen() || len(ses.Requests) > 0 }
 
-// Session returns the one to show, never nil: the one heard from last, unless that has ended, or is idle while another
-// works or asks.
+// Session returns the one that is shown, never nil.
 func (s *State) Session() *Session {
-	if len(s.Sessions) == 0 {
+	if !s.isKnown() {
 		return &Session{Turn: Turn{Status: TurnIdle}, Activity: Unknown}
 	}
-	last := &s.Sessions[len(s.Sessions)-1]
-	shown, isRunning := last, s.Run != nil && !s.Run.HasExited
-	for i := range s.Sessions[:len(s.Sessions)-1] {
-		ses := &s.Sessions[i]
-		// One that has said nothing since the last one began may have been killed; one that asks is silent by nature.
-		wasHeard := ses.LastSeq > last.FirstSeq
-		switch {
-		case ses.isOver():
-		case last.Activity == Idle && ses.isActive() && (wasHeard || last.HeardAt.Sub(ses.HeardAt).Abs() < parallelFor):
-			shown = ses
-		case last.Activity == Exited && (wasHeard || isRunning || len(ses.Requests) > 0) && (ses.isActive() || !shown.isActive()):
-			shown = ses
-		case last.IsReplaced && (ses.isActive() || ses.FirstSeq > last.FirstSeq): // its program went on before it ended
-			shown = ses
-		}
-	}
-	return shown
+	return &s.Shown
 }
 
-// findSession returns the index of a session, -1 if it is not known. "" is the session that is shown.
-func (s *State) findSession(session string) int {
-	shown := s.Session()
-	for i := range s.Sessions {
-		if ses := &s.Sessions[i]; ses.ID == session || session == "" && ses == shown {
-			return i
+// isKnown reports whether any event has told of a session.
+func (s *State) isKnown() bool { return s.Shown.Activity != "" }
+
+// Sessions are the session that is shown, if any, and then the others.
+func (s *State) Sessions() iter.Seq[*Session] {
+	return func(yield func(*Session) bool) {
+		if !s.isKnown() || !yield(&s.Shown) {
+			return
+		}
+		for i := range s.Others {
+			if !yield(&s.Others[i]) {
+				return
+			}
 		}
 	}
-	return -1
 }
 
-// SessionOf returns the session with that id, nil if it is not known. "" is the session that is shown.
+// SessionOf returns the session with that id, nil if it is not known. "" is the one that is shown.
 func (s *State) SessionOf(id string) *Session {
-	if i := s.findSession(id); i >= 0 {
-		return &s.Sessions[i]
+	if s.isKnown() && (id == "" || id == s.Shown.ID) {
+		return &s.Shown
+	}
+	if i := s.findOther(id); i >= 0 {
+		return &s.Others[i]
 	}
 	return nil
 }
 
-// findUnnamed returns the index of the session without a name, or -1. No other lives beside it: it begins with the log
-// or with a program.
-func (s *State) findUnnamed() int {
-	return slices.IndexFunc(s.Sessions, func(ses Session) bool { return ses.ID == "" })
+func (s *State) findOther(id string) int {
+	return slices.IndexFunc(s.Others, func(ses Session) bool { return ses.ID == id })
 }
 
-// sessionFor returns a copy of the session that an event is about, and its index. The id of an open request names its
-// session. A session that no event has named takes the first name. A new one has the index -1 and is not stored yet, since
-// a late event makes no session.
-func (s *State) sessionFor(e *event) (ses Session, i int) {
-	if id := e.idOf("id"); e.session == "" && id != "" {
-		asks := func(w Waiting) bool { return w.ID == id }
-		i = slices.IndexFunc(s.Sessions, func(ses Session) bool { return slices.ContainsFunc(ses.Requests, asks) })
-		if i >= 0 {
-			return s.Sessions[i], i
-		}
+// sessionFor returns a copy of the session that an event is about. One without a name takes the first that is heard, and that of
+// an earlier program's session when its runner has begun a turn: Codex names its session with the first message. A new session
+// is not stored yet, since a late event makes none.
+func (s *State) sessionFor(e *event) (ses Session, isShown bool) {
+	other, isUnnamed := s.findOther(e.session), s.Shown.ID == "" && !s.Shown.isOver()
+	goesOn := s.Shown.Turn.IsOpen() && (e.kind == wire.SessionStart || e.kind == wire.TurnStarted)
+	switch {
+	case s.isKnown() && (e.session == "" || e.session == s.Shown.ID || isUnnamed && (other < 0 || goesOn)):
+		return s.Shown, true
+	case other >= 0:
+		return s.Others[other], false
 	}
-	s.continueSession(e)
-	if i = s.findSession(e.session); i >= 0 {
-		return s.Sessions[i], i
-	}
-	if i = s.findUnnamed(); i >= 0 && !s.Sessions[i].isOver() {
-		return s.Sessions[i], i
-	}
-	return newSession(e, s.Session(), Unknown, ""), -1
-}
-
-// continueSession has a turn that a resumed program began before it named its session go on in that session, of which only
-// the past turns are kept. Codex names its session with the first message.
-func (s *State) continueSession(e *event) {
-	unnamed := s.findUnnamed()
-	isBegin := e.kind == wire.SessionStart || e.kind == wire.TurnStarted
-	if e.session == "" || !isBegin || unnamed < 0 || !s.Sessions[unnamed].Turn.IsOpen() || !s.Run.resumes(e.session) {
-		return
-	}
-	if i := s.findSession(e.session); i >= 0 {
-		ses := &s.Sessions[i]
-		isLate := e.turn != "" && (e.turn == ses.Turn.ID || slices.Contains(ses.EndedTurns, e.turn))
-		if isLate || !ses.isOver() {
-			return
-		}
-		s.Sessions[unnamed].EndedTurns = ses.EndedTurns
-		s.Sessions = slices.Delete(s.Sessions, i, i+1)
-	}
-	e.isContinued = true
+	return newSession(e, s.Session(), Unknown, ""), false
 }
 
 // newSession begins a session. It takes over from the shown session how the last turn ended.
@@ -152,27 +115,51 @@ func newSession(e *event, shown *Session, a Activity, detail string) Session {
 	}
 }
 
-// saveSession stores the session that an event was about as the newest. before is its word before the event. If there are
-// too many, the one that was silent longest is forgotten, of those that neither work nor ask if there are any.
-func (s *State) saveSession(e *event, ses Session, before Word) {
-	ses.LastSeq, ses.HeardAt, ses.Source = e.seq, e.at, e.restsOn()
+// worksElsewhere reports whether a session works that is not shown, as far as it was heard from.
+func (s *State) worksElsewhere() bool {
+	return slices.ContainsFunc(s.Others, func(ses Session) bool { return ses.isActive() })
+}
+
+// store stores a session after news of it. The one heard from last is shown. But while the shown one works only one that works or
+// asks takes its place, and while it asks none; nor does any with a runner: what its program runs may speak under the same name.
+// before is the session's word before the event.
+func (s *State) store(e *event, ses Session, before Word, isShown bool) {
+	ses.LastSeq, ses.HeardAt, ses.Source, ses.ID = e.seq, e.at, e.restsOn(), cmp.Or(e.session, ses.ID)
 	if ses.Word() != before || ses.Since.IsZero() {
 		ses.Since = e.at
 	}
-	if e.session != "" {
-		ses.ID = e.session
+	takesOver := !s.Shown.isActive() || ses.isActive() && !s.isRun() && len(s.Shown.Requests) == 0
+	if !isShown && !takesOver {
+		s.keepOther(ses)
+		return
 	}
-	s.Sessions = slices.DeleteFunc(s.Sessions, func(o Session) bool {
-		return o.ID == ses.ID || o.ID == "" // an unnamed session is this one
-	})
-	if len(s.Sessions) >= maxSessions {
-		i := slices.IndexFunc(s.Sessions, func(ses Session) bool { return !ses.isActive() })
-		if i < 0 {
-			i = max(0, slices.IndexFunc(s.Sessions, func(ses Session) bool { return !ses.isHeldAgainst(e) }))
-		}
-		s.Sessions = slices.Delete(s.Sessions, i, i+1)
+	s.show(ses)
+}
+
+// show shows a session, and keeps the one that was shown.
+func (s *State) show(ses Session) {
+	if s.Shown.ID != "" && s.Shown.ID != ses.ID {
+		s.keepOther(s.Shown)
 	}
-	s.Sessions = append(s.Sessions, ses)
+	s.forgetOther(ses.ID)
+	s.Shown = ses
+}
+
+// keepOther keeps a session that is not shown.
+func (s *State) keepOther(ses Session) {
+	s.forgetOther(ses.ID)
+	s.Others = append(slices.Clip(s.Others), ses)
+	s.Others = s.Others[max(0, len(s.Others)-maxOthers):]
+}
+
+// forgetOther removes a session from the others. No others are nil, as JSON gives them back.
+func (s *State) forgetOther(id string) {
+	if i := s.findOther(id); i >= 0 {
+		s.Others = slices.Delete(slices.Clone(s.Others), i, i+1)
+	}
+	if len(s.Others) == 0 {
+		s.Others = nil
+	}
 }
 
 // OtherSession is the field of session_end with the session of another program of the agent that runs: it goes on.
@@ -182,11 +169,10 @@ const OtherSession = "other_session"
 func (s *State) endSession(e *event) {
 	reason := e.Text(wire.FieldReason)
 	isReplaced := reason == "clear" || reason == "resume" // its program goes on
-	known := s.findSession(e.session)
-	if known < 0 && len(s.Sessions) > 0 {
+	if s.isKnown() && s.SessionOf(e.session) == nil {
 		return
 	}
-	ses, _ := s.sessionFor(e)
+	ses, isShown := s.sessionFor(e)
 	if ses.Activity == Exited || isReplaced && ses.IsReplaced || ses.isHeldAgainst(e) {
 		return // a repeat, or what asks goes on
 	}
@@ -200,8 +186,25 @@ func (s *State) endSession(e *event) {
 			s.Run.Conversation = ""
 		}
 	}
-	s.saveSession(e, ses, before)
-	if i := s.findSession(e.Text(OtherSession)); e.Text(OtherSession) != "" && i >= 0 && s.Sessions[i].ID != e.session {
-		s.Sessions[i].LastSeq = e.seq // so much was heard of it
+	if isKnownOther := !isShown && s.isKnown(); isKnownOther {
+		s.keepOther(ses)
+		return
+	}
+	s.store(e, ses, before, true)
+	s.goOn(e.Text(OtherSession))
+}
+
+// goOn shows another session once the shown one is over: one that goes on with its runner, was heard from since the ended one
+// began, or is said to run; rather one that works, and then the newest.
+func (s *State) goOn(running string) {
+	var next *Session
+	for _, ses := range s.Others {
+		goesOn := s.isRun() && !s.Shown.IsReplaced || ses.LastSeq > s.Shown.FirstSeq || ses.ID == running
+		if !ses.isOver() && goesOn && (next == nil || ses.isActive() || !next.isActive()) {
+			next = &ses
+		}
+	}
+	if next != nil {
+		s.show(*next)
 	}
 }

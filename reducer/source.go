@@ -24,13 +24,13 @@ type Source string
 
 // The sources. "" is an event that names none, as those of an older atm.
 const (
-	FromProtocol Source = "protocol"
-	FromHook     Source = "hook"
-	FromEvent    Source = "event"
+	fromProtocol Source = "protocol"
+	fromHook     Source = "hook"
+	fromEvent    Source = "event"
 	FromDeclared Source = "declared"
 	FromFile     Source = "file"
 	FromScreen   Source = "screen"
-	FromRunner   Source = "runner"
+	fromRunner   Source = "runner"
 )
 
 // StaleAfter is how long a source counts as fresh after it was last heard.
@@ -44,16 +44,16 @@ const MissedEnd = 15
 // them. opencode does from its first session on, or from the first turn in one that goes on.
 func (s *State) Tells() bool {
 	ses := s.Session()
-	return s.Run != nil && (s.Run.Sessions > 0 || ses.HasStart || ses.Source == FromHook || ses.Source == FromProtocol)
+	return s.Run != nil && (s.Run.Sessions > 0 || ses.HasStart || ses.Source == fromHook || ses.Source == fromProtocol)
 }
 
 // restsOn returns what an event rests on.
 func (e *event) restsOn() Source {
 	switch e.source {
 	case wire.SourceACP:
-		return FromProtocol
+		return fromProtocol
 	case wire.SourceHook:
-		return FromHook
+		return fromHook
 	case wire.SourcePTY:
 		switch s := Source(e.Text("evidence")); s {
 		case FromDeclared, FromFile:
@@ -61,9 +61,9 @@ func (e *event) restsOn() Source {
 		}
 		switch e.kind {
 		case wire.Spawned, wire.Exited, wire.Restarting:
-			return FromRunner
+			return fromRunner
 		}
 		return FromScreen
 	}
-	return FromEvent
+	return fromEvent
 }

@@ -18,9 +18,9 @@ func TestSource(t *testing.T) {
 		source, kind, evidence string
 		want                   Source
 	}{
-		{"pty", "spawned", "", FromRunner}, {"pty", "state_change", "declared", FromDeclared}, {"pty", "state_change", "title", FromScreen},
-		{"pty", "state_change", "", FromScreen}, {"pty", "state_change", "made up", FromScreen}, {"hook", "turn_started", "declared", FromHook},
-		{"acp", "message_delta", "", FromProtocol}, {"drop", "state_change", "declared", FromEvent}, {"pty", "exited", "", FromRunner},
+		{"pty", "spawned", "", fromRunner}, {"pty", "state_change", "declared", FromDeclared}, {"pty", "state_change", "title", FromScreen},
+		{"pty", "state_change", "", FromScreen}, {"pty", "state_change", "made up", FromScreen}, {"hook", "turn_started", "declared", fromHook},
+		{"acp", "message_delta", "", fromProtocol}, {"drop", "state_change", "declared", fromEvent}, {"pty", "exited", "", fromRunner},
 	} {
 		e := wire.Event{Seq: uint64(i + 1), At: at, Team: "main", Agent: "bob", Source: c.source, Kind: c.kind}
 		e = e.With("new", "thinking").With("evidence", c.evidence)

@@ -10,15 +10,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// MailWord is the word for whoever gives the agent mail: blocked while any session asks something, shown or not. A question on the
-// channel holds nothing: mail may be its answer.
-func (s *State) MailWord() Word {
-	if slices.ContainsFunc(s.Sessions, func(ses Session) bool { return len(ses.Requests) > 0 }) {
-		return WordBlocked
-	}
-	return s.Session().Word()
-}
-
 // event is an event that is being folded.
 type event struct {
 	wire.Body
@@ -26,11 +17,10 @@ type event struct {
 	seq                         uint64
 	at                          time.Time
 
-	lastError   string // the agent's newest error
-	errorAt     time.Time
-	isUnknown   bool // its kind is unknown
-	isContinued bool // see continueSession
-	isOnWire    bool // it came in another vocabulary, and not from a hook
+	lastError string // the agent's newest error
+	errorAt   time.Time
+	isUnknown bool // its kind is unknown
+	isOnWire  bool // it came in another vocabulary, and not from a hook
 }
 
 // idOf returns a field that is an id; some programs write a number.
@@ -122,7 +112,7 @@ func (s *State) fold(e *event) {
 		s.addGoal(e)
 	case wire.Spawned, wire.Exited, wire.Restarting:
 		switch {
-		case s.isHeldAgainst(e) || e.kind != wire.Spawned && s.runnerKnowsBetter(e):
+		case s.Shown.isHeldAgainst(e) || e.kind != wire.Spawned && s.runnerKnowsBetter(e):
 			return
 		case e.kind == wire.Spawned:
 			s.applySpawned(e)
@@ -157,17 +147,9 @@ func (s *State) fold(e *event) {
 	}
 }
 
-// foldSession folds an event about one session and reports whether it is a sign of life. An event about a turn of an
-// earlier program is late if neither program named a session; except a start, since a program may use an id again.
+// foldSession folds an event about one session and reports whether it is a sign of life.
 func (s *State) foldSession(e *event) (isLife bool) {
-	isPast := e.session == "" && slices.Contains(s.PastTurns, e.turn)
-	if isPast && e.kind == wire.TurnStarted {
-		s.PastTurns, isPast = forget(s.PastTurns, e.turn), false
-	}
-	ses, i := s.sessionFor(e)
-	if isPast {
-		ses, i = Session{}, -1
-	}
+	ses, isShown := s.sessionFor(e)
 	if ses.isHeldAgainst(e) {
 		return false
 	}
@@ -177,20 +159,17 @@ func (s *State) foldSession(e *event) (isLife bool) {
 	case e.isUnknown:
 		s.Unknown++
 		return false
-	case isPast:
-		return false
-	case i >= 0:
-		s.Sessions[i] = ses
-	}
-	if isNews {
-		s.saveSession(e, ses, before)
+	case isNews:
+		s.store(e, ses, before, isShown)
+	case isShown:
+		s.Shown = ses
 	}
 	if source := e.Text("source"); isNews && e.kind == wire.SessionStart && e.session == "" && source != "resume" && source != "compact" {
 		s.closeUnnamedUsage()
 	}
 	isStart := e.kind == wire.SessionStart && slices.Contains([]string{"", "startup", "resume"}, e.Text("source"))
 	isFirst := isNews || !hadStart && ses.HasStart // else a repeat
-	if s.Run != nil && !s.Run.HasExited {
+	if s.isRun() {
 		if isStart && isFirst {
 			s.Run.Sessions++
 		}

@@ -143,72 +143,38 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// A program may report its session before its runner has logged that it started it: that session is the new program's.
-func TestSessionBeforeItsProgram(t *testing.T) {
-	const (
-		spawned = "pty spawned pid=8 run=r2 started=2026-05-01T12:01:00Z"
-		resumed = spawned + " resumed=s1"
-	)
+// A program that is started has nothing of the one before but how its last turn ended, also if the clock was set back. If it
+// told its session before its runner told of it, that is its own.
+func TestSessionOfANewProgram(t *testing.T) {
+	spawned, since := "pty spawned pid=8 run=r2", " started=2026-05-01T12:01:00Z"
 	start := func(session, source string) string { return "session_start session=" + session + " source=" + source }
-	first := []string{"pty spawned pid=7 run=r1", start("s1", "startup"), "turn_started session=s1 turn_id=t1"}
+	killed := []string{"pty spawned pid=7 run=r1", start("s1", "startup"), "turn_started session=s1 turn_id=t1"}
+	crashed := append(slices.Clone(killed), "pty exited pid=7 code=1")
 	for _, c := range []struct {
-		before   []string // of the earlier program; the rest is 61 seconds later
-		spawned  string
-		reported []string
-		want     string
+		before, after []string // one minute lies between
+		want          string
 	}{
-		{nil, spawned, []string{start("s2", "startup")}, "idle: idle, turn - idle, session s2; s2 of 1"},
-		{nil, resumed, []string{start("s1", "resume")}, "idle: idle, turn - idle, session s1; s1 of 1"},
-		{nil, spawned, []string{start("s2", "startup"), "turn_started session=s2 turn_id=t9"}, "busy: thinking, turn t9 busy, session s2; s2 of 1"},
-		{nil, spawned, []string{start("s2", "startup"), "session_end session=s2 reason=clear", start("s3", "clear")}, "idle: idle, turn - idle, session s3; s3 of 1"},
-		// The earlier program has ended, is about to be started again, or was killed together with its runner.
-		{append(first, "pty exited pid=7 code=1"), spawned, []string{start("s2", "startup")}, "idle: idle, turn - idle, session s2; last t1 failed; s2 of 1"},
-		{append(first, "pty exited pid=7 code=1"), resumed, []string{start("s1", "resume")}, "idle: idle, turn t1 idle, session s1; last t1 failed; s1 of 1"},
-		{append(first, "pty exited pid=7 code=1", "pty restarting attempt=1"), spawned, []string{start("s2", "startup")}, "idle: idle, turn - idle, session s2; last t1 failed; s2 of 1"},
-		{first, spawned, []string{start("s2", "startup")}, "idle: idle, turn - idle, session s2; s2 of 1"},
-		{first, resumed, []string{start("s1", "resume")}, "idle: idle, turn t1 idle, session s1; last t1 interrupted after 1m1s; s1 of 1"},
-		// What is not of its own is over, also if the clock was set back.
-		{append(first, "pty exited pid=7 code=1", "-2m"), "pty spawned pid=8 started=2026-05-01T11:59:00Z", nil, "starting: starting, turn - idle; last t1 failed;  of 0"},
-		{first, spawned, nil, "starting: starting, turn - idle; last t1 failed after 1m1s;  of 0"},
-		{first, "pty spawned pid=8 run=r2", nil, "starting: starting, turn - idle; last t1 failed after 1m1s;  of 0"},
+		{nil, []string{spawned, start("s2", "startup"), "session_end session=s2 reason=clear", start("s3", "clear")}, "idle: idle, turn - idle, session s3; s3 of 1"},
+		{crashed, []string{spawned, start("s2", "startup")}, "idle: idle, turn - idle, session s2; last t1 failed; s2 of 1"},
+		{crashed, []string{spawned + " resumed=s1", start("s1", "resume")}, "idle: idle, turn t1 idle, session s1; last t1 failed; s1 of 1"},
+		{crashed, []string{"pty restarting attempt=1", spawned, start("s2", "startup")}, "idle: idle, turn - idle, session s2; last t1 failed; s2 of 1"},
+		{killed, []string{spawned}, "starting: starting, turn - idle; last t1 failed after 1m1s;  of 0"},
+		{killed, []string{spawned, start("s2", "startup")}, "idle: idle, turn - idle, session s2; last t1 failed after 1m1s; s2 of 1"},
+		{crashed, []string{"-2m", spawned + " started=2026-05-01T11:59:00Z"}, "starting: starting, turn - idle; last t1 failed;  of 0"},
+		{crashed, []string{start("s2", "startup"), spawned + since}, "idle: idle, turn - idle, session s2; last t1 failed; s2 of 1"},
+		{killed, []string{start("s2", "startup"), spawned + since}, "idle: idle, turn - idle, session s2; s2 of 1"},
+		{killed, []string{start("s1", "resume"), spawned + since + " resumed=s1"}, "idle: idle, turn t1 idle, session s1; last t1 interrupted after 1m1s; s1 of 1"},
+		{nil, []string{start("s2", "startup"), "turn_started session=s2 turn_id=t9", spawned + since}, "busy: thinking, turn t9 busy, session s2; s2 of 1"},
 	} {
-		logs := [][]string{slices.Concat(c.before, []string{"+61s"}, c.reported, []string{c.spawned})}
-		if !slices.Equal(c.before, first) { // else the end of its turn is noted later
-			logs = append(logs, slices.Concat(c.before, []string{"+61s", c.spawned}, c.reported))
-		}
-		for _, lines := range logs {
-			p := newPlayer()
-			for _, line := range append(lines, "json") {
-				if _, err := p.play(line); err != nil {
-					t.Fatal(err)
-				}
-			}
-			run := p.state.Run
-			if got := fmt.Sprintf("%s; %s of %d", show(&p.state), run.Conversation, run.Sessions); got != c.want || p.state.Tells() != (run.Sessions > 0) {
-				t.Errorf("after %q: %q, not %q; hooks %v", lines, got, c.want, p.state.Tells())
-			}
-			for i := range p.state.Sessions {
-				if o := &p.state.Sessions[i]; o != p.state.Session() && !o.isOver() {
-					t.Errorf("after %q: session %q goes on", lines, o.ID)
-				}
+		p := newPlayer()
+		for _, line := range slices.Concat(c.before, []string{"+61s"}, c.after, []string{"json"}) {
+			if _, err := p.play(line); err != nil {
+				t.Fatal(err)
 			}
 		}
-	}
-}
-
-// A question on the channel ends with the program that asked it, also if the next one's session is logged first.
-func TestQuestionOfAnEarlierProgram(t *testing.T) {
-	p := newPlayer()
-	for _, line := range []string{
-		"pty spawned pid=7", "session_start session=s1 source=startup", "cli waiting_for_input prompt=Which?", "+61s",
-		"session_start session=s2 source=startup", "cli waiting_for_input prompt=Where?", "pty spawned pid=8 started=2026-05-01T12:01:00Z",
-	} {
-		if _, err := p.play(line); err != nil {
-			t.Fatal(err)
+		if got := fmt.Sprintf("%s; %s of %d", show(&p.state), p.state.Run.Conversation, p.state.Run.Sessions); got != c.want {
+			t.Errorf("after %q %q: %q, not %q", c.before, c.after, got, c.want)
 		}
-	}
-	if got := p.state.Asked; len(got) != 1 || got[0].Prompt != "Where?" {
-		t.Errorf("%+v", got)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/wire"
-	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Turn is what an agent does between two texts that it is given. The zero value is a turn that nobody has heard of.
@@ -24,18 +23,6 @@ type Turn struct {
 
 // IsOpen reports whether the turn goes on.
 func (t *Turn) IsOpen() bool { return t.Status == TurnBusy }
-
-// StreamState returns what the daemon of agent-team-mail would know of the turn.
-func (t Turn) StreamState() foreign.AgentStreamState {
-	known := func(text string) *string {
-		if text == "" {
-			return nil
-		}
-		return &text
-	}
-	status := foreign.StreamTurnStatus(cmp.Or(t.Status, TurnIdle))
-	return foreign.AgentStreamState{TurnID: known(t.ID), ThreadID: known(t.Thread), Transport: known(t.Transport), TurnStatus: status}
-}
 
 // Last is how the last turn ended.
 type Last struct {
@@ -111,7 +98,7 @@ func (ses *Session) start(e *event) bool {
 	if ses.hasEnded(e.turn) || e.turn != "" && e.turn == ses.Turn.ID {
 		return false // late, or a repeat
 	}
-	if e.source == wire.SourceHook && ses.Turn.Transport == "pty" { // its runner began it before there was a sign of hooks
+	if e.source == wire.SourceHook && ses.isRunners() {
 		ses.Turn.IsGenerated = true
 	}
 	if e.turn != "" && ses.Turn.IsOpen() && ses.Turn.ID == e.idOf("joins") {
@@ -125,6 +112,9 @@ func (ses *Session) start(e *event) bool {
 	ses.setOrigin(e)
 	return true
 }
+
+// isRunners reports whether the runner has begun the turn, before there was a sign of hooks.
+func (ses *Session) isRunners() bool { return ses.Turn.Transport == "pty" }
 
 // complete ends a turn and records how it ended.
 func (ses *Session) complete(e *event) bool {
@@ -291,21 +281,18 @@ func (ses *Session) startSession(e *event) bool {
 			ses.Detail = ""
 		}
 		return !ses.isOver()
-	case e.session != "" && (source != "resume" || e.isContinued) && (ses.Turn.IsOpen() || ses.HasStart && !ses.isOver()):
+	case e.session != "" && (source != "resume" || ses.isRunners()) && (ses.Turn.IsOpen() || ses.HasStart && !ses.isOver()):
 		if !ses.HasStart {
 			ses.HasStart, ses.StartedAt = true, e.at
 		}
 		return false // later than its first turn, or a repeat
-	}
-	if e.session != "" {
-		ses.StartedAt = e.at
 	}
 	ses.cutOff(e, Interrupted)
 	if e.session == "" && source != "resume" && ses.isOver() { // its turns may reuse ids
 		ses.Turn.ID, ses.EndedTurns = "", nil
 	}
 	ses.setOrigin(e)
-	ses.HasStart, ses.Turn.Status, ses.FirstSeq, ses.Requests = true, TurnIdle, e.seq, nil
+	ses.HasStart, ses.StartedAt, ses.Turn.Status, ses.FirstSeq, ses.Requests = true, e.at, TurnIdle, e.seq, nil
 	ses.setActivity(Idle, "")
 	return true
 }

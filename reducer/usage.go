@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -33,37 +34,25 @@ type Figures struct {
 	CachedTokens uint64 `json:"cached_tokens,omitempty"` // input from a cache
 	TotalTokens  uint64 `json:"total_tokens,omitempty"`
 
-	Cost map[string]float64 `json:"cost,omitempty"` // by currency; never changed once it is here
+	Cost     float64 `json:"cost,omitempty"`
+	Currency string  `json:"currency,omitempty"` // of Cost; "": there is none
 }
 
-// How many conversations have their totals kept, so that an older total counts for nothing, and how many currencies an agent
-// has.
-const maxConversations, maxCurrencies = 32, 4
+// maxConversations is how many conversations have their totals kept, so that an older total counts for nothing.
+const maxConversations = 32
 
-// IsZero reports whether nothing was told.
-func (f Figures) IsZero() bool { return f.tokens() == [4]uint64{} && len(f.Cost) == 0 }
-
-func (f Figures) tokens() [4]uint64 {
-	return [4]uint64{f.InputTokens, f.OutputTokens, f.CachedTokens, f.TotalTokens}
-}
-
-// combine combines two figures one by one. A cost of nothing is left out.
+// combine combines two figures one by one. Money in another currency than the first one's is left out.
 func (f Figures) combine(g Figures, tokens func(a, b uint64) uint64, money func(a, b float64) float64) Figures {
-	a, b := f.tokens(), g.tokens()
-	for i := range a {
-		a[i] = tokens(a[i], b[i])
+	out := Figures{
+		InputTokens: tokens(f.InputTokens, g.InputTokens), OutputTokens: tokens(f.OutputTokens, g.OutputTokens),
+		CachedTokens: tokens(f.CachedTokens, g.CachedTokens), TotalTokens: tokens(f.TotalTokens, g.TotalTokens),
 	}
-	out := Figures{InputTokens: a[0], OutputTokens: a[1], CachedTokens: a[2], TotalTokens: a[3]}
-	cost := map[string]float64{}
-	for _, have := range []map[string]float64{f.Cost, g.Cost} {
-		for currency := range have {
-			if sum := money(f.Cost[currency], g.Cost[currency]); sum > 0 {
-				cost[currency] = math.Round(sum*1e6) / 1e6 // so that 0.1 and 0.2 are 0.3
-			}
-		}
+	currency := cmp.Or(f.Currency, g.Currency)
+	if g.Currency != currency {
+		g.Cost = 0
 	}
-	if len(cost) > 0 {
-		out.Cost = cost
+	if cost := money(f.Cost, g.Cost); cost > 0 {
+		out.Cost, out.Currency = cost, currency
 	}
 	return out
 }
@@ -95,17 +84,18 @@ func (s *State) Used() Figures {
 	return s.Usage.Figures
 }
 
-// figures are those that an event tells. What is no number or cannot be is not told.
+// figures are those that an event tells. What is no number or cannot be is not told, nor is money in another currency than
+// the agent's first.
 func (s *State) figures(e *event) Figures {
 	f := Figures{
 		InputTokens: e.tokens(wire.FieldInputTokens), OutputTokens: e.tokens(wire.FieldOutputTokens),
 		CachedTokens: e.tokens(wire.FieldCachedTokens), TotalTokens: e.tokens(wire.FieldTotalTokens),
 	}
 	cost, err := strconv.ParseFloat(string(e.Raw(wire.FieldCost)), 64)
-	currency, known := e.Text(wire.FieldCurrency), s.Used().Cost
-	isCurrency := wire.IsCurrency(currency) && (known[currency] > 0 || len(known) < maxCurrencies)
-	if err == nil && cost > 0 && cost <= wire.MaxCost && isCurrency {
-		f.Cost = map[string]float64{currency: cost}
+	currency := e.Text(wire.FieldCurrency)
+	isOurs := wire.IsCurrency(currency) && currency == cmp.Or(s.Used().Currency, currency)
+	if err == nil && cost > 0 && cost <= wire.MaxCost && isOurs {
+		f.Cost, f.Currency = cost, currency
 	}
 	return f
 }
@@ -120,7 +110,7 @@ func (e *event) tokens(name string) uint64 {
 // addUsage adds what the totals of a conversation are above those that were told before.
 func (s *State) addUsage(e *event) {
 	figures, used, size := s.figures(e), e.tokens(wire.FieldContextUsed), e.tokens(wire.FieldContextSize)
-	if figures.IsZero() && used == 0 && size == 0 {
+	if figures == (Figures{}) && used == 0 && size == 0 {
 		return
 	}
 	var u Usage // a copy: another State may have the old one

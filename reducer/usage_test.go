@@ -42,15 +42,8 @@ func TestUsageIsBounded(t *testing.T) {
 	if d := gocmp.Diff(want, copied, gocmp.AllowUnexported(State{}, Session{})); d != "" {
 		t.Error(d)
 	}
-	if len(s.UsageOf) != maxConversations || s.Usage.Cost["USD"] != 20.1 || s.Usage.TotalTokens != 101*wire.MaxTokens {
+	if len(s.UsageOf) != maxConversations || math.Abs(s.Usage.Cost-20.1) > 1e-9 || s.Usage.TotalTokens != 101*wire.MaxTokens {
 		t.Error(len(s.UsageOf), s.Usage)
-	}
-	for _, currency := range []string{"EUR", "GBP", "JPY", "CHF", "CNY"} {
-		e := wire.Event{Seq: s.Seq + 1, Kind: wire.Usage}.With(wire.FieldCost, 1).With(wire.FieldCurrency, currency)
-		s.Apply(&e)
-	}
-	if len(s.Usage.Cost) != maxCurrencies || s.Usage.Cost["JPY"] != 1 {
-		t.Error(s.Usage.Cost)
 	}
 	most := Figures{InputTokens: math.MaxUint64}
 	if sum := most.Plus(most); sum.InputTokens != math.MaxUint64 {

@@ -52,12 +52,12 @@ type View struct {
 
 // Evaluate combines the fold with what is known beside it.
 func (s *State) Evaluate(ev Evidence) View {
-	isRunning := s.Run != nil && !s.Run.HasExited
+	isRunning := s.isRun()
 	hasOtherSession := isRunning && s.Run.Sessions > 1
 	ses := *s.Session()
 	switch {
 	case hasOtherSession && !ev.IsRunnerLocked:
-		ses = s.Sessions[len(s.Sessions)-1] // the earlier sessions were the killed runner's
+		ses = s.newest() // the earlier sessions were the killed runner's
 	case ses.Activity == Error && !isRunning && s.Read.After(ses.Since): // somebody does its work since its start failed
 		ses.Activity, ses.Detail, ses.Since = Unknown, "", s.OffSince
 		if !s.OffSince.IsZero() {
@@ -87,10 +87,22 @@ func (s *State) Evaluate(ev Evidence) View {
 	case isRunnerGone && v.Word != WordOff && v.Word != WordError:
 		v.Word, v.Detail, v.Since, v.RunnerGone = WordOff, "runner gone", time.Time{}, true
 	}
-	if v.Word == WordIdle && v.Detail == "" {
+	if isIdle := v.Word == WordIdle && v.Detail == ""; isIdle && s.worksElsewhere() {
+		v.Detail = "another session works"
+	} else if isIdle {
 		v.Detail = ses.Last.problem()
 	}
 	return v
+}
+
+// newest returns the session that was heard from last.
+func (s *State) newest() (newest Session) {
+	for ses := range s.Sessions() {
+		if ses.LastSeq >= newest.LastSeq {
+			newest = *ses
+		}
+	}
+	return newest
 }
 
 // clone returns a copy that stays as it is when the state goes on.

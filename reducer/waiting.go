@@ -70,22 +70,8 @@ func (ses *Session) isHeldAgainst(e *event) bool {
 	return slices.ContainsFunc(ses.Requests, func(w Waiting) bool { return w.isHeldAgainst(e.source) })
 }
 
-// isHeldAgainst reports whether any session holds a request against the source of an event.
-func (s *State) isHeldAgainst(e *event) bool {
-	return slices.ContainsFunc(s.Sessions, func(ses Session) bool { return ses.isHeldAgainst(e) })
-}
-
-// Requests returns what the agent asks: in all sessions, beginning with the one that is shown, then on its channel.
-func (s *State) Requests() []Waiting {
-	shown := s.Session()
-	all := slices.Clone(shown.Requests)
-	for i := range s.Sessions {
-		if ses := &s.Sessions[i]; ses != shown {
-			all = append(all, ses.Requests...)
-		}
-	}
-	return append(all, s.Asked...)
-}
+// Requests returns what the agent asks: in the session that is shown, then on its channel.
+func (s *State) Requests() []Waiting { return append(slices.Clone(s.Shown.Requests), s.Asked...) }
 
 // Waiting returns the request that is shown, nil if the session asks nothing.
 func (ses *Session) Waiting() *Waiting {
@@ -179,11 +165,9 @@ func (ses *Session) beside() (all []Waiting) {
 // AtPrompt returns the state without what is asked beside what the program itself does: on its session channel, and by
 // sub-agents.
 func (s State) AtPrompt() *State {
-	s.Asked, s.Sessions = nil, slices.Clone(s.Sessions)
-	for i := range s.Sessions {
-		for _, w := range s.Sessions[i].beside() {
-			s.Sessions[i].answerBeside(w.ID)
-		}
+	s.Asked = nil
+	for _, w := range s.Shown.beside() {
+		s.Shown.answerBeside(w.ID)
 	}
 	return &s
 }

@@ -48,7 +48,7 @@ func TestRetiredAndRestored(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, w, "gone")
-		_, err := keep.Restore(t.Context(), s, "bob")
+		err := keep.Restore(t.Context(), s, "bob")
 		must(t, err)
 		deliver(t, bob, fmt.Sprint(i))
 		expect(t, w, fmt.Sprint(i))
@@ -67,7 +67,7 @@ func TestAgentThatComesAfterOpen(t *testing.T) {
 	}
 	w := watch(t, Options{Messages: true, Events: true}, bob)
 	expect(t, w, "gone")
-	_, err := keep.Restore(t.Context(), s, "bob")
+	err := keep.Restore(t.Context(), s, "bob")
 	must(t, err)
 	expect(t, w, "unread")
 	appendEvent(t, bob, "new")

@@ -98,7 +98,7 @@ func eachOnce(t *testing.T, r *rapid.T) {
 		},
 		"restore": func(*rapid.T) {
 			if !here {
-				_, err := keep.Restore(t.Context(), s, "bob")
+				err := keep.Restore(t.Context(), s, "bob")
 				must(t, err)
 				here = true
 			}
@@ -112,7 +112,7 @@ func eachOnce(t *testing.T, r *rapid.T) {
 		},
 	})
 	if !here {
-		_, err := keep.Restore(t.Context(), s, "bob")
+		err := keep.Restore(t.Context(), s, "bob")
 		must(t, err)
 	}
 	settled()

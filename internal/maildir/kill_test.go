@@ -277,7 +277,7 @@ func (p *process) retire() {
 		p.say("retired")
 	}
 	time.Sleep(20 * time.Millisecond) // in which mail is refused
-	if _, err := keep.Restore(ctx, p.store, "dave"); !errors.Is(err, maildir.ErrExists) {
+	if err := keep.Restore(ctx, p.store, "dave"); !errors.Is(err, maildir.ErrExists) {
 		p.failed(b, err)
 	}
 	time.Sleep(10 * time.Millisecond)
@@ -354,7 +354,7 @@ func TestKilled(t *testing.T) {
 	s := newStore(t, "alice", "bob", "carol", "dave")
 	a := killAll(t, s, 4*time.Second, map[string]int{"send": 4, "read": 4, "drop": 1, "move": 3, "retire": 1},
 		"ack", "drop", "show", "read", "moved", "unread", "archived", "retired", "refused", "event")
-	if _, err := keep.Restore(ctx, s, "dave"); err != nil && !errors.Is(err, maildir.ErrExists) {
+	if err := keep.Restore(ctx, s, "dave"); err != nil && !errors.Is(err, maildir.ErrExists) {
 		t.Fatal(err)
 	}
 	names, events, reads := map[string]int{}, map[string]int{}, map[string]int{} // by agent

@@ -322,7 +322,7 @@ func (m *machine) Retire(t *rapid.T) {
 }
 
 func (m *machine) Restore(t *rapid.T) {
-	_, err := keep.Restore(ctx, m.s, "bob")
+	err := keep.Restore(ctx, m.s, "bob")
 	if m.retired() != (err == nil) || err != nil && !errors.Is(err, maildir.ErrExists) {
 		t.Fatal(m.retired(), err)
 	}

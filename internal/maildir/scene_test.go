@@ -316,7 +316,7 @@ func (r *run) archived() {
 	}
 }
 
-func (r *run) restore() error { _, err := keep.Restore(ctx, r.s, "bob"); return err }
+func (r *run) restore() error { err := keep.Restore(ctx, r.s, "bob"); return err }
 
 func (r *run) back() {
 	if !r.bob.Exists() {
@@ -438,29 +438,6 @@ var scenes = map[string]scene{
 	},
 	"retire":  {setup: func(r *run) { r.has(1, false) }, act: func(r *run) error { _, err := keep.Retire(ctx, r.s, "bob"); return err }, after: (*run).back},
 	"restore": {setup: func(r *run) { r.has(1, false); _, err := keep.Retire(ctx, r.s, "bob"); r.must(err) }, act: (*run).restore, after: (*run).back},
-	"restore two": {
-		setup: func(r *run) {
-			r.has(1, false)
-			for range 2 {
-				_, err := keep.Retire(ctx, r.s, "bob")
-				r.must(errors.Join(err, r.s.Create(ctx, "bob")))
-				r.has(1, true)
-			}
-			r.must(r.bob.MarkRead(ctx, r.ids[2]))
-			_, err := keep.Retire(ctx, r.s, "bob")
-			r.must(err)
-		},
-		act: (*run).restore,
-		after: func(r *run) {
-			if r.bob.Exists() { // where it was killed, what was not moved yet is in a retired mailbox
-				_, err := keep.Retire(ctx, r.s, "bob")
-				r.must(err)
-			}
-			r.back()
-			r.in(r.ids[1], "new")
-			r.in(r.ids[2], "cur")
-		},
-	},
 	"create": {
 		act: func(r *run) error { return r.s.Create(ctx, "dave") },
 		after: func(r *run) {

@@ -71,7 +71,7 @@ type message struct {
 	isReminded     bool // Remind has named it while the agent was idle
 }
 
-// Next returns what to do now that the agent's word for mail (State.MailWord) is this one.
+// Next returns what to do now that the word of the agent's session is this one.
 func (q *Queue) Next(word reducer.Word, now time.Time) (to To) {
 	if word != q.word {
 		q.word, q.since = word, now

@@ -48,7 +48,7 @@ func (p *player) play(line string) (to To, said string) {
 	if line[0] == '+' || line[0] == '-' {
 		d, _ := time.ParseDuration(strings.TrimPrefix(line, "+"))
 		p.now = p.now.Add(d)
-		return p.queue.Next(p.state.MailWord(), p.now), ""
+		return p.queue.Next(p.state.Session().Word(), p.now), ""
 	}
 	w := strings.Fields(strings.ReplaceAll(line, "'", ""))
 	switch w[0] {
@@ -68,7 +68,7 @@ func (p *player) play(line string) (to To, said string) {
 	default:
 		p.event(w)
 	}
-	return p.queue.Next(p.state.MailWord(), p.now), said
+	return p.queue.Next(p.state.Session().Word(), p.now), said
 }
 
 func (p *player) message(w []string) Message {
@@ -149,7 +149,7 @@ func TestScripts(t *testing.T) {
 				}
 				to, said := p.play(strings.TrimSuffix(line, "\n"))
 				out := to.lines()
-				if word := p.state.MailWord(); word != p.word {
+				if word := p.state.Session().Word(); word != p.word {
 					p.word = word
 					out = slices.Insert(out, 0, string(word))
 				}
@@ -237,10 +237,10 @@ func TestModel(t *testing.T) {
 		for _, line := range rapid.SliceOfN(rapid.Custom(anyHandover), 0, 60).Draw(t, "lines") {
 			got, _ := p.play(line)
 			got.Remind = nil
-			if want := p.model.next(p.state.MailWord(), p.now); !reflect.DeepEqual(got, want) {
-				t.Fatalf("%s while %s: %q, not %q", line, p.state.MailWord(), got.lines(), want.lines())
+			if want := p.model.next(p.state.Session().Word(), p.now); !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s while %s: %q, not %q", line, p.state.Session().Word(), got.lines(), want.lines())
 			}
-			if more := p.queue.Next(p.state.MailWord(), p.now).lines(); more != nil {
+			if more := p.queue.Next(p.state.Session().Word(), p.now).lines(); more != nil {
 				t.Fatal("again:", more, "after", line)
 			}
 		}

@@ -109,7 +109,7 @@ func (h *History) turnNamed(session, id string) *Turn {
 		}
 		return nil
 	}
-	for _, s := range slices.Backward(h.state.Sessions) { // the newest first
+	for s := range h.state.Sessions() { // the shown one first
 		if turn := h.bySeq[s.Turn.Seq]; turn != nil && s.Turn.IsOpen() && turn.isNamed(session, "") {
 			return turn
 		}

@@ -1,22 +1,19 @@
 // Package history folds an agent's events into its turns, as people look back at them, and into what became of each
-// message that was handed to it. What is true now is package reducer's, which it follows.
+// message that was handed to it. A turn says where in the log it is: what was said in it is read from there when somebody
+// looks (Turn.Content). What is true now is package reducer's, which it follows.
 //
 //	history.go   the events, in order, into turns
+//	content.go   what was said and done in a turn
 //	delivery.go  what became of a message
 //	acp.go       the session as a client of the older Agent Client Protocol keeps it
 package history
 
 import (
-	"cmp"
-	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
-	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Turn is one turn of an agent, as far as its events describe it.
@@ -25,34 +22,22 @@ type Turn struct {
 	Session    string     `json:"session,omitempty"`
 	Began      *time.Time `json:"began,omitempty"`
 	Ended      *time.Time `json:"ended,omitempty"` // nil: it is open, or its end was lost
-	Prompt     string     `json:"prompt"`
-	Response   string     `json:"response"`
-	Status     string     `json:"status"` // Open; completed, interrupted, failed, cancelled, awaiting_input; "": ended, unknown how
+	Status     string     `json:"status"`          // Open; completed, interrupted, failed, cancelled, awaiting_input; "": ended, unknown how
 	Error      string     `json:"error,omitempty"`
-	Messages   []wire.ID  `json:"messages,omitempty"` // the messages that were handed into it
-	Tools      []ToolCall `json:"tool_calls,omitempty"`
+	Messages   []wire.ID  `json:"messages,omitempty"`    // the messages that were handed into it
 	DurationMS int64      `json:"duration_ms,omitempty"` // 0: unknown
 
 	Usage *reducer.Figures `json:"usage,omitempty"` // what was told in it; nil: nothing
 
-	BeganBy, EndedBy Event `json:"-"` // the evidence
-	IsSeen           bool  `json:"-"` // its end is what a screen shows, not what the program tells
-}
+	From, To         uint64 `json:"-"` // the events in the log that tell of it, among which are those of others
+	BeganBy, EndedBy Event  `json:"-"` // the evidence
+	IsSeen           bool   `json:"-"` // its end is what a screen shows, not what the program tells
 
-// ToolCall is a tool call within a turn.
-type ToolCall struct {
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Title     string          `json:"title,omitempty"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Result    json.RawMessage `json:"result,omitempty"`
-	At        time.Time       `json:"timestamp"`
+	names []string // ids that it had before
 }
 
 // Open is the status of a turn that has not ended.
 const Open = "open"
-
-const maxTools = 1000 // in one turn
 
 // Event refers to an event that is evidence of something.
 type Event struct {
@@ -77,8 +62,7 @@ func (t *Turn) WasCutShort() bool {
 // History is what an agent's events, in order, say of its turns and of the delivery of each message. The zero value is
 // before the first event. Not for concurrent use.
 type History struct {
-	list       []*Turn // in the order in which they became known
-	said       map[*Turn]*strings.Builder
+	list       []*Turn          // in the order in which they became known
 	bySeq      map[uint64]*Turn // the turns in state, by their reducer.Turn.Seq
 	deliveries map[wire.ID]*Delivery
 	waiting    []*Delivery // received for a turn that has not begun yet
@@ -125,10 +109,11 @@ func (h *History) Apply(e *wire.Event) {
 		h.addLoaded(e)
 	}
 	if slices.Contains(contentKinds, e.Kind) { // to look for the turn of each event would take long
-		b := e.Body()
-		if turn := h.turnOf(b); turn != nil {
-			h.addSaid(turn, e)
-			turn.addContent(e, b)
+		if turn := h.turnOf(e.Body()); turn != nil {
+			turn.To = e.Seq
+			if e.Kind == wire.TurnCompleted && turn.Status == "" {
+				turn.endLate(e)
+			}
 		}
 	}
 	h.updateDeliveries(e)
@@ -141,7 +126,7 @@ func (h *History) addUsage(e *wire.Event, before *reducer.Usage) {
 		more = more.Minus(before.Figures)
 	}
 	turn := h.turnOf(e.Body())
-	if turn == nil || more.IsZero() {
+	if turn == nil || more == (reducer.Figures{}) {
 		return
 	}
 	if turn.Usage != nil {
@@ -150,114 +135,28 @@ func (h *History) addUsage(e *wire.Event, before *reducer.Usage) {
 	turn.Usage = &more
 }
 
-// contentKinds are the events that say what a turn has.
-var contentKinds = []string{wire.TurnStarted, wire.TurnCompleted, wire.MessageDelta, wire.ToolCallStart, wire.ToolCallEnd}
-
-// addSaid adds to the response of a turn, or sets it.
-func (h *History) addSaid(t *Turn, e *wire.Event) {
-	t.Response = cmp.Or(session.AnswerOf(e), t.Response)
-	switch e.Kind {
-	case wire.MessageDelta:
-		if h.said == nil {
-			h.said = map[*Turn]*strings.Builder{}
-		}
-		if h.said[t] == nil {
-			h.said[t] = &strings.Builder{}
-		}
-		t.Response = session.JoinDelta(h.said[t], t.Response, e)
-	case wire.TurnCompleted:
-		delete(h.said, t)
-	}
-}
-
-func (t *Turn) addContent(e *wire.Event, b wire.Body) {
-	switch e.Kind {
-	case wire.TurnStarted:
-		t.Prompt = cmp.Or(t.Prompt, b.Text(wire.FieldPrompt))
-	case wire.ToolCallStart:
-		at := timeOr(b.Text("timestamp"), e.At)
-		t.addCall(ToolCall{b.Text("tool_call_id"), b.Text(wire.FieldTool), b.Text("title"), b.Raw("arguments"), nil, at})
-	case wire.ToolCallEnd:
-		t.setResult(b.Text("tool_call_id"), b.Raw("result"))
-	case wire.TurnCompleted:
-		if t.Status == "" {
-			t.endLate(e)
-		}
-		t.addCalls(b.Raw("tool_calls"), e.At) // which the older ACP reports only now
-	}
-}
-
-// addCalls adds calls as the older ACP records them.
-func (t *Turn) addCalls(records json.RawMessage, at time.Time) {
-	var calls []struct {
-		ID        string          `json:"id"`
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-		Result    json.RawMessage `json:"result"`
-		Timestamp string          `json:"timestamp"`
-	}
-	wire.Unmarshal(records, &calls)
-	for _, c := range calls {
-		t.addCall(ToolCall{c.ID, c.Name, "", c.Arguments, c.Result, timeOr(c.Timestamp, at)})
-	}
-}
-
 // addLoaded adds the turns of a session that was loaded, as the older ACP records them: those that are not known. How they
 // ended it does not say.
 func (h *History) addLoaded(e *wire.Event) {
-	b := e.Body()
-	var turns []struct {
-		ID        string          `json:"turn_id"`
-		Prompt    json.RawMessage `json:"prompt"`
-		Response  string          `json:"response"`
-		Calls     json.RawMessage `json:"tool_calls"`
-		Timestamp string          `json:"timestamp"`
-	}
-	wire.Unmarshal(b.Raw("history"), &turns)
-	for _, t := range turns {
+	for _, t := range loadedTurns(e) {
 		isKnown := func(other *Turn) bool { return other.ID == t.ID && other.Session == e.Session }
 		if slices.ContainsFunc(h.list, isKnown) {
 			continue
 		}
 		at := timeOr(t.Timestamp, e.At)
-		loaded := &Turn{ID: t.ID, Session: e.Session, Prompt: foreign.PromptText(t.Prompt), Response: t.Response, Began: moment(at), Ended: moment(at)}
+		loaded := &Turn{ID: t.ID, Session: e.Session, Began: moment(at), Ended: moment(at), From: e.Seq, To: e.Seq}
 		loaded.BeganBy, loaded.EndedBy = Event{e.Seq, at}, Event{e.Seq, at}
-		loaded.addCalls(t.Calls, at)
 		h.list = append(h.list, loaded)
 	}
-}
-
-// timeOr returns the time that a record has, which some programs leave empty.
-func timeOr(record string, at time.Time) time.Time {
-	if t, err := time.Parse(time.RFC3339Nano, record); err == nil {
-		return t.UTC()
-	}
-	return at
-}
-
-func (t *Turn) addCall(c ToolCall) {
-	if !t.setResult(c.ID, c.Result) && len(t.Tools) < maxTools {
-		t.Tools = append(t.Tools, c)
-	}
-}
-
-// setResult sets the result, unless nil, of the call with an id, and reports whether there is such a call.
-func (t *Turn) setResult(id string, result json.RawMessage) (isKnown bool) {
-	i := slices.IndexFunc(t.Tools, func(c ToolCall) bool { return c.ID == id && id != "" })
-	if i >= 0 && result != nil {
-		t.Tools[i].Result = result
-	}
-	return i >= 0
 }
 
 // updateTurns follows the turns in the reducer's state after an event.
 func (h *History) updateTurns(e *wire.Event) {
 	bySeq := map[uint64]*Turn{}
-	for i := range h.state.Sessions {
-		current := &h.state.Sessions[i]
+	for current := range h.state.Sessions() {
 		turn := h.bySeq[current.Turn.Seq]
 		if turn == nil && current.Turn.Seq > 0 && (current.Turn.IsOpen() || current.End() != nil) {
-			turn = &Turn{}
+			turn = &Turn{From: e.Seq, To: e.Seq}
 			h.list = append(h.list, turn)
 		}
 		if turn != nil {
@@ -273,7 +172,7 @@ func (h *History) updateTurns(e *wire.Event) {
 		}
 		// Another turn or program has replaced it in the state. A session may still know how it ended.
 		turn.EndedBy, turn.Status = Event{e.Seq, e.At}, ""
-		for _, s := range h.state.Sessions {
+		for s := range h.state.Sessions() {
 			if s.Last != nil && s.Last.ID == turn.ID {
 				turn.end(e, s.Last)
 			}
@@ -285,6 +184,9 @@ func (h *History) updateTurns(e *wire.Event) {
 // update reports whether the turn has begun, or got its name, with the event.
 func (t *Turn) update(e *wire.Event, current *reducer.Session) (isNew bool) {
 	isNew = t.ID != current.Turn.ID || t.Session != current.ID
+	if t.ID != "" && t.ID != current.Turn.ID {
+		t.names = append(t.names, t.ID)
+	}
 	t.ID, t.Session = current.Turn.ID, current.ID
 	if !current.Turn.IsOpen() {
 		t.end(e, current.End())

@@ -36,7 +36,7 @@ func TestHistory(t *testing.T) {
 		{"again after that", []string{"turn_started turn=t1 prompt=a", "turn_completed turn=t1 status=completed response=x", "turn_started turn=t1 prompt=b", "turn_started turn=t2 prompt=c"}, `t1 completed "a" "x" | t2 open "c" ""`},
 	} {
 		var got []string
-		for _, p := range Of(events(c.events, "")).Turns(0) {
+		for _, p := range Full(events(c.events, ""), 0) {
 			got = append(got, fmt.Sprintf("%s %s %q %q", p.ID, p.Status, p.Prompt, p.Response))
 			if p.Status != Open && p.Status != "" && p.Ended == nil || p.Status == Open && p.Ended != nil {
 				t.Errorf("%s: %s ended %v", c.about, p.ID, p.Ended)
@@ -89,19 +89,19 @@ func events(lines []string, id wire.ID) (list []wire.Event) {
 // What a delta costs does not grow with what was said before it, also if two sessions talk at once.
 func TestManyDeltas(t *testing.T) {
 	const n = 20_000
-	h, want := &History{}, strings.Repeat("abcde", n/2-1)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for i := range n {
+	list, want := make([]wire.Event, n), strings.Repeat("abcde", n/2-1)
+	for i := range list {
 		of := fmt.Sprint("s", i%2)
 		e := wire.Event{Seq: uint64(i + 1), At: time.Unix(int64(i), 0), Source: "hook", Kind: "message_delta", TurnID: "t" + of, Session: of}
 		if e = e.With("delta", "abcde"); i < 2 {
 			e.Kind = wire.TurnStarted
 		}
-		h.Apply(&e)
+		list[i] = e
 	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	turns := Full(list, 0)
 	runtime.ReadMemStats(&after)
-	turns := h.Turns(0)
 	if len(turns) != 2 || turns[0].Response != want || turns[1].Response != want {
 		t.Errorf("%d turns", len(turns))
 	}

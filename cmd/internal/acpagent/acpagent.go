@@ -198,8 +198,10 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 		isReplied := slices.ContainsFunc(items, func(other *maildir.Item) bool {
 			return other.InReplyTo == it.ID && post.IsReply(other.Message) && post.CheckAnswer(a.Root, it.Message, other.Message) == nil
 		})
-		if turn := turns.Delivery(it.ID).Turn; turn.HasEnded() && turn.Response != "" && !isReplied {
-			a.update(r.SessionId, words(turn.Response))
+		if turn := turns.Delivery(it.ID).Turn; turn.HasEnded() && !isReplied {
+			if said, _ := a.Team.Content(a.name(), turn); said.Response != "" { // what cannot be read is not shown
+				a.update(r.SessionId, words(said.Response))
+			}
 		}
 	}
 	return out, nil

@@ -120,7 +120,7 @@ func TestBackupRestore(t *testing.T) {
 		}
 	}
 	for _, n := range []wire.Name{"gone", "bare"} {
-		if _, err := keep.Restore(ctx, back.Store, string(n)); err != nil {
+		if err := keep.Restore(ctx, back.Store, string(n)); err != nil {
 			t.Errorf("%s: %v", n, err)
 		} else if !back.Box(n).Exists() {
 			t.Errorf("%s is back and no agent", n)

@@ -47,7 +47,7 @@ func TestOldRows(t *testing.T) {
 	t.Parallel()
 	laptop := newMachine(t, "", "laptop", "alice")
 	now := time.Now().UTC()
-	odd := &reducer.Usage{Figures: reducer.Figures{Cost: map[string]float64{"\x1b[2J": 1}}}
+	odd := &reducer.Usage{Figures: reducer.Figures{Cost: 1, Currency: "\x1b[2J"}}
 	rows := presence.Rows{Host: "build", At: now, ReceivedAt: now.Add(-time.Hour), Members: []presence.Row{{Member: presence.Member{Name: "bob", State: reducer.WordIdle, Usage: odd, OtherHost: presence.OtherHost{Clock: "\x1b[2J"}}}}}
 	must(t, presence.SaveRows(laptop.Team, rows))
 	again := rows

@@ -86,19 +86,28 @@ func (d *doctor) checkMailbox(b *maildir.Box, h keep.Health, err error) {
 	if b.CheckPresent() != nil {
 		addAgain = "; atm team add " + string(b.Agent())
 	}
-	// %s is the file's path in fix, its name in message; %n the path that an unfinished file is to get.
-	for _, problem := range []struct{ code, severity, fix, message string }{
-		{"drop.not_a_file", "warning", "mv %s .", "%s is not a regular file, so atm never opens it"},
-		{"drop.empty", "info", "ls -l %s", "%s is empty: atm waits until it has content"},
-		{"drop.named_unfinished", "warning", "mv %s %n", "%s is named like an unfinished file, and has not changed for an hour: it is mail once it has another name"},
-		{"drop.unreadable", "warning", "chmod u+r %s", "%s cannot be read"},
-		{"drop.misplaced", "warning", "mv %s " + policy.Quote(b.Path()+"/inbox/"), "%s: nobody looks for mail there"},
-		{"message.torn", "warning", "mv %s .", "%s is not a valid message"},
-		{"inbox.not_writable", "error", "chmod u+rwx %s", "you cannot write to %s"},
-		{"events.odd", "error", "mv %s .", "%s is not part of the log"},
-		{"agent.not_a_directory", "error", "mv %s ." + addAgain, "%s is not a directory"},
-		{"mode.open", "warning", "chmod 700 %s", "%s is open to everybody"},
+	// %s is the file's path in fix, its name in message; %n the path that an unfinished file is to get. With a noun the files are
+	// only counted.
+	events := b.Path() + "/events"
+	for _, problem := range []struct{ code, severity, fix, message, noun string }{
+		{"drop.not_a_file", "warning", "mv %s .", "%s is not a regular file, so atm never opens it", ""},
+		{"drop.empty", "info", "ls -l %s", "%s is empty: atm waits until it has content", ""},
+		{"drop.named_unfinished", "warning", "mv %s %n", "%s is named like an unfinished file, and has not changed for an hour: it is mail once it has another name", ""},
+		{"drop.unreadable", "warning", "chmod u+r %s", "%s cannot be read", ""},
+		{"drop.misplaced", "warning", "mv %s " + policy.Quote(b.Path()+"/inbox/"), "%s: nobody looks for mail there", ""},
+		{"message.torn", "warning", "mv %s .", "%s is not a valid message", ""},
+		{"inbox.not_writable", "error", "chmod u+rwx %s", "you cannot write to %s", ""},
+		{"events.odd", "error", "mv %s .", "%s is not part of the log", ""},
+		{"agent.not_a_directory", "error", "mv %s ." + addAgain, "%s is not a directory", ""},
+		{"mode.open", "warning", "chmod 700 %s", "%s is open to everybody", ""},
+		{"events.gap", "warning", "ls -l " + policy.Quote(events), "events %s are missing or damaged; all others still count", ""},
+		{"drop.unfinished", "warning", "atm doctor --fix", "atm was interrupted while taking in %s; the next look finishes that", "dropped file"},
+		{"bad.files", "warning", "atm ls " + string(b.Agent()) + " --bad", "inbox/bad has %s that atm could not read as mail", "file"},
 	} {
+		if n := len(h.Files[problem.code]); n > 0 && problem.noun != "" {
+			d.add(problem.code, problem.severity, problem.fix, problem.message, letter.Many(n, problem.noun))
+			continue
+		}
 		for _, name := range h.Files[problem.code] {
 			path := filepath.Join(b.Path(), name)
 			finished, _ := drop.FinishedName(filepath.Base(name))
@@ -111,22 +120,8 @@ func (d *doctor) checkMailbox(b *maildir.Box, h keep.Health, err error) {
 			d.add(problem.code, problem.severity, d.forOwner(fix, path), problem.message, cmp.Or(name, "its directory"))
 		}
 	}
-	if h.Interrupted > 0 {
-		d.add("drop.unfinished", "warning", "atm doctor --fix",
-			"atm was interrupted while taking in %s; the next look finishes that", letter.Many(h.Interrupted, "dropped file"))
-	}
-	if h.Bad > 0 {
-		d.add("bad.files", "warning", "atm ls "+string(b.Agent())+" --bad",
-			"inbox/bad has %s that atm could not read as mail", letter.Many(h.Bad, "file"))
-	}
-	d.checkStale(h.Stale)
-	events := b.Path() + "/events"
-	d.addUnreadable("events.unreadable", events, "a part of the event log cannot be read: %v", h.EventsErr)
-	if n := len(h.EventGaps); n > 0 {
-		d.add("events.gap", "warning", "ls -l "+policy.Quote(events),
-			"events %d to %d are missing or damaged (%s); all others still count",
-			h.EventGaps[0].From, h.EventGaps[0].To, letter.Many(n, "gap"))
-	}
+	d.checkStale(h.Files["tmp.stale"])
+	d.addUnreadable("events.unreadable", events, "a part of the event log cannot be read: %v", h.Errs["events.unreadable"])
 }
 
 func (d *doctor) checkRunner(t *teamdir.Team, b *maildir.Box, m presence.Member) {

@@ -540,12 +540,12 @@ func TestQueueUnderOneTurn(t *testing.T) {
 	}
 	past := history.Of(events(t, bob))
 	var turns []string
-	for _, turn := range past.Turns(0) {
+	for _, turn := range history.Full(events(t, bob), 0) {
 		turns = append(turns, fmt.Sprintf("%s %s %s %d", turn.ID, turn.Status, turn.Response, len(turn.Messages)))
 	}
 	same(t, "turns", turns, "p1 completed long done 0", "p1#2 completed mail done 2", "p1#3 interrupted  0")
 	for _, id := range ids {
-		if own := past.Delivery(id).Turn; own == nil || own.Response != "mail done" {
+		if own := past.Delivery(id).Turn; own == nil || own.Content(events(t, bob)).Response != "mail done" {
 			t.Errorf("a message has the turn %+v", own)
 		}
 	}

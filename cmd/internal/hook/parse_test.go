@@ -83,7 +83,7 @@ type turn struct {
 
 // in makes an Options.State in which each of the sessions has the turn.
 func (t turn) in(sessions ...string) func() (*reducer.State, error) {
-	folded := reducer.Session{Turn: reducer.Turn{ID: t.ID, Status: reducer.TurnIdle, IsGenerated: t.IsGenerated}, EndedTurns: t.Ended}
+	folded := reducer.Session{Activity: reducer.Unknown, Turn: reducer.Turn{ID: t.ID, Status: reducer.TurnIdle, IsGenerated: t.IsGenerated}, EndedTurns: t.Ended}
 	if t.Open {
 		folded.Turn.Status = reducer.TurnBusy
 	}
@@ -94,9 +94,12 @@ func (t turn) in(sessions ...string) func() (*reducer.State, error) {
 		folded.Detail = "API retry 1"
 	}
 	s := &reducer.State{}
-	for _, session := range sessions {
-		folded.ID = session
-		s.Sessions = append(s.Sessions, folded)
+	for i, session := range sessions {
+		if folded.ID = session; i == len(sessions)-1 {
+			s.Shown = folded
+		} else {
+			s.Others = append(s.Others, folded)
+		}
 	}
 	return func() (*reducer.State, error) { return s, nil }
 }
@@ -117,7 +120,7 @@ func told(e wire.Event) string {
 	}
 	own, _ := wire.ReadObject(e.Extra)
 	for _, f := range own {
-		if f.Name != "transport" {
+		if f.Name != "transport" && string(f.Value) != `"unknown"` {
 			s += fmt.Sprintf(" %s=%s", f.Name, strings.Trim(string(f.Value), `"`))
 		}
 	}
@@ -545,8 +548,8 @@ func TestChildSessions(t *testing.T) {
 		call1(t, OpenCode, bob, in, now)
 	}
 	s = state(t, bob)
-	if s.Session().ID != "o1" || s.Session().Activity != reducer.ToolRunning || len(s.Sessions) != 1 {
-		t.Errorf("%+v", s.Sessions)
+	if s.Session().ID != "o1" || s.Session().Activity != reducer.ToolRunning || len(s.Others) != 0 {
+		t.Errorf("%+v", s)
 	}
 	if !s.Session().Turn.IsOpen() || s.Session().Turn.ID != "o1#1" {
 		t.Errorf("%+v", s.Session())

@@ -292,7 +292,7 @@ func TestPromptsThatComeTogether(t *testing.T) {
 		}
 	}
 	call1(t, Claude, bob, `{"session_id":"s1","hook_event_name":"Stop","prompt_id":"p2","stop_hook_active":true,"last_assistant_message":"both"}`, time.Now())
-	turns := history.Of(events(t, bob)).Turns(0)
+	turns := history.Full(events(t, bob), 0)
 	if len(turns) != 1 || turns[0].ID != "p2" || turns[0].Status != reducer.Completed || turns[0].Response != "both" {
 		t.Errorf("%+v", turns)
 	}

@@ -211,7 +211,7 @@ func (w *wait) find() (found *reducer.Waiting, next reducer.Activity, err error)
 	if err != nil {
 		return nil, "", err
 	}
-	for _, ses := range s.Sessions {
+	for ses := range s.Sessions() {
 		for _, r := range ses.Requests {
 			if r.ID == w.q.ID && ses.Turn.IsOpen() {
 				return &r, reducer.ToolRunning, nil

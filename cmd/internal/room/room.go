@@ -414,7 +414,7 @@ func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*maildir.
 }
 
 // Turns returns an agent's newest turns, oldest first.
-func (r *Room) Turns(name wire.Name) ([]history.Turn, error) {
+func (r *Room) Turns(name wire.Name) ([]history.FullTurn, error) {
 	if _, err := r.Scope.Member(string(name)); err != nil {
 		return nil, err
 	}

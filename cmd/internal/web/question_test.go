@@ -57,7 +57,7 @@ func TestSaid(t *testing.T) {
 		{"", `[]`},
 	} {
 		got := "["
-		for i, s := range (turn{history.Turn{Prompt: c.prompt}}).Said() {
+		for i, s := range (turn{history.FullTurn{Content: history.Content{Prompt: c.prompt}}}).Said() {
 			if i > 0 {
 				got += " "
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 // A turn is one of an agent, as its page shows it.
-type turn struct{ history.Turn }
+type turn struct{ history.FullTurn }
 
 // turns returns a member's turns, the newest first.
 func (p *page) turns(name wire.Name) (out []turn, err error) {

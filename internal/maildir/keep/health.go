@@ -3,6 +3,7 @@ package keep
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"runtime"
@@ -11,19 +12,13 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
-	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Health is what doctor is to report about a mailbox. Paths are below the agent's directory.
+// Health is what doctor is to report about a mailbox, by its code.
 type Health struct {
-	Files       map[string][]string // files that something is wrong with, by doctor's code for it
-	Stale       []string            // temp files older than TempAge
-	Interrupted int                 // dropped files whose ingestion was interrupted
-	Bad         int                 // files in bad
-
-	EventGaps []eventlog.Gap // missing events, but for those in the archive
-	EventsErr error          // why the log cannot be read to its end
+	Files map[string][]string // what something is wrong with: paths below the agent's directory; of events.gap numbers of events
+	Errs  map[string]error    // why something cannot be used
 }
 
 func (h *Health) add(code, file string) { h.Files[code] = append(h.Files[code], file) }
@@ -31,31 +26,35 @@ func (h *Health) add(code, file string) { h.Files[code] = append(h.Files[code], 
 // Examine checks a mailbox. It changes nothing, except that with fix it removes stale temp files. The error is what
 // kept it from checking everything.
 func Examine(b *maildir.Box, fix bool) (h Health, err error) {
-	h.Files = map[string][]string{}
+	h.Files, h.Errs = map[string][]string{}, map[string]error{}
 	if err = b.CheckPresent(); errors.Is(err, maildir.ErrNoAgent) {
 		return h, err
 	}
-	h.Stale = stale(b)
+	h.Files["tmp.stale"] = stale(b)
 	if fix {
-		removeStale(b, h.Stale)
+		removeStale(b, h.Files["tmp.stale"])
 	}
 	found, err2 := drop.List(b)
 	isIngesting, _ := b.Store().Locks().Held(b.LockName("drops"))
 	still, _ := drop.List(b)
 	for _, d := range found.Drops { // unless a process is ingesting it right now
 		if d.Written.IsZero() && !isIngesting && slices.Contains(still.Drops, d) {
-			h.Interrupted++
+			h.add("drop.unfinished", d.Path())
 		}
 	}
 	h.examineFiles(b)
 	h.examineDirs(b)
 	bad, err3 := drop.BadNames(b)
-	h.Bad = len(bad)
+	h.Files["bad.files"] = bad
 	if len(h.Files["agent.not_a_directory"])+len(h.Files["inbox.not_writable"]) > 0 {
 		return h, nil
 	}
 	err4 := h.examineMessages(b)
-	h.Files["events.odd"], h.EventGaps, h.EventsErr = b.Log().Check()
+	odd, gaps, unreadable := b.Log().Check()
+	for _, gap := range gaps {
+		h.add("events.gap", fmt.Sprintf("%d to %d", gap.From, gap.To))
+	}
+	h.Files["events.odd"], h.Errs["events.unreadable"] = odd, unreadable
 	return h, cmp.Or(err, err2, err3, err4)
 }
 

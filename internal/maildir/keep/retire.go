@@ -3,9 +3,7 @@ package keep
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -41,10 +39,9 @@ func Retire(ctx context.Context, s *maildir.Store, agent wire.Name) (string, err
 	return as, moveMailbox(s, b.In(), as)
 }
 
-// Restore moves back the first mailbox that Retired lists, with the mail of all others of that agent, and returns how
-// many messages those had. Their logs stay. Errors: ErrExists if there is an agent of that name, ErrNoAgent if no mailbox
-// is listed.
-func Restore(ctx context.Context, s *maildir.Store, as string) (earlier int, err error) {
+// Restore moves back the first mailbox that Retired lists. Others that were retired under that name stay where they are. Errors:
+// ErrExists if there is an agent of that name, ErrNoAgent if no mailbox is listed.
+func Restore(ctx context.Context, s *maildir.Store, as string) error {
 	name, _, _ := strings.Cut(as, ".")
 	b := s.Box(wire.Name(name))
 	var kept []*maildir.Box
@@ -62,53 +59,10 @@ func Restore(ctx context.Context, s *maildir.Store, as string) (earlier int, err
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer unlock()
-	all, err := Retired(s, name)
-	for _, other := range all {
-		if err == nil && other.In() != kept[0].In() { // before it is moved back: after a kill it is done again
-			err = errors.Join(takeOver(kept[0], other, "inbox", &earlier), takeOver(kept[0], other, "sent", &earlier))
-		}
-	}
-	if err != nil {
-		return earlier, err
-	}
-	return earlier, moveMailbox(s, kept[0].In(), b.In())
-}
-
-// takeOver moves the files at and below a directory of another mailbox to the same place here, but for messages that are
-// here and names that are taken, and counts the messages of its inbox.
-func takeOver(b *maildir.Box, other *maildir.Box, dir string, messages *int) error {
-	root := b.Store().Dir()
-	names, err := root.Names(other.In(dir))
-	if err != nil || len(names) == 0 {
-		return err
-	}
-	if err := root.MkdirAll(b.In(dir)); err != nil {
-		return err
-	}
-	for _, name := range names {
-		file := path.Join(dir, name)
-		if root.IsDir(other.In(file)) == nil {
-			err = errors.Join(err, takeOver(b, other, file, messages))
-			continue
-		}
-		isReceived := maildir.IsMessageFile(name) && strings.HasPrefix(dir, "inbox/") && dir != "inbox/bad" && dir != "inbox/tmp"
-		if isReceived {
-			_, isHere, e := b.Locate(wire.ID(strings.TrimSuffix(name, ".json")))
-			if err = errors.Join(err, e); isHere || e != nil {
-				continue
-			}
-		}
-		switch e := root.Move(other.In(file), b.In(file)); {
-		case e == nil && isReceived:
-			*messages++
-		case e != nil && !errors.Is(e, fs.ErrExist):
-			err = errors.Join(err, e)
-		}
-	}
-	return errors.Join(err, root.Sync(b.In(dir)), root.Sync(other.In(dir)))
+	return moveMailbox(s, kept[0].In(), b.In())
 }
 
 func moveMailbox(s *maildir.Store, from, to string) error {

@@ -72,15 +72,8 @@ func (o On) Matches(event string) bool {
 // IsReached reports whether a member that had used what is in before reaches a limit with what is in now.
 func (o On) IsReached(before, now reducer.Figures) bool {
 	limit := uint64(o.Tokens)
-	if limit > 0 && before.TotalTokens < limit && now.TotalTokens >= limit {
-		return true
-	}
-	for currency, cost := range now.Cost {
-		if o.Cost > 0 && before.Cost[currency] < o.Cost && cost >= o.Cost {
-			return true
-		}
-	}
-	return false
+	isTokens := limit > 0 && before.TotalTokens < limit && now.TotalTokens >= limit
+	return isTokens || o.Cost > 0 && before.Cost < o.Cost && now.Cost >= o.Cost
 }
 
 // OnFor returns the commands for a member.

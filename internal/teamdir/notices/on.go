@@ -225,7 +225,7 @@ func (c *Commands) command(on config.On, o Occurrence) error {
 	}
 	env := append(slices.Clone(c.env), "ATM_ROOT="+o.Root, "ATM_TEAM="+string(o.Team), "ATM_EVENT="+o.Event, "ATM_MEMBER="+string(o.Agent))
 	if o.Usage != nil {
-		env = append(env, fmt.Sprint("ATM_TOKENS=", o.Usage.TotalTokens), "ATM_COST="+presence.Money(o.Usage.Cost))
+		env = append(env, fmt.Sprint("ATM_TOKENS=", o.Usage.TotalTokens), "ATM_COST="+presence.Money(*o.Usage))
 	}
 	var said tail
 	p, err := process.StartHelper(process.Command{Argv: on.Command, Dir: c.team.WorkDir(""), Env: env, Stdin: append(data, '\n')}, &said)

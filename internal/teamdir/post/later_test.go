@@ -137,7 +137,7 @@ func TestLaterKilled(t *testing.T) {
 			_, err := team.Retire(t.Context(), "carol")
 			teamtest.Must(t, err)
 			teamtest.Must(t, deliver(team))
-			_, err = keep.Restore(t.Context(), team.Store, "carol")
+			err = keep.Restore(t.Context(), team.Store, "carol")
 			return err
 		}, retry},
 	} {
@@ -301,7 +301,7 @@ func TestLaterRetired(t *testing.T) {
 			t.Errorf("alice has %q", got)
 		}
 	}
-	_, err = keep.Restore(t.Context(), team.Store, "carol")
+	err = keep.Restore(t.Context(), team.Store, "carol")
 	teamtest.Must(t, err)
 	teamtest.ReadAll(t, team, "bob")
 	teamtest.Must(t, RetryLater(t.Context(), team, l))

@@ -19,7 +19,7 @@ func TestSourceOfAnEnd(t *testing.T) {
 	}
 	m, err := Status(t.Context(), team, "bob")
 	teamtest.Must(t, err)
-	if m.Source != reducer.FromRunner || !m.HeardAt.Equal(*m.Since) {
+	if m.Source != "runner" || !m.HeardAt.Equal(*m.Since) {
 		t.Errorf("%s at %v, not since %v", m.Source, m.HeardAt, m.Since)
 	}
 }

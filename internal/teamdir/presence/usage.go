@@ -2,9 +2,7 @@ package presence
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,8 +16,8 @@ func Used(f reducer.Figures) string {
 	if f.TotalTokens > 0 {
 		parts = append(parts, Tokens(f.TotalTokens)+" tokens")
 	}
-	if len(f.Cost) > 0 {
-		parts = append(parts, Money(f.Cost))
+	if f.Cost > 0 {
+		parts = append(parts, Money(f))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -37,26 +35,20 @@ func Tokens(n uint64) string {
 	return fmt.Sprint(n)
 }
 
-// Money writes amounts for people, each with its currency: 3.4 USD, 0.0123 USD.
-func Money(cost map[string]float64) string {
-	var parts []string
-	for _, currency := range slices.Sorted(maps.Keys(cost)) {
-		digits := 1e4
-		if cost[currency] >= 1 {
-			digits = 100
-		}
-		amount := strconv.FormatFloat(math.Round(cost[currency]*digits)/digits, 'f', -1, 64)
-		parts = append(parts, amount+" "+currency)
+// Money writes an amount for people, with its currency: 3.4 USD, 0.0123 USD; "" for none.
+func Money(f reducer.Figures) string {
+	if f.Cost == 0 {
+		return ""
 	}
-	return strings.Join(parts, ", ")
+	digits := 1e4
+	if f.Cost >= 1 {
+		digits = 100
+	}
+	return strconv.FormatFloat(math.Round(f.Cost*digits)/digits, 'f', -1, 64) + " " + f.Currency
 }
 
 // isUsage reports whether figures that another machine tells can be some.
 func isUsage(f reducer.Figures) bool {
-	for currency, amount := range f.Cost {
-		if !wire.IsCurrency(currency) || !(amount >= 0 && amount <= wire.MaxCost) {
-			return false
-		}
-	}
-	return true
+	isMoney := wire.IsCurrency(f.Currency) && f.Cost > 0 && f.Cost <= wire.MaxCost
+	return isMoney || f.Cost == 0 && f.Currency == ""
 }

@@ -65,13 +65,13 @@ func TestDeclaredState(t *testing.T) {
 		want                        reducer.Word
 		source                      reducer.Source
 	}{
-		{"s1", "busy", "", 30 * time.Second, "busy", reducer.FromHook},
+		{"s1", "busy", "", 30 * time.Second, "busy", "hook"},
 		{"s1", "idle", "", 30 * time.Second, "idle", reducer.FromFile}, // Escape
 		{"s1", "shell", "", 30 * time.Second, "idle", reducer.FromFile},
 		{"s1", "waiting", "permission prompt", 30 * time.Second, "blocked", reducer.FromFile},
 		{"s1", "waiting", "dialog open", 30 * time.Second, "blocked", reducer.FromFile},
-		{"s1", "new word", "", 30 * time.Second, "busy", reducer.FromHook},
-		{"s2", "idle", "", 30 * time.Second, "busy", reducer.FromHook},
+		{"s1", "new word", "", 30 * time.Second, "busy", "hook"},
+		{"s2", "idle", "", 30 * time.Second, "busy", "hook"},
 	} {
 		if word, source := says(c.session, c.status, c.waitingFor, later.Add(-c.age)); word != c.want || source != c.source {
 			t.Errorf("%+v: %s by %s", c, word, source)
@@ -81,7 +81,7 @@ func TestDeclaredState(t *testing.T) {
 		t.Errorf("it was folded into the state: %s, %v", s.Word(), err)
 	}
 	later = time.Now()
-	if word, source := says("s1", "idle", "", later); word != "busy" || source != reducer.FromHook {
+	if word, source := says("s1", "idle", "", later); word != "busy" || source != "hook" {
 		t.Errorf("against a fresh hook: %s by %s", word, source)
 	}
 }

@@ -102,6 +102,8 @@ type asking struct {
 	isPerson bool          // the recipient is
 	sentAt   time.Time
 	turns    *history.History
+	response string // of its turn, up to the event readTo
+	readTo   uint64
 	others   map[wire.ID]bool // the replies that do not count
 
 	isAcked  bool      // an ack has come that was not looked at
@@ -185,10 +187,10 @@ func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 	case turn.HasEnded():
 		q.endedAt = cmp.Or(q.endedAt, time.Now())
 		isMute := turn.IsSeen && !q.observer.EndsWithTurn
-		if turn.Response == "" && !turn.WasCutShort() && (isMute || time.Since(q.endedAt) < settleTime) {
+		if q.readResponse(turn); q.response == "" && !turn.WasCutShort() && (isMute || time.Since(q.endedAt) < settleTime) {
 			return false, nil // it only has a screen, which answers nothing: its reply may come
 		}
-		q.Status, q.Text, q.Took = cmp.Or(turn.Status, reducer.Completed), turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
+		q.Status, q.Text, q.Took = cmp.Or(turn.Status, reducer.Completed), q.response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
 		q.From = q.box.Address()
 		if isDone := turn.IsSeen && q.observer.EndsWithTurn && !turn.WasCutShort(); q.Text == "" && !isDone {
 			err = fmt.Errorf("the turn of %s ended without an answer: %s", q.box.Agent(), q.Status)
@@ -209,6 +211,16 @@ func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 	}
 	q.endedAt = time.Time{}
 	return false, nil
+}
+
+// readResponse reads what was said in the turn, unless it has read so much of it.
+func (q *asking) readResponse(turn *history.Turn) {
+	if q.readTo == turn.To {
+		return
+	}
+	if said, err := q.team.Content(q.box.Agent(), turn); err == nil {
+		q.response, q.readTo = said.Response, turn.To
+	}
 }
 
 // note applies what is new in the two mailboxes.

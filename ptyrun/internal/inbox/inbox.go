@@ -218,7 +218,7 @@ func (in *Inbox) Fold(e *wire.Event, now time.Time) {
 
 // stepQueue does what is to be done about mail now.
 func (in *Inbox) stepQueue(now time.Time) {
-	to := in.queue.Next(in.State.MailWord(), now)
+	to := in.queue.Next(in.State.Session().Word(), now)
 	if len(to.Silent) > 0 {
 		in.takeBack(to.Silent)
 	}

@@ -146,7 +146,7 @@ type TurnsShown struct {
 }
 
 // Turns shows an agent's turns, oldest first: when, how long, how they ended, and what was said.
-func Turns(agent wire.Name, turns []history.Turn, o TurnsShown) string {
+func Turns(agent wire.Name, turns []history.FullTurn, o TurnsShown) string {
 	var lines []string
 	for i, t := range turns {
 		number, shown := o.Last+len(turns)-1-i, ""

@@ -38,7 +38,7 @@ func figureCells(name string, f reducer.Figures) []string {
 		}
 		cells = append(cells, text)
 	}
-	return append(cells, presence.Money(f.Cost))
+	return append(cells, presence.Money(f))
 }
 
 // ContextText says how full a context is: "15.5k of 200k"; "": nobody tells.

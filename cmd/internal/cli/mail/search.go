@@ -70,7 +70,7 @@ Newest first.`,
 type foundTurn struct {
 	Agent  wire.Name `json:"agent"`
 	Number int       `json:"number"`
-	history.Turn
+	history.FullTurn
 }
 
 // searchTurns finds the turns of which the prompt and the response have all words, newest first.
@@ -122,7 +122,7 @@ func searchTurns(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	text := ""
 	for _, t := range shown {
-		text += fmt.Sprintf("%s %s\n", t.Agent, command.Turns(t.Agent, []history.Turn{t.Turn}, command.TurnsShown{Last: t.Number, IsNumbered: true}))
+		text += fmt.Sprintf("%s %s\n", t.Agent, command.Turns(t.Agent, []history.FullTurn{t.FullTurn}, command.TurnsShown{Last: t.Number, IsNumbered: true}))
 	}
 	more := len(found) - len(shown)
 	if err := p.PrintAs(map[string]any{"turns": shown, "more": more}, cmp.Or(text, "no match")); err != nil {

@@ -339,10 +339,6 @@ func teamRestore(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := s.May(policy.Restore, name); err != nil {
 		return err
 	}
-	earlier, err := keep.Restore(c.Context, s.Team.Store, dir)
-	text := string(name) + " is back"
-	if earlier > 0 {
-		text += fmt.Sprintf(", with %s of an earlier %s", letter.Many(earlier, "message"), name)
-	}
-	return p.PrintUnlessError(err, map[string]any{"agent": name, "earlier": earlier}, text)
+	err = keep.Restore(c.Context, s.Team.Store, dir)
+	return p.PrintUnlessError(err, map[string]any{"agent": name}, string(name)+" is back")
 }

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -36,12 +37,17 @@ func printUsage(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	u := teamUsage{Team: s.Team.Name, Usage: []memberUsage{}}
+	isMixed := false
 	for _, m := range all {
 		if m.Usage != nil {
+			isMixed = isMixed || m.Usage.Currency != "" && cmp.Or(u.Sum.Currency, m.Usage.Currency) != m.Usage.Currency
 			u.Usage, u.Sum = append(u.Usage, memberUsage{m.Name, m.Usage}), u.Sum.Plus(m.Usage.Figures)
 		} else if m.Kind == "agent" && !m.Shared {
 			u.Unknown = append(u.Unknown, m.Name)
 		}
+	}
+	if isMixed {
+		u.Sum.Cost, u.Sum.Currency = 0, "" // amounts in two currencies have no sum
 	}
 	var lines []string
 	if len(u.Usage) > 0 {
