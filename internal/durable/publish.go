@@ -134,29 +134,6 @@ func (r *Root) Move(old, new string) error {
 	})
 }
 
-// Adopt gives an open file, whose name is old, a second name, as if it had been created there: it is synced and gets the
-// permissions of a new entry. After a failed sync it has the second name nevertheless, which tells the next caller not
-// to sync it again. errors.ErrUnsupported: the file system has no second names, or somebody else may change the file,
-// under a name that it has already.
-func (r *Root) Adopt(f *os.File, old, new string) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !isOnlyOurs(info) {
-		return r.pathError("link", new, errors.ErrUnsupported)
-	}
-	if err := r.setPermissions(f, path.Dir(new)); err != nil {
-		return err
-	}
-	syncErr := r.SyncFile(f)
-	err = r.do("link", new, func() error { return r.root.Link(old, new) })
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) {
-		err = r.pathError("link", new, errors.ErrUnsupported)
-	}
-	return cmp.Or(syncErr, err)
-}
-
 const tempSuffix = ".tmp"
 
 // tempBeside returns a hidden name beside a file, which nobody else uses.

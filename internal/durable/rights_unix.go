@@ -50,12 +50,6 @@ func (r *Root) setPermissions(f *os.File, dir string) error {
 	return err
 }
 
-// isOnlyOurs reports whether a file is this user's, or may be made so, and has one name only.
-func isOnlyOurs(info fs.FileInfo) bool {
-	is, me := info.Sys().(*syscall.Stat_t), os.Geteuid()
-	return is.Nlink == 1 && (me == 0 || int(is.Uid) == me)
-}
-
 // OwnerCanRead reports whether a directory's owner can read the files that this process makes in it.
 func (r *Root) OwnerCanRead(dir string) bool {
 	info, err := r.root.Stat(dir)

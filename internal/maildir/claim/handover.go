@@ -108,7 +108,11 @@ func HandOver(ctx context.Context, b *maildir.Box, to Recipient, opt inbox.ReadO
 	if to.Now.IsZero() {
 		to.Now = time.Now()
 	}
-	ids, err := lookForHook(ctx, b)
+	patience := drop.Patience
+	if to.IsPush() {
+		patience = 0
+	}
+	ids, err := lookForHook(ctx, b, patience)
 	if err != nil || len(ids) == 0 {
 		return h, err
 	}
@@ -151,13 +155,13 @@ func notForHooks(all claimfile.Table, unread []wire.ID, now time.Time, isRunning
 	return skipped, givenUp
 }
 
-// lookForHook ingests dropped files and lists the unread messages, if they may go out.
-func lookForHook(ctx context.Context, b *maildir.Box) (ids []wire.ID, err error) {
+// lookForHook ingests dropped files, for which it waits, and lists the unread messages, if they may go out.
+func lookForHook(ctx context.Context, b *maildir.Box, patience time.Duration) (ids []wire.ID, err error) {
 	if err := b.CheckPresent(); err != nil {
 		return nil, err
 	}
 	limited, stop := context.WithTimeout(ctx, hookIngestTime)
-	ingested, _ := drop.IngestUnlessMail(limited, b) // what cannot be ingested now stays where it is
+	ingested, _ := drop.Ingest(limited, b, patience) // what cannot be ingested now stays where it is
 	stop()
 	if ids = ingested.Unread; ids == nil {
 		ids, err = b.UnreadIDs()
