@@ -12,6 +12,8 @@ const (
 	NoWait  = 0
 	dirOnly = 0
 	here    = ""
+
+	mostKept = 0 // a directory that is open cannot be renamed
 )
 
 func syncDirectory(*os.File) error                    { return nil } // Windows cannot
