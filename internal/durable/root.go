@@ -117,7 +117,7 @@ func (r *Root) withFullPath(err error) error {
 // do runs an operation, unless a test makes it fail.
 func (r *Root) do(op, name string, operation func() error) error {
 	if r.fault != nil {
-		if !filepath.IsAbs(name) {
+		if name = filepath.Clean(name); !filepath.IsAbs(name) { // that of an open file has more than one dot
 			name = path.Join(r.below, name)
 		}
 		if err := r.fault(op, name); err != nil {
