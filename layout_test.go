@@ -81,7 +81,7 @@ var importers = map[string][]string{
 	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/mcp", "cmd/internal/tui", "cmd/internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
 	"golang.org/x/term":                      {"internal/testagent", "cmd/internal/output", "cmd/internal/cli/session"},
-	"golang.org/x/sys":                       {"internal/durable", "ptyrun/process", "internal/teamdir/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
+	"golang.org/x/sys":                       {"internal/durable", "internal/lockfile", "ptyrun/process", "internal/teamdir/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
 	"mvdan.cc/sh":                            {"teams/policy"},
 	"pgregory.net/rapid":                     {"internal/testframe", "internal/testround"},
 }

@@ -67,17 +67,17 @@ func (s *source) handle(e fsnotify.Event) {
 	}
 }
 
-// scan watches the directories that exist, takes in dropped files, lists new, and has the log read. It reports whether
-// a dropped file is not complete yet.
-func (s *source) scan(ctx context.Context) (isWaiting bool) {
+// scan watches the directories that exist, takes in dropped files, lists new, and has the log read. It returns when a
+// dropped file that is not settled yet can be looked at again, zero if there is none.
+func (s *source) scan(ctx context.Context) (again time.Time) {
 	for i, path := range s.paths { // a parent reports what happens to the next one meanwhile
 		dir, _ := os.Lstat(path)
 		s.w.watch(path, !os.SameFile(dir, s.dirs[i]))
 		s.dirs[i] = dir
 	}
 	if box, isOurs := s.box.(*maildir.Box); isOurs {
-		in, _ := drop.Ingest(ctx, box) // a file that fails stays for the next time
-		isWaiting = in.Waiting > 0
+		in, _ := drop.Ingest(ctx, box, 0) // a file that fails stays for the next time
+		again = in.Again
 	}
 	unread, err := s.box.UnreadIDs()
 	s.w.pollAfter(err)
@@ -95,7 +95,7 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	if cmp.Or(s.err, s.logErr) == nil {
 		s.reported = ""
 	}
-	return isWaiting
+	return again
 }
 
 // notice queues a message that was not seen before.

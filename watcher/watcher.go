@@ -33,7 +33,7 @@ import (
 
 const (
 	rescanEvery = 3 * time.Second
-	pollEvery   = time.Second           // without kernel events, or while a dropped file is still being written
+	pollEvery   = time.Second           // without kernel events
 	debounce    = 50 * time.Millisecond // between two scans
 	forgetAfter = time.Hour             // after a message left the inbox
 )
@@ -109,16 +109,16 @@ func Open(ctx context.Context, boxes []Mailbox, o Options) *Watcher {
 		w.dirs.keeps, w.changed = true, w.dirs.Changed()
 	}
 	w.polls = err != nil
+	var again []time.Time
 	for _, b := range boxes {
 		s := newSource(w, b)
 		w.sources = append(w.sources, s)
-		s.scan(ctx)
+		again = append(again, s.scan(ctx))
 		if !o.Existing {
 			s.pending = nil
 		}
 	}
-	w.scanned = time.Now()
-	w.scanAt = w.scanned.Add(o.poll) // a dropped file may have been still being written
+	w.scanNext(again)
 	return w
 }
 
@@ -253,14 +253,29 @@ func (w *Watcher) askScan() {
 
 func (w *Watcher) scan(ctx context.Context) {
 	w.addBoxes()
-	every := w.opt.rescan
+	var again []time.Time
 	for _, s := range w.sources {
-		if s.scan(ctx) || w.polls {
-			every = w.opt.poll
-		}
+		again = append(again, s.scan(ctx))
+	}
+	w.scanNext(again)
+}
+
+// scanNext sets the time of the next scan, after one that says when dropped files can be looked at again.
+func (w *Watcher) scanNext(again []time.Time) {
+	every := w.opt.rescan
+	if w.polls {
+		every = w.opt.poll
 	}
 	w.scanned = time.Now()
 	w.scanAt = w.scanned.Add(every)
+	for _, at := range again {
+		if !at.IsZero() && at.Before(w.scanAt) {
+			w.scanAt = at
+		}
+	}
+	if soon := w.scanned.Add(debounce); w.scanAt.Before(soon) {
+		w.scanAt = soon
+	}
 }
 
 // addBoxes adds the mailboxes that have come since Open.

@@ -59,7 +59,7 @@ func (r *Root) SyncFile(f *os.File) error { return r.do("fsync", f.Name(), f.Syn
 // Sync makes the entries of a directory survive a power cut.
 func (r *Root) Sync(dir string) error {
 	return r.do("fsync directory", dir, func() error {
-		d, err := r.openDir(dir)
+		d, err := r.openDirectory(dir)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,12 @@ func (r *Root) Sync(dir string) error {
 
 // MoveOver renames a file and replaces one of the new name: never for messages.
 func (r *Root) MoveOver(old, new string) error {
-	return r.do("rename", new, func() error { return r.root.Rename(old, new) })
+	return r.do("rename", new, func() error {
+		if path.Dir(old) != path.Dir(new) {
+			return r.root.Rename(old, new)
+		}
+		return r.above(old, func(dir *os.Root, base string) error { return dir.Rename(base, path.Base(new)) })
+	})
 }
 
 // Publish writes a new file; fs.ErrExist if the name is taken. Readers see the whole file or none. With sync its
@@ -98,16 +103,18 @@ func (r *Root) Publish(name string, content io.Reader, sync bool) error {
 
 // renameOnly renames an entry in one step that never replaces another; errors.ErrUnsupported if that is not possible.
 func (r *Root) renameOnly(old, new string) error {
-	from, err := r.root.OpenFile(path.Dir(old), os.O_RDONLY|dirOnly, 0)
+	from, err := r.openAbove(old)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, err := r.root.OpenFile(path.Dir(new), os.O_RDONLY|dirOnly, 0)
-	if err != nil {
-		return err
+	to := from
+	if path.Dir(old) != path.Dir(new) {
+		if to, err = r.openAbove(new); err != nil {
+			return err
+		}
+		defer to.Close()
 	}
-	defer to.Close()
 	switch err := renameIn(from, path.Base(old), to, path.Base(new)); err {
 	case nil:
 		return nil
@@ -116,6 +123,15 @@ func (r *Root) renameOnly(old, new string) error {
 	default:
 		return &os.LinkError{Op: "rename", Old: old, New: new, Err: err}
 	}
+}
+
+// openAbove opens the directory that an entry is in, as a file.
+func (r *Root) openAbove(name string) (d *os.File, err error) {
+	err = r.above(name, func(dir *os.Root, _ string) error {
+		d, err = dir.OpenFile(".", os.O_RDONLY|dirOnly, 0)
+		return err
+	})
+	return d, err
 }
 
 // Move renames an entry; fs.ErrExist if the new name is taken. Where the system cannot do that in one step, it looks
@@ -134,29 +150,6 @@ func (r *Root) Move(old, new string) error {
 	})
 }
 
-// Adopt gives an open file, whose name is old, a second name, as if it had been created there: it is synced and gets the
-// permissions of a new entry. After a failed sync it has the second name nevertheless, which tells the next caller not
-// to sync it again. errors.ErrUnsupported: the file system has no second names, or somebody else may change the file,
-// under a name that it has already.
-func (r *Root) Adopt(f *os.File, old, new string) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !isOnlyOurs(info) {
-		return r.pathError("link", new, errors.ErrUnsupported)
-	}
-	if err := r.setPermissions(f, path.Dir(new)); err != nil {
-		return err
-	}
-	syncErr := r.SyncFile(f)
-	err = r.do("link", new, func() error { return r.root.Link(old, new) })
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) {
-		err = r.pathError("link", new, errors.ErrUnsupported)
-	}
-	return cmp.Or(syncErr, err)
-}
-
 const tempSuffix = ".tmp"
 
 // tempBeside returns a hidden name beside a file, which nobody else uses.
@@ -165,14 +158,6 @@ func tempBeside(name string) string { return path.Join(path.Dir(name), "."+rand.
 // Replace writes a small file atomically: readers see the old content or the new. With sync it survives a power cut
 // once Replace returns. A kill leaves a hidden temp file beside it, which Stale lists. Never for messages.
 func (r *Root) Replace(name string, data []byte, sync bool) error {
-	if dir, base := path.Split(name); dir != "" { // every step through a path opens each of its directories
-		root, err := r.root.OpenRoot(dir)
-		if err != nil {
-			return fmt.Errorf("replace %s: %w", r.Join(name), r.withFullPath(err))
-		}
-		defer root.Close()
-		return (&Root{root, r.Join(dir), r.fault, path.Join(r.below, dir)}).Replace(base, data, sync)
-	}
 	temp := tempBeside(name)
 	err := r.create(temp, bytes.NewReader(data), sync)
 	if err == nil {

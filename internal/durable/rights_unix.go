@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"syscall"
 )
 
@@ -18,6 +19,9 @@ const (
 	here    = "/."
 )
 
+// mostKept is how many directories of a root stay open: a command works in a few, and a process may open 1,024 files.
+const mostKept = 32
+
 func syncDirectory(d *os.File) error { return d.Sync() }
 
 // setPermissions gives a file or directory to its owner alone. What root makes belongs to the owner of its directory, who
@@ -27,18 +31,14 @@ func (r *Root) setPermissions(f *os.File, dir string) error {
 	if err != nil {
 		return err
 	}
-	parent, err := r.root.Stat(dir)
-	if err != nil {
-		return err
-	}
-	is, of, me := info.Sys().(*syscall.Stat_t), parent.Sys().(*syscall.Stat_t), os.Geteuid()
+	is, me := info.Sys().(*syscall.Stat_t), os.Geteuid()
 	isOthers := me != 0 && int(is.Uid) != me
 	isLinked := !info.IsDir() && is.Nlink > 1 // it has another name, perhaps outside the tree
 	if isOthers || isLinked {
 		return nil
 	}
-	if me == 0 && is.Uid != of.Uid {
-		err = f.Chown(int(of.Uid), int(of.Gid))
+	if me == 0 {
+		err = r.giveToOwner(f, is, dir)
 	}
 	mode := fs.FileMode(0o600)
 	if info.IsDir() {
@@ -50,10 +50,18 @@ func (r *Root) setPermissions(f *os.File, dir string) error {
 	return err
 }
 
-// isOnlyOurs reports whether a file is this user's, or may be made so, and has one name only.
-func isOnlyOurs(info fs.FileInfo) bool {
-	is, me := info.Sys().(*syscall.Stat_t), os.Geteuid()
-	return is.Nlink == 1 && (me == 0 || int(is.Uid) == me)
+// giveToOwner gives a new file of root's to the owner of its directory.
+func (r *Root) giveToOwner(f *os.File, is *syscall.Stat_t, dir string) error {
+	return r.above(path.Join(dir, "x"), func(above *os.Root, _ string) error {
+		parent, err := above.Stat(".")
+		if err != nil {
+			return err
+		}
+		if of := parent.Sys().(*syscall.Stat_t); is.Uid != of.Uid {
+			return f.Chown(int(of.Uid), int(of.Gid))
+		}
+		return nil
+	})
 }
 
 // OwnerCanRead reports whether a directory's owner can read the files that this process makes in it.

@@ -39,6 +39,7 @@ type Root struct {
 	path  string
 	fault Fault
 	below string // the name of a Sub in the outermost root
+	kept  directories
 }
 
 // faults are those of FailNext, by path.
@@ -82,11 +83,14 @@ func (r *Root) Sub(name string) (*Root, error) {
 	if err != nil {
 		return nil, r.withFullPath(err)
 	}
-	return &Root{root, r.Join(name), r.fault, path.Join(r.below, name)}, nil
+	return &Root{root: root, path: r.Join(name), fault: r.fault, below: path.Join(r.below, name)}, nil
 }
 
 // Close closes the directory.
-func (r *Root) Close() error { return r.root.Close() }
+func (r *Root) Close() error {
+	r.kept.close()
+	return r.root.Close()
+}
 
 // Path is the path with which the directory was opened.
 func (r *Root) Path() string { return r.path }
@@ -113,7 +117,7 @@ func (r *Root) withFullPath(err error) error {
 // do runs an operation, unless a test makes it fail.
 func (r *Root) do(op, name string, operation func() error) error {
 	if r.fault != nil {
-		if !filepath.IsAbs(name) {
+		if name = filepath.Clean(name); !filepath.IsAbs(name) { // that of an open file has more than one dot
 			name = path.Join(r.below, name)
 		}
 		if err := r.fault(op, name); err != nil {
@@ -125,7 +129,11 @@ func (r *Root) do(op, name string, operation func() error) error {
 
 // Lstat describes an entry without following a link.
 func (r *Root) Lstat(name string) (fs.FileInfo, error) {
-	info, err := r.root.Lstat(name)
+	var info fs.FileInfo
+	err := r.above(name, func(dir *os.Root, base string) (err error) {
+		info, err = dir.Lstat(base)
+		return err
+	})
 	return info, r.withFullPath(err)
 }
 
@@ -157,7 +165,7 @@ func isNotDirectory(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist)
 }
 
-func (r *Root) openDir(name string) (d *os.File, err error) {
+func (r *Root) openDirectory(name string) (d *os.File, err error) {
 	err = r.above(name, func(dir *os.Root, base string) error {
 		if info, err := dir.Lstat(base); err != nil {
 			return err
@@ -179,18 +187,24 @@ func (r *Root) openDir(name string) (d *os.File, err error) {
 	return d, nil
 }
 
-// above calls f with the directory that an entry is in: every look through a path opens each of its directories.
+// above calls f with the directory that an entry is in. Every look through a path opens each of its directories, so some
+// stay open.
 func (r *Root) above(name string, f func(dir *os.Root, base string) error) error {
 	dir, base := path.Split(name)
 	if dir == "" {
 		return f(r.root, base)
 	}
-	above, err := r.root.OpenRoot(dir) // with its slash: what is no directory is ENOTDIR
-	if err != nil {
-		return err
+	above, isKept, err := r.kept.open(r, dir)
+	if err == nil {
+		err = f(above, base)
+		if !isKept {
+			above.Close()
+		}
 	}
-	defer above.Close()
-	return f(above, base)
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		failed.Path = name
+	}
+	return err
 }
 
 // MkdirAll makes a directory and its missing parents.
@@ -215,7 +229,7 @@ func (r *Root) Mkdir(name string) error {
 	}
 	isNew := err == nil
 	r.root.Chmod(name, 0o700) // under a umask of 0777 it could not be opened
-	d, err := r.openDir(name)
+	d, err := r.openDirectory(name)
 	if err != nil {
 		return err
 	}
@@ -232,7 +246,7 @@ func (r *Root) Names(dir string) (names []string, err error) { return r.SomeName
 // SomeNames is Names for at most so many, whichever these are: what a large directory costs too. -1: all.
 func (r *Root) SomeNames(dir string, most int) (names []string, err error) {
 	err = r.do("list", dir, func() error {
-		d, err := r.openDir(dir)
+		d, err := r.openDirectory(dir)
 		if err != nil {
 			return err
 		}
@@ -272,10 +286,11 @@ func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 }
 
 func (r *Root) openFile(name string, flag int) (f *os.File, err error) {
-	if flag&os.O_EXCL != 0 {
-		return OpenIn(r.root, name, flag, 0o600)
-	}
 	err = r.above(name, func(dir *os.Root, base string) error {
+		if flag&os.O_EXCL != 0 {
+			f, err = OpenIn(dir, base, flag, 0o600)
+			return err
+		}
 		info, err := dir.Lstat(base)
 		if err == nil && !info.Mode().IsRegular() {
 			return &fs.PathError{Op: "open", Err: ErrNotRegular}
@@ -308,7 +323,9 @@ func (r *Root) ReadFile(name string, max int64) (data []byte, err error) {
 
 // Remove removes a file or an empty directory, if there is one.
 func (r *Root) Remove(name string) error {
-	err := r.do("remove", name, func() error { return r.root.Remove(name) })
+	err := r.do("remove", name, func() error {
+		return r.above(name, func(dir *os.Root, base string) error { return dir.Remove(base) })
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -248,3 +248,51 @@ func TestWritePrivate(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A directory that stays open is not used once another one has its name: what is written then is in that one. Nor does a
+// link, which is followed inside the tree, hide what it leads to.
+func TestDirectoryIsReplaced(t *testing.T) {
+	r, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(r.MkdirAll("bob/inbox/new"))
+	must(r.MkdirAll("archive"))
+	must(r.Create("bob/inbox/new/1", []byte("before")))
+	must(r.Move("bob", "archive/bob"))
+	if err := r.Create("bob/inbox/new/2", nil); !IsAbsent(err) {
+		t.Errorf("nobody is there: %v", err)
+	}
+	must(r.MkdirAll("bob/inbox/new"))
+	must(r.Create("bob/inbox/new/2", []byte("after")))
+	must(r.Move("bob/inbox/new/2", "bob/inbox/2"))
+	must(r.Sync("bob/inbox"))
+	if _, err := r.Lstat("bob/inbox/2"); err != nil {
+		t.Error(err)
+	}
+	if names, err := r.Names("archive/bob/inbox/new"); err != nil || len(names) != 1 || names[0] != "1" {
+		t.Error(names, err)
+	}
+	if err := os.Symlink("../bob", r.Join("archive/link")); err != nil {
+		t.Skip(err)
+	}
+	if _, err := r.Lstat("archive/link/inbox/2"); err != nil {
+		t.Error(err)
+	}
+	must(r.MkdirAll("many"))
+	for i := range 3 * mostKept {
+		dir := fmt.Sprint("many/", i)
+		must(r.MkdirAll(dir))
+		must(r.Create(dir+"/x", nil))
+	}
+	if n := len(r.kept.byName); n > mostKept {
+		t.Errorf("%d directories are open", n)
+	}
+}

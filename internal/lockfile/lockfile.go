@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -80,59 +81,38 @@ func (d Dir) Held(name string) (bool, error) {
 	return err == nil, err
 }
 
-// try takes the lock; it returns nil if somebody holds it.
+// try takes the lock; it returns nil if somebody holds it, or has removed its file meanwhile.
 func (d Dir) try(name string, m Mode, mayMake func() error) (*Lock, error) {
-	info, err := d.team.Lstat(fileOf(name))
-	switch {
-	case err == nil && !info.Mode().IsRegular():
-		return nil, fmt.Errorf("lock %s: %s: %w", name, fileOf(name), durable.ErrNotRegular)
-	case errors.Is(err, fs.ErrNotExist) && mayMake != nil:
+	f, err := d.team.Open(fileOf(name))
+	if errors.Is(err, fs.ErrNotExist) && mayMake != nil {
 		if err := mayMake(); err != nil {
 			return nil, err
 		}
-		mayMake = nil // it was asked
 	}
-	for range 3 { // the file may be made or replaced meanwhile
-		l := &Lock{d, name, flock.New(d.team.Join(fileOf(name)), flock.SetFlag(os.O_RDONLY|durable.NoWait))} // flock makes no file
-		lock := l.file.TryLock
-		if m == Shared {
-			lock = l.file.TryRLock
+	if errors.Is(err, fs.ErrNotExist) {
+		// What root makes must belong to the team's owner, even if this process is killed before it gives it away.
+		err = d.team.Publish(fileOf(name), strings.NewReader(""), false)
+		if err == nil || errors.Is(err, fs.ErrExist) { // another process was quicker
+			f, err = d.team.Open(fileOf(name))
 		}
-		isLocked, err := lock()
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			if mayMake != nil {
-				if err := mayMake(); err != nil {
-					return nil, err
-				}
-			}
-			// What root makes must belong to the team's owner, even if this process is killed before it gives it away.
-			err = d.team.Publish(fileOf(name), strings.NewReader(""), false)
-			if err == nil || errors.Is(err, fs.ErrExist) { // another process was quicker
-				continue
-			}
-			return nil, fmt.Errorf("lock %s: %w", name, err)
-		case err != nil:
-			return nil, fmt.Errorf("lock %s: %w", name, err)
-		case !isLocked && !d.isElsewhere(name):
-			return nil, nil
-		case !isLocked: // what is held is another team's
-			continue
-		case l.Current():
-			l.noteHeld()
-			return l, nil
-		}
-		l.Unlock()
 	}
-	// flock opens the file by its path, Current looks in the directory that the team has open.
-	return nil, fmt.Errorf("lock %s: %s is gone or another directory than before", name, d.team.Path())
-}
-
-// isElsewhere reports whether another file is at the path of a lock than in the directory that the team has open.
-func (d Dir) isElsewhere(name string) bool {
-	here, err := d.team.Lstat(fileOf(name))
-	there, thereErr := os.Lstat(d.team.Join(fileOf(name)))
-	return err == nil && thereErr == nil && !os.SameFile(here, there)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	isLocked, err := tryFlock(f, m)
+	if err != nil || !isLocked {
+		f.Close()
+		if err != nil {
+			err = fmt.Errorf("lock %s: %w", name, err)
+		}
+		return nil, err
+	}
+	l := &Lock{dir: d, name: name, file: f}
+	if !l.Current() {
+		return nil, l.Unlock()
+	}
+	l.noteHeld()
+	return l, nil
 }
 
 func fileOf(name string) string { return directory + "/" + name }
@@ -149,19 +129,29 @@ func HoldFile(path string) (release func() error, isHeld bool) {
 type Lock struct {
 	dir  Dir
 	name string
-	file *flock.Flock
+
+	mu   sync.Mutex
+	file *os.File // nil after Unlock
 }
 
 // Unlock releases the lock, with LOCK_UN: a child that is just being started cannot keep it. It may be called again.
 func (l *Lock) Unlock() error {
 	l.noteFree()
-	return l.file.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return nil
+	}
+	err := errors.Join(unflock(l.file), l.file.Close())
+	l.file = nil
+	return err
 }
 
-// Current reports whether the lock is held and its file is still the one at the lock's path. If not, somebody else may
-// hold the lock too.
+// Current reports whether the lock is held and its file is still there. If not, somebody else may hold the lock too.
 func (l *Lock) Current() bool {
-	if !l.file.Locked() && !l.file.RLocked() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
 		return false
 	}
 	held, err := l.file.Stat()

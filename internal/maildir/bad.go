@@ -5,8 +5,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"time"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -29,16 +29,23 @@ func CutName(name string) string {
 // IsJSON reports whether a file is named as JSON is.
 func IsJSON(name string) bool { return strings.EqualFold(path.Ext(name), ".json") }
 
+// Settling is how long a file that another program writes must be unchanged before it counts as whole.
+const Settling = time.Second
+
+// SettlesAt returns when a file that does not change any more counts as whole; zero: it does.
+func SettlesAt(info fs.FileInfo) (at time.Time) {
+	if changed := info.ModTime(); time.Since(changed).Abs() < Settling {
+		at = changed.Add(Settling)
+	}
+	return at
+}
+
 // MoveBadMessage moves a file that has a message's name but is not a message to bad, and reports whether it did. It does
 // not move a file that is still being written.
 func (b *Box) MoveBadMessage(d Folder, bad *BadError) bool {
 	file := d.Dir + "/" + bad.Name
-	if f, err := b.store.root.Open(file); err == nil {
-		writing, _ := durable.BeingWritten(f)
-		f.Close() // which also ends a lease
-		if writing {
-			return false
-		}
+	if info, err := b.store.root.Lstat(file); err == nil && !SettlesAt(info).IsZero() {
+		return false
 	}
 	return b.MoveToBad(file, bad.Name, bad.Reason) == nil
 }

@@ -354,7 +354,7 @@ func (m *machine) Drop(t *rapid.T) {
 	} else {
 		takeIn(t, m.bob)
 	}
-	if keepsDrops {
+	if !strings.HasSuffix(name, ".json") {
 		m.kept++
 	}
 	if own != "" || !strings.HasSuffix(name, ".json") {

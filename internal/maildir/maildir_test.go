@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -148,8 +147,7 @@ func write(t tb, path, content string) {
 	must(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-// dropFile puts a file into a mailbox as a person does: written elsewhere, then moved. Without leases a file waits until it
-// has not changed for a second, so this one was written earlier.
+// dropFile puts a file into a mailbox that was written elsewhere a while ago, so it is taken in at once.
 func dropFile(t tb, b *maildir.Box, where, name, content string) {
 	t.Helper()
 	from, written := b.Store().Dir().Join(".dropping"), time.Now().Add(-2*time.Second)
@@ -158,23 +156,20 @@ func dropFile(t tb, b *maildir.Box, where, name, content string) {
 	must(t, os.Rename(from, filepath.Join(b.Path(), where, name)))
 }
 
-// keepsDrops: where there are no leases, the originals of all dropped files are kept in the archive.
-const keepsDrops = runtime.GOOS != "linux"
-
 func takeIn(t tb, b *maildir.Box) drop.Ingested {
 	t.Helper()
-	taken, err := drop.Ingest(ctx, b)
+	taken, err := drop.Ingest(ctx, b, 0)
 	must(t, err)
 	return taken
 }
 
-// settleDrops calls Ingest until no file waits: without leases a file waits until it is a second old.
+// settleDrops calls Ingest until no file waits.
 func settleDrops(t testing.TB, b *maildir.Box) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); takeIn(t, b).Waiting > 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("files wait and wait")
-		}
+	in, err := drop.Ingest(ctx, b, time.Minute)
+	must(t, err)
+	if !in.Again.IsZero() {
+		t.Fatal("files wait and wait")
 	}
 }
 

@@ -26,11 +26,11 @@ func TestMayAct(t *testing.T) {
 	ids := deliverN(t, bob, 2)
 	dropped := filepath.Join(bob.Path(), "inbox", "n.txt")
 	dropFile(t, bob, "inbox", "n.txt", "do it")
-	if _, err := drop.Ingest(ctx, bob); err != why {
+	if _, err := drop.Ingest(ctx, bob, 0); err != why {
 		t.Error(err)
 	}
-	if _, err := os.Stat(dropped); err != nil || drop.Count(bob) != 1 {
-		t.Error(err, drop.Count(bob))
+	if _, err := os.Stat(dropped); err != nil || countDrops(bob) != 1 {
+		t.Error(err, countDrops(bob))
 	}
 	h, err := claim.HandOver(ctx, bob, holder.New(holder.Session, "s1", "prompt 1", time.Now()), false, inbox.ReadOptions{})
 	if !errors.Is(err, why) || len(h.Items) > 0 {

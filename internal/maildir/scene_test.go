@@ -267,7 +267,7 @@ func dropScene(name, content string, messages, events, bad int) scene {
 	return scene{
 		setup: func(r *run) { dropFile(r.t, r.bob, "inbox", name, content) },
 		act: func(r *run) error {
-			_, err := drop.Ingest(ctx, r.bob)
+			_, err := drop.Ingest(ctx, r.bob, 0)
 			return err
 		},
 		after: func(r *run) {

@@ -148,7 +148,7 @@ func (w *writer) writeMailboxes(t *teamdir.Team, others ...string) {
 }
 
 func (w *writer) writeMessages(box *maildir.Box) {
-	drop.Ingest(w.ctx, box)
+	drop.Ingest(w.ctx, box, 0)
 	ids, err := keep.ListAll(w.ctx, box)
 	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
 		w.fail(err) // a retry may succeed

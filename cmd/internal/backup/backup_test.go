@@ -96,7 +96,7 @@ func TestBackupRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note.txt"), []byte("dropped"), 0o600))
+	must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note.json"), []byte(`{"body":"dropped"}`), 0o600))
 	must(t, team.Dir().MkdirAll(teamdir.ReceivedDir))
 	for _, name := range []string{"2026-11-26.taken", string(unread) + ".bob"} {
 		must(t, os.WriteFile(team.Dir().Join(teamdir.ReceivedDir+"/"+name), []byte(name), 0o600))

@@ -37,7 +37,7 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 	teamdir.AtOnce(len(boxes), func(i int) {
 		f, b := &found[i], boxes[i]
 		if d.fix {
-			drop.Ingest(d.ctx, b)
+			drop.Ingest(d.ctx, b, drop.Patience)
 		}
 		f.health, f.healthErr = keep.Examine(b, d.fix)
 		f.fold = snapshot.Version(b) // before its state is asked for, which makes a new snapshot
@@ -110,8 +110,7 @@ func (d *doctor) checkMailbox(b *maildir.Box, h keep.Health, err error) {
 		}
 		for _, name := range h.Files[problem.code] {
 			path := filepath.Join(b.Path(), name)
-			finished, _ := drop.FinishedName(filepath.Base(name))
-			renamed := filepath.Join(b.Path(), "inbox", finished)
+			renamed := filepath.Join(b.Path(), "inbox", drop.Finished(filepath.Base(name)))
 			fix := problem.fix
 			if _, err := os.Lstat(renamed); err == nil && strings.Contains(fix, "%n") { // which mv would replace
 				fix = "ls -l %s"

@@ -100,7 +100,11 @@ func ignoreGone(err error) error {
 // The caller calls Sent or Release after it. The Claim is never nil. Without mail no lock is taken.
 func HandOver(ctx context.Context, b *maildir.Box, to holder.Holder, isAmbiguous bool, opt inbox.ReadOptions) (*Claim, error) {
 	h := &Claim{}
-	ids, err := lookForHook(ctx, b)
+	patience := drop.Patience
+	if to.Kind == holder.Push {
+		patience = 0
+	}
+	ids, err := lookForHook(ctx, b, patience)
 	if err != nil || len(ids) == 0 {
 		return h, err
 	}
@@ -147,13 +151,13 @@ func notForHooks(held maildir.Held, unread []wire.ID, now time.Time, isRunning b
 	return skipped, givenUp
 }
 
-// lookForHook ingests dropped files and lists the unread messages, if they may go out.
-func lookForHook(ctx context.Context, b *maildir.Box) (ids []wire.ID, err error) {
+// lookForHook ingests dropped files, for which it waits, and lists the unread messages, if they may go out.
+func lookForHook(ctx context.Context, b *maildir.Box, patience time.Duration) (ids []wire.ID, err error) {
 	if err := b.CheckPresent(); err != nil {
 		return nil, err
 	}
 	limited, stop := context.WithTimeout(ctx, hookIngestTime)
-	ingested, _ := drop.IngestUnlessMail(limited, b) // what cannot be ingested now stays where it is
+	ingested, _ := drop.Ingest(limited, b, patience) // what cannot be ingested now stays where it is
 	stop()
 	if ids, err = b.AddHeld(ingested.Unread); err == nil && len(ids) > 0 {
 		err = b.Store().MayAct(ctx)

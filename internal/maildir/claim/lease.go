@@ -31,7 +31,7 @@ func Lease(ctx context.Context, b *maildir.Box, by wire.Address, d time.Duration
 	if err := checkLease(d); err != nil {
 		return nil, err
 	}
-	drop.IngestUnlessMail(ctx, b) // what cannot be ingested now stays where it is
+	drop.Ingest(ctx, b, drop.Patience) // what cannot be ingested now stays where it is
 	opt.Limit = 1
 	var group Claim
 	lease := maildir.Lease{By: by}
@@ -171,7 +171,7 @@ func Share(b *maildir.Box) error {
 
 // IsAnyFree reports whether a mailbox has an unread message that nobody has. Dropped files are ingested first.
 func IsAnyFree(ctx context.Context, b *maildir.Box) (bool, error) {
-	drop.IngestUnlessMail(ctx, b) // what cannot be ingested now stays where it is
+	drop.Ingest(ctx, b, 0) // what cannot be ingested now stays where it is
 	ids, err := b.UnreadIDs()
 	if len(ids) == 0 {
 		return false, err

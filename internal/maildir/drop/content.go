@@ -7,55 +7,61 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
 
-// parseDropped makes a message or an event of a dropped file. A *BadError says that it can be neither.
-func parseDropped(ctx context.Context, b *maildir.Box, d *openDrop) (*wire.Message, *wire.Event, error) {
-	switch size := d.info.Size(); {
-	case size == 0:
-		// The file was not empty when it was listed.
-		return nil, nil, &maildir.BadError{Name: d.name, Reason: "its content was lost, probably in a power cut"}
+// plain makes a message of a file that is none by itself: its text, or the file attached. A *maildir.BadError says that it
+// is no mail: notJSON is what parse says.
+func (o *opened) plain(ctx context.Context, notJSON error) (*wire.Message, error) {
+	switch size := o.info.Size(); {
+	case size == 0: // it was not empty when it was begun
+		return nil, &maildir.BadError{Name: o.name, Reason: "its content was lost, probably in a power cut"}
+	case notJSON != nil && maildir.IsJSON(o.name):
+		return nil, &maildir.BadError{Name: o.name, Reason: notJSON.Error()}
 	case size > MaxSize:
 		const why = "a dropped file has at most %d MiB; atm send %s --attach FILE takes any size"
-		return nil, nil, &maildir.BadError{Name: d.name, Reason: fmt.Sprintf(why, MaxSize>>20, b.Agent())}
+		return nil, &maildir.BadError{Name: o.name, Reason: fmt.Sprintf(why, MaxSize>>20, o.box.Agent())}
 	}
-	data, err := io.ReadAll(io.LimitReader(d, wire.MaxFile+1))
+	data, err := o.text()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	text := bytes.TrimPrefix(data, []byte("\ufeff"))
-	if len(data) <= wire.MaxFile && (maildir.IsJSON(d.name) || bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))) {
-		m, e, err := parseDroppedJSON(b, text, d.info, d.id)
-		if err == nil && (m != nil || e != nil) {
-			return m, e, nil
-		}
-		if err != nil && maildir.IsJSON(d.name) {
-			return nil, nil, &maildir.BadError{Name: d.name, Reason: err.Error()}
-		}
+	m := o.complete(&wire.Message{Subject: strings.ToValidUTF8(o.name, "\ufffd"), Body: string(data)})
+	if data != nil && len(data) <= wire.MaxBody && utf8.Valid(data) && maildir.Check(m) == nil {
+		return m, nil
 	}
-	m := complete(b, &wire.Message{Subject: strings.ToValidUTF8(d.name, "\ufffd"), Body: string(data)}, d.info, d.id)
-	if len(data) <= wire.MaxBody && utf8.Valid(data) && maildir.Check(m) == nil {
-		return m, nil, nil
-	}
-	a, err := attachDropped(ctx, b.Store().Dir(), m.Subject, d)
+	content := durable.ReadUntil(ctx, io.NewSectionReader(o, 0, MaxSize))
+	a, err := filestore.Add(o.box.Store().Dir(), m.Subject, content)
 	m.Body, m.Attachments = fmt.Sprintf("(the file is attached, %d bytes)", a.Size), []wire.Attachment{a}
-	return m, nil, err
+	return m, err
 }
 
-// parseDroppedJSON makes an event, a human_input message or another message of a JSON object. It returns nothing if the
-// JSON is to be sent as text: it has none of our fields, or would be too large as a message.
-func parseDroppedJSON(b *maildir.Box, data []byte, info fs.FileInfo, id wire.ID) (*wire.Message, *wire.Event, error) {
+// text reads a file that is small enough for a message; nil of a larger one.
+func (o *opened) text() ([]byte, error) {
+	if o.info.Size() > wire.MaxFile {
+		return nil, nil
+	}
+	return io.ReadAll(io.NewSectionReader(o, 0, wire.MaxFile))
+}
+
+// parse makes an event, a human_input message or another message of a whole JSON object. It returns nothing if the file is
+// to be sent as text: it has none of our fields, would be too large as a message, or is no JSON and not named so.
+func (o *opened) parse() (*wire.Message, *wire.Event, error) {
+	data, err := o.text()
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if err != nil || len(data) == 0 || !maildir.IsJSON(o.name) && !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return nil, nil, nil // plain reads it again
+	}
 	if e, isEvent := foreign.AdoptDropped(data); isEvent {
-		e.Source, e.EventID = wire.SourceDrop, string(id)
+		e.Source, e.EventID = wire.SourceDrop, string(o.id)
 		return nil, &e, nil
 	}
 	m := &wire.Message{Type: wire.TypeHumanInput}
@@ -64,7 +70,7 @@ func parseDroppedJSON(b *maildir.Box, data []byte, info fs.FileInfo, id wire.ID)
 		var line bytes.Buffer
 		json.Compact(&line, data)
 		m.Body, m.Payload = body, line.Bytes()
-	} else if m, err = wire.DecodeDropped(data, b.Store().Team); errors.Is(err, wire.ErrNotMessage) {
+	} else if m, err = wire.DecodeDropped(data, o.box.Store().Team); errors.Is(err, wire.ErrNotMessage) {
 		return nil, nil, nil
 	}
 	if err != nil {
@@ -77,32 +83,35 @@ func parseDroppedJSON(b *maildir.Box, data []byte, info fs.FileInfo, id wire.ID)
 		m.SetMeta("type", wire.Quote(m.Type))
 		m.Type = ""
 	}
-	m = complete(b, m, info, id)
+	m = o.complete(m)
 	if whole, err := m.MarshalJSON(); err == nil && len(whole) >= wire.MaxFile { // the file ends with a line feed too
 		return nil, nil, nil
 	}
-	return m, nil, maildir.Check(m)
+	if err = maildir.Check(m); err != nil {
+		return nil, nil, err
+	}
+	return m, nil, nil
 }
 
 // complete fills in the missing fields of a dropped message, and replaces its origin.
-func complete(b *maildir.Box, m *wire.Message, info fs.FileInfo, id wire.ID) *wire.Message {
-	m.ID = id
+func (o *opened) complete(m *wire.Message) *wire.Message {
+	m.ID = o.id
 	if m.From.Agent == "" {
-		m.From = wire.Address{Agent: "drop", Team: b.Store().Team}
+		m.From = wire.Address{Agent: "drop", Team: o.box.Store().Team}
 	}
 	if len(m.To) == 0 {
-		m.To = []wire.Address{b.Address()}
+		m.To = []wire.Address{o.box.Address()}
 	}
 	if m.SentAt.IsZero() {
-		m.SentAt = info.ModTime().UTC()
+		m.SentAt = o.info.ModTime().UTC()
 		if y := m.SentAt.Year(); y < 1 || y > 9999 { // a file may have such a time, but RFC 3339 cannot write it
 			m.SentAt = time.Now().UTC()
 		}
 	}
-	o := &wire.Origin{Via: "drop", UID: durable.Owner(info)}
+	origin := &wire.Origin{Via: "drop", UID: durable.Owner(o.info)}
 	if m.Origin != nil {
-		o.Extra = m.Origin.Extra
+		origin.Extra = m.Origin.Extra
 	}
-	m.Origin = o
+	m.Origin = origin
 	return m
 }

@@ -1,19 +1,20 @@
 // Package drop makes messages and events of files that were dropped into a mailbox by hand, and says which are none.
+//
+// A dropped file is a regular file in inbox/, or in inbox/new/ under a name that is not a message's, unless it is hidden
+// or its name is one of an unfinished file. A whole JSON message or event is taken in at once, any other file when it has
+// not changed for maildir.Settling. The oldest comes first.
 package drop
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
-	"io/fs"
 	"os"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
@@ -21,313 +22,267 @@ import (
 
 // Ingested is the result of Ingest.
 type Ingested struct {
-	Waiting int // files that are not ingested yet: look again in a second
-	Left    int // files that are left where they are: BadFiles says why
-
-	Unread []wire.ID // all unread messages, if nothing was ingested; else nil
+	Again  time.Time // when the first of the files that are not taken in yet can be looked at again; zero: there are none
+	Left   int       // files that are left where they are: BadFiles says why
+	Unread []wire.ID // all unread messages, if no file was taken in; else nil
 }
 
-// ingestLockTimeout is how long Ingest waits for a lock: a delivery holds one for an instant.
-const ingestLockTimeout = 20 * time.Millisecond
-
-// ingestTime is how long one call of Ingest goes on: it begins no file after that. A caller with little time is asked
-// after brieflyTime. Tests shorten them.
-var ingestTime, brieflyTime = 2 * time.Second, 500 * time.Millisecond
-
-// MaxSize is the size of the largest dropped file that is ingested. A larger one is set aside without being read.
+// MaxSize is the size of the largest dropped file that is taken in. A larger one is set aside without being read.
 const MaxSize = 256 << 20
 
-// parseIngestFile splits the path of a dropped file that is being ingested: inbox/tmp/<id>.<original name>.drop
-func parseIngestFile(file string) (id wire.ID, original string, ok bool) {
-	name, isDrop := strings.CutSuffix(path.Base(file), ".drop")
-	before, original, _ := strings.Cut(name, ".")
-	return wire.ID(before), original, isDrop && wire.IsID(before)
-}
+const (
+	lockTimeout = 20 * time.Millisecond // a delivery holds a lock for an instant
+	lockPause   = 50 * time.Millisecond // before the next look if a lock was held, or nothing could be written
+)
 
-// Ingest ingests the files that were dropped into the mailbox by hand: files in inbox/ and, under foreign names, in
-// inbox/new/. Each becomes a message, an event, or a file in bad with the reason. Each is ingested exactly once, even
-// after a kill at any point, because it is renamed to the id that it will have before it is read.
+// Patience is how long a caller waits that shows mail: who has just dropped a file expects to see it.
+const Patience = maildir.Settling
+
+// lookTime is how long one look goes on: it begins no file after that. Tests shorten it.
+var lookTime = 2 * time.Second
+
+// Ingest takes in the files that were dropped into the mailbox. Each becomes a message, an event, or a file in bad with
+// the reason: exactly one of them, also after a kill at any point, since it is renamed to the id that it will have before
+// it is published. Without dropped files Ingest only lists three directories.
+//
+// Ingest waits for files that are still unsettled, or at a lock, until patience is over.
 //
 // If the store may not act, all files stay where they are, and the error says why.
-//
-// A file that a process has open for writing waits. So does the rest after two seconds or at a lock that is held, also
-// by another process that ingests. Large files come last: they are read to their end.
-func Ingest(ctx context.Context, b *maildir.Box) (result Ingested, err error) {
-	return ingestDrops(ctx, b, func() bool { return true })
-}
-
-// IngestBriefly is Ingest for a caller that only looks, perhaps at many mailboxes: what takes long waits for another.
-func IngestBriefly(ctx context.Context, b *maildir.Box) (result Ingested, err error) {
-	return ingestDrops(ctx, b, func() bool { return false })
-}
-
-// IngestUnlessMail is Ingest for a caller that hands mail over: what takes long waits as long as there is other mail.
-func IngestUnlessMail(ctx context.Context, b *maildir.Box) (result Ingested, err error) {
-	return ingestDrops(ctx, b, func() bool {
-		unread, _ := b.UnreadIDs()
-		held, _ := b.Held()
-		return len(unread) == len(held)
-	})
-}
-
-// ingestDrops is Ingest. It asks whether to go on before the first large file, and once it has gone on for a while.
-func ingestDrops(ctx context.Context, b *maildir.Box, goOn func() bool) (result Ingested, err error) {
+func Ingest(ctx context.Context, b *maildir.Box, patience time.Duration) (in Ingested, err error) {
 	if err := b.CheckPresent(); err != nil || b.Host() != "" || !wire.IsName(string(b.Agent())) { // a retired mailbox is read-only
-		return result, err
+		return in, err
 	}
 	impatient := *b.Store()
-	impatient.LockTimeout = min(cmp.Or(b.Store().LockTimeout, ingestLockTimeout), ingestLockTimeout)
+	impatient.LockTimeout = min(cmp.Or(impatient.LockTimeout, lockTimeout), lockTimeout)
 	b = impatient.Box(b.Agent())
-	found, err := List(b)
-	result.Left = len(found.left)
-	if err != nil {
-		return result, err
-	}
-	if len(found.Drops) == 0 {
-		result.Unread = found.unread
-		return result, nil
-	}
-	if found, err = List(b); err == nil {
-		err = b.Store().MayAct(ctx) // before the lock: it may ask git
-	}
-	if err != nil {
-		return result, err
-	}
-	l, err := b.Store().Locks().Lock(ctx, b.LockName("drops"), lockfile.Exclusive, 0, b.CheckPresent)
-	if isHeld(err) || maildir.IsUnwritable(err) {
-		result.Waiting = len(found.Drops)
-		return result, nil
-	}
-	if err != nil {
-		return result, err
-	}
-	defer l.Unlock()
-	may := found.Drops
-	if found, err = List(b); err != nil {
-		return result, err
-	}
-	began, hasAsked := time.Now(), false
-	drops := slices.DeleteFunc(found.Drops, func(d File) bool { // another process may have ingested some meanwhile
-		return !slices.Contains(may, d) // nobody has been asked about one that is new or was replaced: the next look takes it
-	})
-	result.Waiting = len(found.Drops) - len(drops)
-	for i, d := range drops {
-		isFirstLarge := d.isLarge() && (i == 0 || !drops[i-1].isLarge())
-		isLate := i > 0 && time.Since(began) > brieflyTime && !hasAsked
-		hasAsked = hasAsked || isLate
-		if (isFirstLarge || isLate) && !goOn() {
-			result.Waiting += len(drops) - i
-			break
+	for end := time.Now().Add(patience); ; {
+		in, err = ingestOnce(ctx, b)
+		if err != nil || in.Again.IsZero() || in.Again.After(end) {
+			return in, err
 		}
-		err := ingest(ctx, b, d.file, &result)
-		if err != nil {
-			result.Waiting++
-		}
-		if isHeld(err) || ctx.Err() != nil || time.Since(began) > ingestTime {
-			result.Waiting += len(drops) - i - 1
-			break
+		select {
+		case <-ctx.Done():
+			return in, nil
+		case <-time.After(time.Until(in.Again)):
 		}
 	}
-	return result, nil
 }
 
-func isHeld(err error) bool {
+// ingestOnce looks at the dropped files once, and takes in those that are settled.
+func ingestOnce(ctx context.Context, b *maildir.Box) (in Ingested, err error) {
+	found, err := List(b)
+	in.Left, in.Unread = len(found.Left), found.unread
+	if err != nil || len(found.Drops) == 0 {
+		return in, err
+	}
+	if err := b.Store().MayAct(ctx); err != nil { // about the files that are listed, and before the lock: it may ask git
+		return in, err
+	}
+	l, err := b.Store().Locks().Lock(ctx, b.LockName("drops"), lockfile.Exclusive, 0, b.CheckPresent)
 	_, isHeld := errors.AsType[*lockfile.HeldError](err)
-	return isHeld
+	if isHeld || maildir.IsUnwritable(err) {
+		in.Again = time.Now().Add(lockPause)
+		return in, nil
+	}
+	if err != nil {
+		return in, err
+	}
+	defer l.Unlock()
+	began := time.Now()
+	for i, d := range found.Drops {
+		if i > 0 && time.Since(began) > lookTime {
+			in.lookAgain(time.Now())
+			break
+		}
+		again, err := d.take(ctx, b)
+		if again.IsZero() {
+			in.Unread = nil
+		} else {
+			in.lookAgain(again)
+		}
+		if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld || ctx.Err() != nil {
+			break
+		}
+	}
+	return in, nil
+}
+
+func (in *Ingested) lookAgain(at time.Time) {
+	if in.Again.IsZero() || at.Before(in.Again) {
+		in.Again = at
+	}
 }
 
 // File is a file that was dropped into the mailbox.
 type File struct {
-	file    string
-	size    int64
-	Written time.Time // zero: its ingestion was interrupted
+	Path    string      // below the team's directory
+	IsBegun bool        // it was being taken in when its process was killed
+	info    os.FileInfo // as it was listed
 }
-
-// Path is the path of the file, below the team's directory.
-func (d File) Path() string { return d.file }
-
-// isLarge reports whether a dropped file becomes an attachment, which takes long, rather than a message or an event. A
-// file that is too large to be ingested is set aside at once.
-func (d File) isLarge() bool { return d.size > wire.MaxFile && d.size <= MaxSize }
 
 // Listing is what inbox and inbox/new have.
 type Listing struct {
-	// Drops are the files whose ingestion was interrupted, and then those that were dropped, oldest first. Large files
-	// come last, the smallest first.
-	Drops  []File
-	left   []BadFile // what stays where it is, because it is no file, empty or unfinished for long
-	unread []wire.ID // oldest first
-}
-
-// List lists what inbox and inbox/new have.
-func List(b *maildir.Box) (found Listing, err error) {
-	var drops []File
-	names, err := b.Store().Dir().Names(b.In("inbox/tmp"))
-	for _, name := range names {
-		if _, _, isInterrupted := parseIngestFile(name); isInterrupted {
-			d := File{file: b.In("inbox/tmp", name)}
-			if info, err := b.Store().Dir().Lstat(d.file); err == nil {
-				d.size = info.Size()
-			}
-			drops = append(drops, d)
-		}
-	}
-	for _, dir := range []string{"inbox", "inbox/new"} {
-		names, e := b.Store().Dir().Names(b.In(dir))
-		err = cmp.Or(err, e)
-		for _, name := range names {
-			if id, ok := maildir.MessageID(name); ok && dir == "inbox/new" {
-				found.unread = append(found.unread, id)
-				continue
-			}
-			if dir == "inbox" && slices.Contains(InboxDirs, name) || IsLitter(name) {
-				continue
-			}
-			info, err := b.Store().Dir().Lstat(b.In(dir, name))
-			if err != nil {
-				continue
-			}
-			why, isOld := WhyLeft(info, names)
-			switch {
-			case why == "":
-				drops = append(drops, File{b.In(dir, name), info.Size(), info.ModTime()})
-			case isOld:
-				found.left = append(found.left, BadFile{Name: name, Reason: leftReasons[why], Size: info.Size(), Dir: dir})
-			}
-		}
-	}
-	slices.SortFunc(drops, func(x, y File) int {
-		switch {
-		case x.isLarge() && y.isLarge():
-			return cmp.Or(cmp.Compare(x.size, y.size), strings.Compare(x.file, y.file))
-		case x.isLarge():
-			return 1
-		case y.isLarge():
-			return -1
-		}
-		return cmp.Or(x.Written.Compare(y.Written), strings.Compare(x.file, y.file))
-	})
-	found.Drops = drops
-	return found, err
-}
-
-// Count counts the dropped files that wait to be ingested.
-func Count(b *maildir.Box) int {
-	found, _ := List(b) // what cannot be read does not count
-	return len(found.Drops)
+	Drops  []File    // the oldest first
+	Left   []BadFile // what stays where it is
+	unread []wire.ID // the oldest first
 }
 
 // InboxDirs are the directories of an inbox. A file with such a name is not a dropped one.
 var InboxDirs = []string{"tmp", "new", "cur", "held", "done", "withdrawn", "bad"}
 
-// ingest ingests one dropped file that no process is writing: it renames the file to the id that it will have, and then
-// reads and publishes it. An interrupted file was renamed before. An error says why the file waits.
-func ingest(ctx context.Context, b *maildir.Box, file string, result *Ingested) error {
-	root, tmp := b.Store().Dir(), b.In("inbox/tmp")
-	f, err := root.Open(file)
-	if err != nil { // it is gone, or not ours to open
-		if errors.Is(err, fs.ErrPermission) {
-			result.Left++
+// List lists what inbox and inbox/new have.
+func List(b *maildir.Box) (found Listing, err error) {
+	for _, dir := range []string{"inbox/tmp", "inbox", "inbox/new"} {
+		names, e := b.Store().Dir().Names(b.In(dir))
+		err = cmp.Or(err, e)
+		for _, name := range names {
+			found.add(b, dir, name)
 		}
-		return nil
 	}
-	defer f.Close()
-	writing, certain := durable.BeingWritten(f)
-	if writing {
-		return errBeingWritten
-	}
-	if path.Dir(file) == tmp { // by a process that may have been killed before it synced
-		err = cmp.Or(root.Sync(tmp), root.Sync(b.In("inbox")), root.Sync(b.In("inbox/new")))
-	} else {
-		if err := b.Mkdir(tmp); err != nil {
-			return err
-		}
-		renamed := tmp + "/" + string(wire.NewID()) + "." + maildir.CutName(path.Base(file)) + ".drop"
-		if err = root.Move(file, renamed); err == nil {
-			// Otherwise, after a power cut, both the message and its original could be there, which would then be
-			// ingested again under another id.
-			err = errors.Join(root.Sync(tmp), root.Sync(path.Dir(file)))
-		}
-		file = renamed
-	}
-	if err == nil && certain && !durable.HasReadLease(f) { // a process began to open it under its old name: it is waited for
-		err = errBeingWritten
-	}
-	f.Close() // which ends the lease
-	if err != nil {
-		return err
-	}
-	return finishIngest(ctx, b, file, certain)
+	slices.SortStableFunc(found.Drops, func(x, y File) int { return x.info.ModTime().Compare(y.info.ModTime()) })
+	return found, err
 }
 
-var errBeingWritten = errors.New("somebody may still be writing it")
-
-// finishIngest publishes a file under the id in its name, and then removes the original, or keeps it in the archive if
-// a process may still be writing it (not certain). After a kill another process may repeat any step. An error says why
-// the file waits.
-func finishIngest(ctx context.Context, b *maildir.Box, file string, certain bool) error {
-	root := b.Store().Dir()
-	id, name, _ := parseIngestFile(file)
-	f, err := root.Open(file)
-	if err != nil {
-		return nil
+// add adds an entry of a directory of the mailbox.
+func (l *Listing) add(b *maildir.Box, dir, name string) {
+	id, isMessage := maildir.MessageID(name)
+	_, _, isBegun := parseBegun(name)
+	switch {
+	case dir == "inbox/new" && isMessage:
+		l.unread = append(l.unread, id)
+		return
+	case dir == "inbox/tmp" && !isBegun, dir == "inbox" && slices.Contains(InboxDirs, name), name[0] == '.':
+		return
 	}
-	defer f.Close()
-	before, err := f.Stat()
+	file := b.In(dir, name)
+	info, err := b.Store().Dir().Lstat(file)
+	if err != nil { // it is gone
+		return
+	}
+	d := File{file, dir == "inbox/tmp", info}
+	switch code, isNamed := whyLeft(b, d); {
+	case code == "":
+		l.Drops = append(l.Drops, d)
+	case isNamed:
+		l.Left = append(l.Left, BadFile{name, leftReasons[code], info.Size(), dir, code})
+	}
+}
+
+// parseBegun splits the name of a dropped file that is being taken in: <id>.<original name>.drop in inbox/tmp.
+func parseBegun(file string) (id wire.ID, original string, ok bool) {
+	name, isDrop := strings.CutSuffix(file, ".drop")
+	before, original, _ := strings.Cut(name, ".")
+	return wire.ID(before), original, isDrop && wire.IsID(before)
+}
+
+// take makes a message, an event or a bad file of a dropped one. It returns when the file can be looked at again if it
+// stays. After a kill another process may repeat any step.
+func (d File) take(ctx context.Context, b *maildir.Box) (again time.Time, err error) {
+	o, err := d.open(b)
+	if err != nil { // it is gone
+		return again, err
+	}
+	defer o.Close()
+	if o.hasChanged() { // the store was not asked about what it is now
+		return time.Now().Add(maildir.Settling), nil
+	}
+	m, e, notJSON := o.parse()
+	isWhole := m != nil || e != nil
+	if again = maildir.SettlesAt(o.info); !isWhole && !again.IsZero() {
+		return again, nil
+	}
+	err = o.begin(d)
+	if err == nil && !isWhole {
+		if m, err = o.plain(ctx, notJSON); o.hasChanged() {
+			err = cmp.Or(err, errors.New("it is being written again"))
+		}
+	}
+	if err == nil {
+		err = o.publish(ctx, m, e)
+	}
+	if err = o.finish(err, isWhole); err == nil || isBad(err) {
+		return time.Time{}, err
+	}
+	return time.Now().Add(lockPause), err
+}
+
+func isBad(err error) bool { _, isBad := errors.AsType[*maildir.BadError](err); return isBad }
+
+// opened is a dropped file that is being taken in.
+type opened struct {
+	*os.File
+	box  *maildir.Box
+	info os.FileInfo // as it was listed
+	path string      // where it is now
+	id   wire.ID     // of the message that it becomes
+	name string      // under which it was dropped, cut
+}
+
+// open opens a dropped file.
+func (d File) open(b *maildir.Box) (*opened, error) {
+	f, err := b.Store().Dir().Open(d.Path)
 	if err != nil {
+		return nil, err
+	}
+	o := &opened{File: f, box: b, info: d.info, path: d.Path, id: wire.NewID(), name: maildir.CutName(path.Base(d.Path))}
+	if d.IsBegun {
+		o.id, o.name, _ = parseBegun(o.name)
+	}
+	return o, nil
+}
+
+// hasChanged reports whether the file is another one than was listed, or has been written to since.
+func (o *opened) hasChanged() bool {
+	now, err := o.Stat()
+	return err != nil || !os.SameFile(now, o.info) || now.Size() != o.info.Size() || !now.ModTime().Equal(o.info.ModTime())
+}
+
+// begin renames the file durably to the id that it will have. Otherwise, after a power cut, both the message and its
+// original could be there, and the original would be taken in again under another id.
+func (o *opened) begin(d File) error {
+	root, tmp := o.box.Store().Dir(), o.box.In("inbox/tmp")
+	if d.IsBegun { // by a process that may have been killed before it synced
+		return cmp.Or(root.Sync(tmp), root.Sync(o.box.In("inbox")), root.Sync(o.box.In("inbox/new")))
+	}
+	if err := o.box.Mkdir(tmp); err != nil {
 		return err
 	}
-	d := &openDrop{File: f, info: before, path: file, id: id, name: name, certain: certain}
-	err = publishDropped(ctx, b, d)
-	if err == nil && d.hasChanged() || errors.Is(err, maildir.ErrIDTaken) {
-		err = &maildir.BadError{Reason: changedReason + string(id)}
+	o.path = tmp + "/" + string(o.id) + "." + o.name + ".drop"
+	if err := cmp.Or(root.Move(d.Path, o.path), root.Sync(tmp), root.Sync(path.Dir(d.Path))); err != nil {
+		return err
 	}
+	if now, err := root.Lstat(o.path); err != nil || !os.SameFile(now, d.info) {
+		return errors.New("another file has taken its place") // which is taken in by the next look
+	}
+	return nil
+}
+
+// publish delivers the message or appends the event, under the id in the file's name: whoever repeats it after a kill
+// publishes nothing twice.
+func (o *opened) publish(ctx context.Context, m *wire.Message, e *wire.Event) error {
+	if e != nil {
+		return o.box.Log().AppendSync(ctx, *e)
+	}
+	p := &maildir.Post{Message: m, To: []*maildir.Box{o.box}, Given: true, Temp: string(o.id) + ".message"}
+	maildir.Deliver(ctx, p)
+	if err := p.Outcomes[0].Err; !errors.Is(err, maildir.ErrIDTaken) {
+		return err
+	}
+	return &maildir.BadError{Name: o.name, Reason: "it was taken in as message " + o.id.Short(6) + " before, and has changed since"}
+}
+
+// finish puts the file away: into bad if it is no message. A whole JSON object ends where it ends, and is removed. Of any
+// other file, somebody may still have it open and write to it later: it is kept.
+func (o *opened) finish(err error, isWhole bool) error {
 	bad, isBad := errors.AsType[*maildir.BadError](err)
+	root, kept := o.box.Store().Dir(), o.box.Archived("drops")
 	switch {
 	case isBad:
-		err = b.MoveToBad(file, name, bad.Reason)
+		return cmp.Or(o.box.MoveToBad(o.path, o.name, bad.Reason), err)
 	case err != nil: // as on a full disk
-	case certain:
-		root.Remove(file)
-	default:
-		if kept := b.Archived("drops"); b.Mkdir(kept) == nil {
-			root.Move(file, kept+"/"+strings.TrimSuffix(path.Base(file), ".drop"))
-		}
-	}
-	return err
-}
-
-// openDrop is a dropped file that is being ingested.
-type openDrop struct {
-	*os.File
-	info    fs.FileInfo // as it was before it was read
-	path    string      // in the mailbox's tmp
-	id      wire.ID     // of the message that it becomes
-	name    string      // under which it was dropped
-	certain bool        // no process has it open for writing
-}
-
-// content reads the file, until the context ends.
-func (d *openDrop) content(ctx context.Context) io.Reader {
-	return durable.ReadUntil(ctx, io.NewSectionReader(d, 0, MaxSize))
-}
-
-func (d *openDrop) hasChanged() bool {
-	now, err := d.Stat()
-	return err != nil || now.Size() != d.info.Size() || !now.ModTime().Equal(d.info.ModTime())
-}
-
-// publishDropped delivers a dropped file as a message or appends it as an event, under the id in its name: whoever
-// repeats it after a kill publishes nothing twice. A *BadError says that the file is neither.
-func publishDropped(ctx context.Context, b *maildir.Box, d *openDrop) error {
-	m, e, err := parseDropped(ctx, b, d)
-	if err != nil {
 		return err
+	case isWhole:
+		return root.Remove(o.path)
 	}
-	if e != nil {
-		return b.Log().AppendSync(ctx, *e)
-	}
-	p := &maildir.Post{Message: m, To: []*maildir.Box{b}, Given: true, Temp: string(d.id) + ".message"}
-	maildir.Deliver(ctx, p)
-	return p.Outcomes[0].Err
+	return cmp.Or(o.box.Mkdir(kept), root.Move(o.path, kept+"/"+strings.TrimSuffix(path.Base(o.path), ".drop")))
 }

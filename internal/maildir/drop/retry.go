@@ -5,16 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
-// DeliveredError says that the mailbox has got the message that a bad file is, or was: it must not come twice.
+// DeliveredError says that the mailbox has got the message that a bad file is: it must not come twice.
 type DeliveredError struct {
 	ID    wire.ID
 	State maildir.State
@@ -24,40 +24,23 @@ func (e *DeliveredError) Error() string {
 	return fmt.Sprintf("message %s was delivered before, and is %s", e.ID.Short(6), e.State)
 }
 
-// changedReason begins the reason of a dropped file that changed while it was ingested as the message whose id follows.
-const changedReason = "changed while it was ingested as "
-
-// Retry has a file in bad tried again. A whole message gets back into new under its id, and anything else is ingested as
-// if it had been dropped again. If the mailbox has the message, the error is a *DeliveredError; if the file is still none, a
-// *BadError. id is "" if it became an event.
+// Retry has a file in bad tried again. A whole message gets back into new under its id, and anything else is taken in as
+// if it had been dropped again. If the mailbox has the message, the error is a *DeliveredError; if the file is still
+// none, a *BadError. id is "" if it became an event.
 func Retry(ctx context.Context, b *maildir.Box, name string) (id wire.ID, err error) {
-	file := b.In("inbox/bad", name)
-	if info, err := b.Store().Dir().Lstat(file); err == nil && !info.Mode().IsRegular() {
-		return "", &maildir.BadError{Name: name, Reason: "it is no file, and so never mail"}
+	m, err := readBad(b, name)
+	if err != nil {
+		return "", err
 	}
-	reason, _ := b.Store().Dir().ReadFile(file+".reason", 4096)
-	if before, ok := strings.CutPrefix(strings.TrimSpace(string(reason)), changedReason); ok && wire.IsID(before) {
-		if it, err := b.Get(wire.ID(before)); err == nil {
+	if m != nil {
+		if it, err := b.Get(m.ID); err == nil {
 			return "", &DeliveredError{it.ID, it.State}
 		}
-	}
-	data, err := b.Store().Dir().ReadFile(file, wire.MaxFile)
-	if durable.IsAbsent(err) {
-		return "", fmt.Errorf("%s in inbox/bad of %s: %w", name, b.Agent(), maildir.ErrNotFound)
-	}
-	m, notMessage := (*wire.Message)(nil), err
-	if err == nil {
-		m, notMessage = wire.Decode(data)
 	}
 	if err := b.Store().MayAct(ctx); err != nil {
 		return "", err
 	}
-	if beforeDot, _, _ := strings.Cut(name, "."); notMessage != nil || string(m.ID) != beforeDot {
-		if notMessage == nil {
-			if it, err := b.Get(m.ID); err == nil {
-				return "", &DeliveredError{it.ID, it.State}
-			}
-		}
+	if beforeDot, _, _ := strings.Cut(name, "."); m == nil || string(m.ID) != beforeDot {
 		return dropAgain(ctx, b, name)
 	}
 	return m.ID, b.Locked(ctx, "inbox", func() error {
@@ -68,6 +51,24 @@ func Retry(ctx context.Context, b *maildir.Box, name string) (id wire.ID, err er
 		}
 		return moveBad(b, name, b.Unread().File(m.ID))
 	})
+}
+
+// readBad returns the message that a file in bad is, nil if it is none.
+func readBad(b *maildir.Box, name string) (*wire.Message, error) {
+	data, err := b.Store().Dir().ReadFile(b.In("inbox/bad", name), wire.MaxFile)
+	switch {
+	case durable.IsAbsent(err):
+		return nil, fmt.Errorf("%s in inbox/bad of %s: %w", name, b.Agent(), maildir.ErrNotFound)
+	case errors.Is(err, durable.ErrNotRegular):
+		return nil, &maildir.BadError{Name: name, Reason: "it is no file, and so never mail"}
+	case err != nil:
+		return nil, nil
+	}
+	m, err := wire.Decode(data)
+	if err != nil {
+		return nil, nil
+	}
+	return m, nil
 }
 
 // moveBad durably moves a file out of bad. A kill leaves at most its reason.
@@ -87,36 +88,27 @@ func moveBad(b *maildir.Box, name, to string) error {
 	return cmp.Or(root.Sync(path.Dir(to)), root.Sync(b.In("inbox/bad")))
 }
 
-// dropAgain ingests a file of bad under an id that it has before it is read: whoever goes on after a kill ingests it once.
-func dropAgain(ctx context.Context, b *maildir.Box, name string) (wire.ID, error) {
-	id := wire.NewID()
-	err := b.Mkdir(b.In("inbox/tmp"))
-	if err == nil {
-		err = moveBad(b, name, b.In("inbox/tmp", string(id)+"."+maildir.CutName(name)+".drop"))
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%s in inbox/bad of %s: %w", name, b.Agent(), maildir.ErrNotFound)
-	}
+// dropAgain takes in a file of bad under an id that it has before it is read: whoever goes on after a kill makes the same
+// message of it.
+func dropAgain(ctx context.Context, b *maildir.Box, name string) (id wire.ID, err error) {
+	id = wire.NewID()
+	err = b.Locked(ctx, "drops", func() error {
+		d := File{Path: b.In("inbox/tmp", string(id)+"."+maildir.CutName(name)+".drop"), IsBegun: true}
+		err := cmp.Or(b.Mkdir(b.In("inbox/tmp")), moveBad(b, name, d.Path))
+		if err == nil {
+			d.info, err = b.Store().Dir().Lstat(d.Path)
+		}
+		if err == nil {
+			time.Sleep(time.Until(maildir.SettlesAt(d.info))) // who has just mended it has finished
+			_, err = d.take(ctx, b)
+		}
+		return err
+	})
 	if err != nil {
 		return "", err
 	}
-	if _, err := Ingest(ctx, b); err != nil {
-		return "", err
+	if _, err := b.Get(id); err != nil { // it is an event
+		return "", nil
 	}
-	if _, err := b.Get(id); err == nil {
-		return id, nil
-	}
-	files, err := BadFiles(b)
-	for _, f := range files {
-		if f.Dir == "inbox/bad" && (f.Name == name || strings.HasPrefix(f.Name, maildir.CutName(name)+".")) {
-			return "", &maildir.BadError{Name: f.Name, Reason: f.Reason}
-		}
-	}
-	found, _ := List(b)
-	for _, d := range found.Drops {
-		if before, _, _ := parseIngestFile(d.file); before == id {
-			return "", fmt.Errorf("%s is taken in at the next look: somebody may be writing it", name)
-		}
-	}
-	return "", err
+	return id, nil
 }

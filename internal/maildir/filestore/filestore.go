@@ -28,7 +28,15 @@ var (
 
 // Add stores content durably in .files and describes it.
 func Add(dir *durable.Root, name string, content io.Reader) (wire.Attachment, error) {
-	return AddAs(dir, name, Dir+"/."+string(wire.NewID())+".tmp", content)
+	temp := Dir + "/." + string(wire.NewID()) + ".tmp"
+	if err := dir.MkdirAll(Dir); err != nil {
+		return wire.Attachment{}, err
+	}
+	a, err := describe(name, content, func(r io.Reader) error { return dir.CreateFrom(temp, r) })
+	if err != nil {
+		return a, err
+	}
+	return a, moveIn(dir, temp, a)
 }
 
 // ErrOtherContent says that content is not what its hash says.
@@ -41,7 +49,7 @@ func AddKnown(dir *durable.Root, a wire.Attachment, content io.Reader) error {
 	if err := cmp.Or(dir.MkdirAll(Dir), dir.Remove(temp)); err != nil {
 		return err
 	}
-	got, err := Describe(a.Name, content, func(r io.Reader) error { return dir.CreateFrom(temp, r) })
+	got, err := describe(a.Name, content, func(r io.Reader) error { return dir.CreateFrom(temp, r) })
 	if err == nil && got.SHA256 != a.SHA256 {
 		dir.Remove(temp)
 		err = ErrOtherContent
@@ -49,23 +57,11 @@ func AddKnown(dir *durable.Root, a wire.Attachment, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return MoveIn(dir, temp, a)
+	return moveIn(dir, temp, a)
 }
 
-// AddAs is Add with the name of the temp file.
-func AddAs(dir *durable.Root, name, temp string, content io.Reader) (wire.Attachment, error) {
-	if err := dir.MkdirAll(Dir); err != nil {
-		return wire.Attachment{}, err
-	}
-	a, err := Describe(name, content, func(r io.Reader) error { return dir.CreateFrom(temp, r) })
-	if err != nil {
-		return a, err
-	}
-	return a, MoveIn(dir, temp, a)
-}
-
-// MoveIn gives a temp file with the content of an attachment its name.
-func MoveIn(dir *durable.Root, temp string, a wire.Attachment) error {
+// moveIn gives a temp file with the content of an attachment its name.
+func moveIn(dir *durable.Root, temp string, a wire.Attachment) error {
 	defer dir.Remove(temp) // a rename of one of two names of the same file to the other does nothing
 	// No lock is needed: a file of this name is replaced by the same content.
 	if err := dir.MoveOver(temp, Path(a)); err != nil {
@@ -77,8 +73,8 @@ func MoveIn(dir *durable.Root, temp string, a wire.Attachment) error {
 // Path returns the path of an attachment's content below the team's directory.
 func Path(a wire.Attachment) string { return Dir + "/" + a.SHA256 }
 
-// Describe describes content as an attachment of that name, while read reads it to its end.
-func Describe(name string, content io.Reader, read func(io.Reader) error) (wire.Attachment, error) {
+// describe describes content as an attachment of that name, while read reads it to its end.
+func describe(name string, content io.Reader, read func(io.Reader) error) (wire.Attachment, error) {
 	a := wire.Attachment{Name: name, MediaType: "application/octet-stream"}
 	hash, in := sha256.New(), bufio.NewReaderSize(content, 64<<10)
 	if head, _ := in.Peek(512); isText(head) { // the copy below returns the error again

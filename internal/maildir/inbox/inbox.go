@@ -16,10 +16,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Walk is Box.Walk, and with Unread it ingests dropped files first, but for large ones.
+// Walk is Box.Walk, and with Unread it ingests dropped files first.
 func Walk(ctx context.Context, b *maildir.Box, rg maildir.Range, f func(*maildir.Item) bool) (maildir.Walked, error) {
 	if rg.Unread {
-		ingested, _ := drop.IngestBriefly(ctx, b) // what cannot be ingested now stays where it is
+		ingested, _ := drop.Ingest(ctx, b, 0) // what cannot be ingested now stays where it is
 		rg.Listed = ingested.Unread
 	}
 	return b.Walk(rg, f)
@@ -29,10 +29,10 @@ func Walk(ctx context.Context, b *maildir.Box, rg maildir.Range, f func(*maildir
 // lists.
 type Counts struct{ Unread, Leased, Aside, Owed, Bad int }
 
-// Count ingests dropped files, but for large ones, and counts messages without opening them. With an error it returns
+// Count ingests dropped files and counts messages without opening them. With an error it returns
 // what it could count.
 func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
-	ingested, err := drop.IngestBriefly(ctx, b)                                        // what cannot be ingested now stays where it is
+	ingested, err := drop.Ingest(ctx, b, 0)                                            // what cannot be ingested now stays where it is
 	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, durable.ErrNotDirectory) { // a link to another's is no mailbox
 		return c, err
 	}
@@ -54,8 +54,8 @@ func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
 		}
 		return true
 	})
-	bad, badErr := drop.BadNames(b)
-	c.Bad = len(bad) + ingested.Left
+	bad, badErr := drop.CountBad(b, ingested)
+	c.Bad = bad
 	return c, cmp.Or(err, badErr)
 }
 

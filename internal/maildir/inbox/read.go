@@ -51,10 +51,10 @@ func (b *Batch) Sender() string {
 	return string(from)
 }
 
-// Peek lists unread messages, and marks none. Dropped files are ingested first, and files that are not messages move to
-// bad. Messages that a runner is typing or that are leased are skipped. Those that a hook has handed to a session are not.
+// Peek lists unread messages, and marks none. Dropped files are ingested first, for which it waits until they are settled,
+// and files that are not messages move to bad. Messages that a runner is typing or that are leased are skipped. Those that a hook has handed to a session are not.
 func Peek(ctx context.Context, b *maildir.Box, opt ReadOptions) (batch Batch, err error) {
-	ingested, _ := drop.IngestUnlessMail(ctx, b) // what cannot be ingested now stays where it is
+	ingested, _ := drop.Ingest(ctx, b, drop.Patience) // what cannot be ingested now stays where it is
 	if err := b.CheckPresent(); err != nil {
 		return batch, err
 	}
@@ -66,7 +66,8 @@ func Peek(ctx context.Context, b *maildir.Box, opt ReadOptions) (batch Batch, er
 		return batch, err
 	}
 	batch, err = Choose(b, opt, held, hiddenFromReaders(b, held))
-	batch.Bad += drop.CountBad(b, ingested)
+	bad, _ := drop.CountBad(b, ingested) // doctor reports a directory that cannot be read
+	batch.Bad += bad
 	return batch, err
 }
 

@@ -38,9 +38,13 @@ func Examine(b *maildir.Box, fix bool) (h Health, err error) {
 	isIngesting, _ := b.Store().Locks().Held(b.LockName("drops"))
 	still, _ := drop.List(b)
 	for _, d := range found.Drops { // unless a process is ingesting it right now
-		if d.Written.IsZero() && !isIngesting && slices.Contains(still.Drops, d) {
-			h.add("drop.unfinished", d.Path())
+		isStill := func(other drop.File) bool { return other.Path == d.Path }
+		if d.IsBegun && !isIngesting && slices.ContainsFunc(still.Drops, isStill) {
+			h.add("drop.unfinished", d.Path)
 		}
+	}
+	for _, f := range found.Left {
+		h.add(f.Code, path.Join(f.Dir, f.Name))
 	}
 	h.examineFiles(b)
 	h.examineDirs(b)
@@ -72,7 +76,7 @@ func (h *Health) examineMessages(b *maildir.Box) error {
 			}
 			if bad, isBad := errors.AsType[*maildir.BadError](err); isBad && bad.Unreadable == nil {
 				h.add("message.torn", name)
-			} else if isBad && d.State != maildir.Unread { // fileProblem checks unread ones
+			} else if isBad {
 				h.add("drop.unreadable", name)
 			}
 		}
@@ -95,46 +99,31 @@ func (h *Health) examineDirs(b *maildir.Box) {
 	}
 }
 
-// examineFiles checks the files that people put into the mailbox, also where nobody looks for dropped files.
+// examineFiles checks the files that people put into the mailbox where nobody looks for dropped files.
 func (h *Health) examineFiles(b *maildir.Box) {
 	for _, dir := range []string{
-		"", "inbox", "inbox/new", "inbox/tmp", "inbox/cur", "inbox/withdrawn", "inbox/done", "sent", "../" + b.Archived("done"),
+		"", "inbox/tmp", "inbox/cur", "inbox/withdrawn", "inbox/done", "sent", "../" + b.Archived("done"),
 	} {
 		names, _ := b.Store().Dir().Names(b.In(dir))
 		for _, name := range names {
 			info, err := b.Store().Dir().Lstat(b.In(dir, name))
-			if err != nil || drop.IsLitter(name) {
-				continue
-			}
-			if code := fileProblem(b, dir, info, names); code != "" {
-				h.add(code, path.Join(dir, name))
+			if err == nil && isMisplaced(dir, info) {
+				h.add("drop.misplaced", path.Join(dir, name))
 			}
 		}
 	}
 }
 
-// fileProblem returns doctor's code for what is wrong with an entry of a directory, which has these names, or "".
-func fileProblem(b *maildir.Box, dir string, info fs.FileInfo, names []string) string {
-	name, isDropDir := info.Name(), dir == "inbox" || dir == "inbox/new"
+// isMisplaced reports whether an entry of a directory is neither the mailbox's own nor being written.
+func isMisplaced(dir string, info fs.FileInfo) bool {
+	name := info.Name()
 	id, _, _ := strings.Cut(name, ".")
-	_, isUnfinished := drop.FinishedName(name)
 	switch {
-	case info.IsDir() && !isDropDir, !isDropDir && isUnfinished,
+	case info.IsDir(), name[0] == '.', drop.Finished(name) != name,
 		dir == "" && slices.Contains([]string{"inbox", "sent", "events", "run", "state.json", "shared"}, name),
-		dir == "inbox" && slices.Contains(drop.InboxDirs, name),
 		dir == "inbox/tmp" && wire.IsID(id),
 		(dir == "inbox/cur" || dir == "inbox/withdrawn") && maildir.IsMessageFile(name):
-		return ""
-	case !isDropDir:
-		return "drop.misplaced"
+		return false
 	}
-	if code, isOld := drop.WhyLeft(info, names); isOld || code == drop.LeftEmpty {
-		return code
-	}
-	f, err := b.Store().Dir().Open(b.In(dir, name))
-	f.Close()
-	if errors.Is(err, fs.ErrPermission) {
-		return drop.LeftUnreadable
-	}
-	return ""
+	return true
 }

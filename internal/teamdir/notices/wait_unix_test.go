@@ -54,7 +54,7 @@ func TestNoLockIsHeldOver(t *testing.T) {
 	bindCodex(t, team, "bob", func() { checkFree("a program") })
 
 	begin("a dropped file")
-	teamtest.Must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note"), []byte("hello"), 0o600))
+	teamtest.Must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note.json"), []byte(`{"body":"hello"}`), 0o600))
 	if got := teamtest.UnreadOf(t, team, "bob"); len(got) != 1 {
 		t.Errorf("dropped: %q", got)
 	}

@@ -55,8 +55,8 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	drop.Ingest(c.Context, k.box)        // dropped files may be events; a read-only disk keeps them for later
-	first, err := k.box.Log().FirstSeq() // archived events are not missing
+	drop.Ingest(c.Context, k.box, drop.Patience) // dropped files may be events; a read-only disk keeps them for later
+	first, err := k.box.Log().FirstSeq()         // archived events are not missing
 	if err != nil {
 		return err
 	}

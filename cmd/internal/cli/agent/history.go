@@ -25,7 +25,7 @@ atm history bob --limit 1 --json`,
 		&cli.BoolFlag{Name: "full", Usage: "no cap"},
 	},
 	Action: withAgent(func(ctx context.Context, c *cli.Context, k *call) error {
-		drop.Ingest(ctx, k.box) // dropped files may be events
+		drop.Ingest(ctx, k.box, drop.Patience) // dropped files may be events
 		first, limit, err := turnRange(c)
 		if err != nil {
 			return err

@@ -158,7 +158,7 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 		}
 	}
 	if rg.Unread {
-		in, _ := drop.Ingest(ctx, box) // what cannot be ingested now stays where it is
+		in, _ := drop.Ingest(ctx, box, drop.Patience) // what cannot be ingested now stays where it is
 		rg.Listed = in.Unread
 	}
 	found, err := box.Walk(rg, func(it *maildir.Item) bool {
@@ -241,7 +241,7 @@ func listLater(s *app.Scope, p *command.Printer, o lsOptions) error {
 }
 
 func listBad(ctx context.Context, p *command.Printer, box *maildir.Box, o lsOptions) error {
-	drop.Ingest(ctx, box) // what cannot be ingested now stays where it is
+	drop.Ingest(ctx, box, drop.Patience) // what cannot be ingested now stays where it is
 	files, err := drop.BadFiles(box)
 	if err != nil {
 		return err

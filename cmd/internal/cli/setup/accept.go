@@ -147,8 +147,8 @@ func describeTeam(t *teamdir.Team, sum io.Writer) (d unacceptedTeam, err error) 
 			}
 		}
 		for _, f := range found.Drops {
-			mail("file for %s: %s", to, letter.Quote(path.Base(f.Path()), 200))
-			add(f.Path(), drop.MaxSize)
+			mail("file for %s: %s", to, letter.Quote(path.Base(f.Path), 200))
+			add(f.Path, drop.MaxSize)
 		}
 		if isShared, _ := claim.Shared(b); isShared {
 			also("others may take mail from the inbox of %s", to)
