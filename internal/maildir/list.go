@@ -23,15 +23,19 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 		return nil, err
 	}
 	if it.State == Unread {
+		b.setLater(it)
 		b.addLease(it, b.Claims())
 	}
 	b.forgetReplaced(it)
 	return it, nil
 }
 
-// Message is Get without what is noted about the message here.
+// Message is Get without what is noted about the message here, and does not find one that is not due yet.
 func (b *Box) Message(id wire.ID) (*wire.Message, error) {
 	it, err := b.OpenAnywhere(id)
+	if err == nil && it.State == Unread && !b.IsDue(it.Message) {
+		err = notFound(id)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +51,7 @@ func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, erro
 	}
 }
 
-// OpenAnywhere is Get without the lease.
+// OpenAnywhere is Get without the lease, and without the state Later.
 func (b *Box) OpenAnywhere(id wire.ID) (it *Item, err error) {
 	err = b.Find(id, func(d Folder) error {
 		it, err = b.Open(d, id)
@@ -133,6 +137,7 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 // Range selects parts of a mailbox.
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
+	Later                                        bool // what is unread and not due yet
 
 	Newest bool // list days and messages of each part newest first
 	Limit  int  // open at most this many messages (0: all, -1: none) and count the rest; not with Keep
@@ -146,11 +151,11 @@ type Range struct {
 	// nor senders' clocks. The other days still have older messages.
 	Since time.Time
 
-	Listed []wire.ID // the unread messages, as listed just now; nil: they are listed
+	Listed []wire.ID // the unread messages that are due, as listed just now; nil: they are listed
 }
 
 // Everywhere is the whole mailbox without the index of sent messages.
-var Everywhere = Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
+var Everywhere = Range{Unread: true, Later: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
 
 // EachFolder calls f with each folder of a range and its messages, in the order in which messages move, until f returns
 // false. Errors are returned at the end, so that an unreadable folder does not hide others.
@@ -159,7 +164,7 @@ func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) 
 		isWanted, hasDays bool
 		Folder
 	}{
-		{rg.Unread, false, b.Unread()}, {rg.Owed, false, b.Owed()}, {rg.Done, true, b.AllDone()},
+		{rg.Unread || rg.Later, false, b.Unread()}, {rg.Owed, false, b.Owed()}, {rg.Done, true, b.AllDone()},
 		{rg.Withdrawn, false, b.withdrawn()}, {rg.Archive, true, b.Archive()}, {rg.Sent, true, b.AllSent()},
 	} {
 		if !part.isWanted {
@@ -174,10 +179,7 @@ func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) 
 			slices.Reverse(folders)
 		}
 		for _, d := range folders {
-			ids, err := rg.Listed, error(nil)
-			if d.State != Unread || ids == nil {
-				ids, err = b.IDsIn(d)
-			}
+			ids, err := b.listed(d, rg)
 			errs = errors.Join(errs, err)
 			if rg.Newest {
 				slices.Reverse(ids)
@@ -188,6 +190,19 @@ func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) 
 		}
 	}
 	return errs
+}
+
+// listed lists the messages of a folder that a range selects.
+func (b *Box) listed(d Folder, rg Range) (ids []wire.ID, err error) {
+	if d.State == Unread && rg.Listed != nil && !rg.Later {
+		return rg.Listed, nil
+	}
+	ids, err = b.IDsIn(d)
+	if d.State != Unread || rg.Unread && rg.Later {
+		return ids, err
+	}
+	later := b.later(ids)
+	return slices.DeleteFunc(ids, func(id wire.ID) bool { return later[id] != rg.Later }), err
 }
 
 // Walked is what Walk found beside the messages.
@@ -255,6 +270,7 @@ func (b *Box) openEach(d Folder, ids []wire.ID, claimed claimfile.Table, ahead i
 				if errs[i] != nil {
 					continue
 				}
+				b.setLater(items[i])
 				b.addLease(items[i], claimed)
 				b.forgetReplaced(items[i])
 				if !yield(first+i, items[i]) {
@@ -266,7 +282,7 @@ func (b *Box) openEach(d Folder, ids []wire.ID, claimed claimfile.Table, ahead i
 	}
 }
 
-// UnreadIDs lists the unread messages, oldest first, without ingesting dropped files.
+// UnreadIDs lists the unread messages that are due, oldest first, without ingesting dropped files.
 func (b *Box) UnreadIDs() ([]wire.ID, error) { return b.IDs(Range{Unread: true}) }
 
 // OwedIDs lists the messages that wait for an acknowledgement, oldest first.

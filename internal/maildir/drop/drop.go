@@ -25,7 +25,7 @@ type Ingested struct {
 	Waiting int // files that are not ingested yet: look again in a second
 	Left    int // files that are left where they are: BadFiles says why
 
-	Unread []wire.ID // all unread messages, if nothing was ingested; else nil
+	Unread []wire.ID // all unread messages that are due, if nothing was ingested; else nil
 }
 
 // ingestLockTimeout is how long Ingest waits for a lock: a delivery holds one for an instant.
@@ -85,7 +85,7 @@ func ingestDrops(ctx context.Context, b *maildir.Box, goOn func() bool) (result 
 		return result, err
 	}
 	if len(found.Drops) == 0 {
-		result.Unread = found.unread
+		result.Unread = b.Due(found.unread)
 		return result, nil
 	}
 	if found, err = List(b); err == nil {

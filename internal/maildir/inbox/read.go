@@ -146,7 +146,7 @@ func CheckMark(b *maildir.Box, items ...*maildir.Item) error {
 func Choose(b *maildir.Box, opt ReadOptions, all, skipped claimfile.Table) (batch Batch, err error) {
 	list := slices.Clone(opt.IDs)
 	if opt.IDs == nil {
-		if list, err = b.IDsIn(b.Unread()); err != nil {
+		if list, err = b.UnreadIDs(); err != nil {
 			return batch, err
 		}
 	}
@@ -182,7 +182,7 @@ func Choose(b *maildir.Box, opt ReadOptions, all, skipped claimfile.Table) (batc
 }
 
 func (opt *ReadOptions) wants(it *maildir.Item, now time.Time) bool {
-	return !(opt.Current && it.Expired(now)) && (opt.Match == nil || opt.Match(it))
+	return it.State != maildir.Later && !(opt.Current && it.Expired(now)) && (opt.Match == nil || opt.Match(it))
 }
 
 // LastBatch returns the messages that the last Read marked, oldest first, but for those that are gone or cannot be
