@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -43,8 +43,8 @@ func (i *pretendedInbox) Carry(ctx context.Context, ids []wire.ID) (string, erro
 	if i.fails != nil {
 		return "inbox socket", i.fails
 	}
-	box, to := i.r.opt.Mail.box(), claim.Recipient{Owner: claimfile.PushedTo("s"), Call: "push " + string(wire.NewID())}
-	c, err := claim.HandOver(ctx, box, to, inbox.ReadOptions{Limit: 10, Match: func(m *maildir.Item) bool { return slices.Contains(ids, m.ID) }})
+	box, to := i.r.opt.Mail.box(), holder.New(holder.Push, "s", "push "+string(wire.NewID()), time.Now())
+	c, err := claim.HandOver(ctx, box, to, false, inbox.ReadOptions{Limit: 10, Match: func(m *maildir.Item) bool { return slices.Contains(ids, m.ID) }})
 	if err != nil || len(c.Items) == 0 {
 		return "inbox socket", err
 	}
@@ -52,7 +52,7 @@ func (i *pretendedInbox) Carry(ctx context.Context, ids []wire.ID) (string, erro
 	err = errors.Join(err, box.Log().Append(ctx, announced...))
 	if !i.drops { // a hook shows them
 		var read []wire.Event
-		read, err = claim.Settle(ctx, box, claim.AllGiven(box, time.Now()), nil, time.Now())
+		read, err = claim.Settle(ctx, box, claim.AllGiven(box), nil)
 		err = errors.Join(err, box.Log().Append(ctx, read...))
 	}
 	return "inbox socket", err
@@ -63,7 +63,7 @@ func (i *pretendedInbox) TakeBack(ctx context.Context, ids []wire.ID) error {
 	defer i.mu.Unlock()
 	i.back = append(i.back, ids...)
 	box := i.r.opt.Mail.box()
-	_, err := claim.Settle(ctx, box, nil, claim.AllGiven(box, time.Now()), time.Now())
+	_, err := claim.Settle(ctx, box, nil, claim.AllGiven(box))
 	return err
 }
 
@@ -156,7 +156,7 @@ func TestMailOfAKilledHook(t *testing.T) {
 	must(t, err)
 	r.wait("the draft", func() bool { s, err := r.status(); return err == nil && s.Gate == control.GateDraft })
 	id := r.send("ping")
-	h, err := claim.HandOver(t.Context(), r.bob, claim.Recipient{Owner: claimfile.OfSession("s"), Call: "x"}, inbox.ReadOptions{Limit: 10})
+	h, err := claim.HandOver(t.Context(), r.bob, holder.New(holder.Session, "s", "x", time.Now()), false, inbox.ReadOptions{Limit: 10})
 	must(t, err)
 	if len(h.Items) != 1 {
 		t.Fatal("not claimed")

@@ -16,7 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -26,7 +26,7 @@ import (
 // events message_read for the caller to append. Without such mail no lock is taken.
 func (c *Call) Settle(ctx context.Context, isGone func(session string) bool) ([]wire.Event, error) {
 	var received, lost []claim.Given
-	for _, g := range claim.AllGiven(c.Box, c.Now) {
+	for _, g := range claim.AllGiven(c.Box) {
 		switch _, effect := delivery.Next(delivery.Sent, c.eventOf(g, isGone)); effect {
 		case delivery.Repeat:
 			lost = append(lost, g)
@@ -34,41 +34,41 @@ func (c *Call) Settle(ctx context.Context, isGone func(session string) bool) ([]
 			received = append(received, g)
 		}
 	}
-	return claim.Settle(ctx, c.Box, received, lost, c.Now)
+	return claim.Settle(ctx, c.Box, received, lost)
 }
 
 // HandOver claims unread mail for the call. The Claim is never nil; without mail no lock is taken.
 func (c *Call) HandOver(ctx context.Context, opt inbox.ReadOptions) (*claim.Claim, error) {
-	return claim.HandOver(ctx, c.Box, c.recipient(), opt)
+	return claim.HandOver(ctx, c.Box, c.recipient(), c.IsAmbiguous, opt)
 }
 
-func (c *Call) recipient() claim.Recipient {
-	owner := claimfile.OfSession(c.Session)
+func (c *Call) recipient() holder.Holder {
+	kind := holder.Session
 	if c.IsPush {
-		owner = claimfile.PushedTo(c.Session)
+		kind = holder.Push
 	}
-	return claim.Recipient{Owner: owner, Call: c.Name, IsAmbiguous: c.IsAmbiguous, Now: c.Now}
+	return holder.New(kind, c.Session, c.Name, c.Now)
 }
 
 // eventOf returns what the call says of a message that an earlier one gave to the program; "": nothing.
 func (c *Call) eventOf(g claim.Given, isGone func(session string) bool) delivery.Event {
 	switch {
-	case g.To.Session() != c.Session:
-		if g.IsLive && isGone != nil && isGone(g.To.Session()) {
+	case !g.To.IsSession(c.Session):
+		if g.IsLive(c.Now) && isGone != nil && isGone(g.To.Session()) {
 			return delivery.Ended
 		}
-	case g.IsOf(c.recipient()): // this call gave it
+	case g.IsOf(c.recipient(), c.IsAmbiguous): // this call gave it
 	case c.mayLose(g):
 		return delivery.Ended
 	case c.shows(g.ID):
 		return delivery.Receipt
 	case c.ProvesReceipt:
-		isAnswer := g.IsSent && !g.To.IsPush() // of a hook, which has no other receipt
+		isAnswer := g.To.IsShown() && g.To.Kind == holder.Session // of a hook, which has no other receipt
 		hasIt, isKnown := c.records(g, isAnswer && len(c.EndEvents) > 0)
 		switch {
 		case hasIt, isAnswer && !isKnown:
 			return delivery.Receipt
-		case isAnswer && c.Now.Sub(g.To.Now) >= delivery.Patience: // lost on its way, as of a hook that was killed
+		case isAnswer && c.Now.Sub(g.To.Since) >= delivery.Patience: // lost on its way, as of a hook that was killed
 			return delivery.Ended
 		}
 	}
@@ -87,7 +87,7 @@ func (c *Call) records(g claim.Given, waits bool) (hasIt, isKnown bool) {
 	for {
 		tail := Tail(c.Record, maxRecord)
 		for line := range bytes.Lines(tail) {
-			if hasFrame(line, g.ID) && !isBefore(line, g.To.Now) {
+			if hasFrame(line, g.ID) && !isBefore(line, g.To.Since) {
 				return true, true
 			}
 		}
@@ -147,5 +147,5 @@ func (c *Call) shows(id wire.ID) bool {
 // mayLose reports whether the call says that its session may have lost the message.
 func (c *Call) mayLose(g claim.Given) bool {
 	isForgotten := c.Forgets != "" && strings.HasPrefix(g.To.Call, c.Forgets)
-	return c.EndsSession || isForgotten || c.IsNewProgram && !(g.To.IsPush() && c.KeepsPushed)
+	return c.EndsSession || isForgotten || c.IsNewProgram && !(g.To.Kind == holder.Push && c.KeepsPushed)
 }

@@ -17,9 +17,9 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -205,7 +205,7 @@ func TestDropAfterAFailedSync(t *testing.T) {
 func TestGoodMailFirst(t *testing.T) {
 	t.Parallel()
 	handOver := func(b *maildir.Box) (n int, err error) {
-		h, err := claim.HandOver(ctx, b, claim.Recipient{Owner: claimfile.OfSession("s"), Call: string(wire.NewID())}, inbox.ReadOptions{})
+		h, err := claim.HandOver(ctx, b, holder.New(holder.Session, "s", string(wire.NewID()), time.Now()), false, inbox.ReadOptions{})
 		if err == nil {
 			_, err = h.Sent(ctx)
 		}

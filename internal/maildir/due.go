@@ -70,8 +70,9 @@ func isAckOf(ack, m *wire.Message, recipient wire.Address) bool {
 	return ack.Acks(m.ID) && ack.From.Team == recipient.Team && ack.From.Host == recipient.Host
 }
 
+// setLater sets the state Later. What somebody has had was due.
 func (b *Box) setLater(it *Item) {
-	if it.State == Unread && !b.IsDue(it.Message) {
+	if it.file == b.Unread().File(it.ID) && !b.IsDue(it.Message) {
 		it.State = Later
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -47,7 +47,7 @@ func TestLater(t *testing.T) {
 	if len(batch.Items) != 1 || batch.Items[0].ID != now || batch.More != 0 || err != nil {
 		t.Errorf("read: %+v, %v", batch, err)
 	}
-	given, err := claim.HandOver(ctx, bob, claim.Recipient{Owner: claimfile.OfSession("s")}, inbox.ReadOptions{})
+	given, err := claim.HandOver(ctx, bob, holder.New(holder.Session, "s", "1", time.Now()), false, inbox.ReadOptions{})
 	if err != nil || len(given.Items) != 1 || given.More != 0 {
 		t.Errorf("handed over: %+v, %v", given, err)
 	}

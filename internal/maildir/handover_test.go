@@ -1,34 +1,33 @@
 package maildir_test
 
 import (
-	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
-	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/wire"
 )
 
 // handOver hands mail to a session, which has received what an earlier call gave it.
 func handOver(t testing.TB, b *maildir.Box, session, call string, now time.Time) *claim.Claim {
 	t.Helper()
-	_, err := claim.Settle(ctx, b, sentTo(b, claimfile.OfSession(session), now), nil, now)
+	_, err := claim.Settle(ctx, b, sentTo(b, session), nil)
 	must(t, err)
-	h, err := claim.HandOver(ctx, b, claim.Recipient{Owner: claimfile.OfSession(session), Call: call, Now: now}, inbox.ReadOptions{Limit: 20})
+	h, err := claim.HandOver(ctx, b, holder.New(holder.Session, session, call, now), false, inbox.ReadOptions{Limit: 20})
 	must(t, err)
 	return h
 }
 
-// sentTo lists what was sent to a recipient.
-func sentTo(b *maildir.Box, to claimfile.Owner, now time.Time) (given []claim.Given) {
-	for _, g := range claim.AllGiven(b, now) {
-		if g.IsSent && g.To.Owner == to {
+// sentTo lists what was sent to a session.
+func sentTo(b *maildir.Box, session string) (given []claim.Given) {
+	for _, g := range claim.AllGiven(b) {
+		if g.To.IsShown() && g.To.IsSession(session) {
 			given = append(given, g)
 		}
 	}
@@ -66,14 +65,14 @@ func TestHandOver(t *testing.T) {
 	sent(t, handed(t, handOver(t, bob, "s1", "1", now), false, list...))
 	handed(t, handOver(t, bob, "s2", "1", now), false)
 	equal(t, "shown to a reader", unclaimed(bob), list...)
-	given := claim.AllGiven(bob, now)
-	if len(given) != 3 || given[0] != (claim.Given{ID: list[0], To: claim.Recipient{Owner: claimfile.OfSession("s1"), Call: "1", Now: claimfile.Moment(now)}, IsSent: true, IsLive: true}) {
+	given := claim.AllGiven(bob)
+	if len(given) != 3 || given[0] != (claim.Given{ID: list[0], To: holder.New(holder.Session, "s1", "1", now).Shown(now)}) {
 		t.Fatal(given)
 	}
-	_, err := claim.Settle(ctx, bob, nil, given[:1], now.Add(time.Second))
+	_, err := claim.Settle(ctx, bob, nil, given[:1])
 	must(t, err)
 	again := handed(t, handOver(t, bob, "s2", "2", now.Add(2*time.Second)), true, list[0])
-	events, err := claim.Settle(ctx, bob, given, nil, now) // of the first, what was given then is out of date
+	events, err := claim.Settle(ctx, bob, given, nil) // of the first, what was given then is out of date
 	if err != nil || len(events) != 2 || events[0].Kind != wire.EventRead || events[0].Session != "s1" || events[0].Source != "hook" ||
 		events[0].Field("batch") == "" || events[0].Field("batch") != events[1].Field("batch") {
 		t.Error(events, err)
@@ -82,61 +81,61 @@ func TestHandOver(t *testing.T) {
 	must(t, again.Release(ctx)) // as it was before
 	handed(t, handOver(t, bob, "s3", "1", now.Add(3*time.Second)), true, list[0])
 	must(t, again.Expire(ctx)) // not its own any more
-	if g := claim.AllGiven(bob, now.Add(3*time.Second)); len(g) != 1 || g[0].To.Session() != "s3" || !g[0].IsLive {
+	if g := claim.AllGiven(bob); len(g) != 1 || g[0].To.Session() != "s3" || !g[0].IsLive(now) {
 		t.Error(g)
 	}
 }
 
-// The form of an owner in the file stays.
-func TestOwnerInFile(t *testing.T) {
+// The name of a holder's directory says all of it, whatever a program calls its sessions.
+func TestHolderName(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]claimfile.Owner{
-		"runner:0190": {Kind: claimfile.Runner, ID: "0190"}, "session:a:b": claimfile.OfSession("a:b"), "push:s": claimfile.PushedTo("s"), "lease:carol@other": {Kind: claimfile.Lease, ID: "carol@other"}, "lease:": {Kind: claimfile.Lease},
+	now := time.Now()
+	for _, h := range []holder.Holder{
+		holder.New(holder.Runner, "0190", "", now), holder.New(holder.Session, "a:b,c/d", "prompt 1", now).Shown(now),
+		holder.New(holder.Push, "s", "push", now).Ended(), holder.New(holder.Lease, "carol@other", "", now).Shown(now.Add(time.Hour)),
+		holder.New(holder.Lease, "", "", now).Ended(), holder.New(holder.Session, strings.Repeat("\u65e5", 200), strings.Repeat("../", 200), now),
 	} {
-		var o claimfile.Owner
-		must(t, o.UnmarshalText([]byte(text)))
-		if again, _ := o.MarshalText(); o != want || string(again) != text {
-			t.Errorf("%s is %v, written as %s", text, o, again)
+		name := h.Name()
+		if again := holder.Parse(name); again != h || len(name) > 255 || strings.ContainsAny(name, "/\\:") || name[0] == '.' {
+			t.Errorf("%v is %s, read as %v", h, name, again)
+		}
+	}
+	one, other := strings.Repeat("x", 300)+"1", strings.Repeat("x", 300)+"2"
+	if h := holder.New(holder.Session, one, "", now); !h.IsSession(one) || h.IsSession(other) {
+		t.Errorf("a long id is not its own: %v", h)
+	}
+	for _, name := range []string{"x", "lease", "lease,x,,,,", "lease,1,20260101T000000.000,,,%zz", "runner,1,20260101T000000.000,,,a,b"} {
+		if h := holder.Parse(name); h != (holder.Holder{Times: 1, Who: name}) || h.Name() != name || h.IsLive(now, true) {
+			t.Errorf("%s is %v", name, h)
 		}
 	}
 }
 
-// If the claims file is damaged or cannot be read there are no claims: messages are shown once more, doctor reports the
-// file, and claiming goes on.
-func TestBrokenClaims(t *testing.T) {
+// What lies in a directory that is no holder's, or is a file, or from another time, hides no message.
+func TestOddHolders(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{
-		"", "{", "[", "{}", `"x"`, `[1]`, `[{"ids":"x"}]`, `[{"ids":["../../x"],"owner":"runner:x"}]`, strings.Repeat("[", 1<<16),
-		`[{"ids":["ID"],"owner":"lease:carol","at":"2126-01-01T00:00:00Z","until":"2127-01-01T00:00:00Z"}]`,
-		`[{"ids":["ID"],"owner":"lease:carol","at":"2026-01-01T00:00:00Z","until":"2127-01-01T00:00:00Z"}]`,
-		`[{"ids":["ID"],"owner":"session:x","at":"2026-01-01T00:00:00Z","until":"2026-01-01T00:01:00Z"}]`,
-		"not readable", "run is a file",
+	for _, name := range []string{
+		"x", "lease,1,21260101T000000.000,21270101T000000.000,,carol", "lease,1,20260101T000000.000,21270101T000000.000,,carol",
+		"session,1,20260101T000000.000,20260101T000100.000,,x", "runner,1,20260101T000000.000,,,x", "a file", "held is a file",
 	} {
-		var unreadable bool
-		bob := openStore(t, scratch(t), func(op, name string) error {
-			if unreadable && op == "open" && name == "bob/run/claims.json" {
-				return syscall.EACCES
-			}
-			return nil
-		}, "bob").Box("bob")
+		bob := newBob(t)
 		list := deliverN(t, bob, 2)
-		path := bob.Store().Dir().Join("bob/run/claims.json")
-		switch text {
-		case "run is a file":
-			write(t, bob.Store().Dir().Join("bob/run"), "x")
+		held := filepath.Join(bob.Path(), "inbox/held")
+		switch name {
+		case "held is a file":
+			write(t, held, "x")
+		case "a file":
+			write(t, filepath.Join(held, name), "x")
 		default:
-			write(t, path, strings.ReplaceAll(text, "ID", string(list[0])))
+			must(t, os.MkdirAll(filepath.Join(held, name), 0o700))
+			must(t, os.Rename(filepath.Join(bob.Path(), "inbox/new", string(list[0])+".json"), filepath.Join(held, name, string(list[0])+".json")))
 		}
-		unreadable = text == "not readable"
-		equal(t, fmt.Sprintf("%.40s: unread", text), unclaimed(bob), list...)
-		if text == "{" || unreadable {
-			if h, err := keep.Examine(bob, false); err != nil || h.BadClaims == nil {
-				t.Errorf("%s: the doctor is not told: %v", text, err)
-			}
+		equal(t, name+": unread", unclaimed(bob), list...)
+		if name != "held is a file" { // nothing can be handed out, but everything can be read
+			h := handOver(t, bob, "s1", "1", time.Now())
+			equal(t, name+": handed over", idsOf(h.Items), list...)
+			must(t, h.Release(ctx))
 		}
-		if text != "run is a file" { // nothing can be claimed, but everything can be read
-			handed(t, handOver(t, bob, "s1", "1", time.Now()), false, list...).Release(ctx)
-		}
-		equal(t, fmt.Sprintf("%.40s: read", text), read(t, bob), list...)
+		equal(t, name+": read", read(t, bob), list...)
 	}
 }

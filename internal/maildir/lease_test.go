@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -25,14 +25,11 @@ func leaseFor(t testing.TB, b *maildir.Box, by wire.Name, d time.Duration) *mail
 // ranOut makes all leases expire.
 func ranOut(t testing.TB, b *maildir.Box) {
 	t.Helper()
-	err := b.Update(ctx, func(t *maildir.Tx) error {
-		for id, c := range t.Claims {
-			c.Until = claimfile.Moment(time.Now())
-			t.Claims[id] = c
-		}
-		return nil
-	})
+	held, err := b.Held()
 	must(t, err)
+	for id, h := range held {
+		must(t, b.HandTo(id, h, h.Ended()))
+	}
 }
 
 // The last member with a lease may still use it after it ran out, until somebody else leases the message. A member of
@@ -45,7 +42,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	if until, err := claim.RenewLease(ctx, bob, id, addr("carol"), time.Second); err != nil || time.Until(until) < 30*time.Second {
 		t.Error("renewed, and shorter: ", until, err)
 	}
-	for _, d := range []time.Duration{-1, 0, claimfile.MaxLease + 1} {
+	for _, d := range []time.Duration{-1, 0, holder.MaxLease + 1} {
 		_, renewed := claim.RenewLease(ctx, bob, id, addr("carol"), d)
 		if _, err := claim.Lease(ctx, bob, addr("dave"), d, inbox.ReadOptions{}, received); err == nil || renewed == nil {
 			t.Errorf("a lease of %s: %v, %v", d, err, renewed)
@@ -58,12 +55,10 @@ func TestLeaseRunsOut(t *testing.T) {
 	if leaseFor(t, bob, "dave", time.Minute) != nil {
 		t.Error("renewed, and taken")
 	}
-	bob.Update(ctx, func(t *maildir.Tx) error { // the clock was an hour ahead when it was leased
-		c := t.Claims[id]
-		c.At, c.Until = claimfile.Moment(time.Now()).Add(time.Hour), claimfile.Moment(time.Now()).Add(2*time.Hour)
-		t.Claims[id] = c
-		return nil
-	})
+	held, err := bob.Held()
+	must(t, err)
+	ahead := time.Now().Add(time.Hour) // the clock was an hour ahead when it was leased
+	must(t, bob.HandTo(id, held[id], holder.New(holder.Lease, "carol", "", ahead).Shown(ahead.Add(time.Hour))))
 	if until, err := claim.RenewLease(ctx, bob, id, addr("carol"), time.Minute); err != nil || time.Until(until) > time.Minute {
 		t.Error("from the future: ", until, err)
 	}

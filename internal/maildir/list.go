@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -22,10 +22,7 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	if it.State == Unread {
-		b.setLater(it)
-		b.addLease(it, b.Claims())
-	}
+	b.setLater(it)
 	b.forgetReplaced(it)
 	return it, nil
 }
@@ -33,11 +30,11 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 // Message is Get without what is noted about the message here, and does not find one that is not due yet.
 func (b *Box) Message(id wire.ID) (*wire.Message, error) {
 	it, err := b.OpenAnywhere(id)
-	if err == nil && it.State == Unread && !b.IsDue(it.Message) {
-		err = notFound(id)
-	}
 	if err != nil {
 		return nil, err
+	}
+	if b.setLater(it); it.State == Later {
+		return nil, notFound(id)
 	}
 	return it.Message, nil
 }
@@ -51,7 +48,7 @@ func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, erro
 	}
 }
 
-// OpenAnywhere is Get without the lease, and without the state Later.
+// OpenAnywhere is Get without a check of what the message replaces, and without the state Later.
 func (b *Box) OpenAnywhere(id wire.ID) (it *Item, err error) {
 	err = b.Find(id, func(d Folder) error {
 		it, err = b.Open(d, id)
@@ -62,8 +59,12 @@ func (b *Box) OpenAnywhere(id wire.ID) (it *Item, err error) {
 
 // Find calls f with the folders where a message may be, until f returns something other than ErrNotFound.
 func (b *Box) Find(id wire.ID, f func(Folder) error) error {
-	for range 2 { // the message may be put back into a folder that was searched
-		for _, d := range b.FoldersOf(id) {
+	for range looks {
+		folders, err := b.FoldersOf(id)
+		if err != nil {
+			return cmp.Or(b.CheckPresent(), err)
+		}
+		for _, d := range folders {
 			if err := f(d); !errors.Is(err, ErrNotFound) {
 				return err
 			}
@@ -90,7 +91,8 @@ func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 // FirstSign returns the earliest time, by the clock here, that a message's file or the directory of its day bears; zero
 // if the mailbox neither got nor sent it. The clock that made the id may have been ahead.
 func (b *Box) FirstSign(id wire.ID) (at time.Time) {
-	for _, d := range append(b.FoldersOf(id), b.sent(id)) {
+	folders, _ := b.FoldersOf(id)
+	for _, d := range append(folders, b.sent(id)) {
 		file, err := b.store.root.Lstat(d.File(id))
 		if err != nil {
 			continue
@@ -151,7 +153,7 @@ type Range struct {
 	// nor senders' clocks. The other days still have older messages.
 	Since time.Time
 
-	Listed []wire.ID // the unread messages that are due, as listed just now; nil: they are listed
+	Listed []wire.ID // the messages in new that are due, as listed just now; nil: they are listed
 }
 
 // Everywhere is the whole mailbox without the index of sent messages.
@@ -194,15 +196,20 @@ func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) 
 
 // listed lists the messages of a folder that a range selects.
 func (b *Box) listed(d Folder, rg Range) (ids []wire.ID, err error) {
-	if d.State == Unread && rg.Listed != nil && !rg.Later {
-		return rg.Listed, nil
+	switch {
+	case d.State == Unread && !rg.Later:
+		return b.AddHeld(rg.Listed)
+	case d.State != Unread:
+		return b.IDsIn(d)
 	}
-	ids, err = b.IDsIn(d)
-	if d.State != Unread || rg.Unread && rg.Later {
-		return ids, err
+	if ids, err = b.IDsIn(d); err != nil {
+		return nil, err
+	}
+	if rg.Unread {
+		return b.AddHeld(ids)
 	}
 	later := b.later(ids)
-	return slices.DeleteFunc(ids, func(id wire.ID) bool { return later[id] != rg.Later }), err
+	return slices.DeleteFunc(ids, func(id wire.ID) bool { return !later[id] }), nil
 }
 
 // Walked is what Walk found beside the messages.
@@ -230,16 +237,16 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 // openAhead is how many messages are opened before the first of them is used, where all are.
 const openAhead = 32
 
-// EachUnread yields those of the messages that are unread, each with its index in ids, and with what the claims say about
-// it. It calls bad for files that are not messages or cannot be read.
-func (b *Box) EachUnread(ids []wire.ID, claimed claimfile.Table, bad func(*BadError)) iter.Seq2[int, *Item] {
-	return b.openEach(b.Unread(), ids, claimed, 1, nil, bad)
+// EachUnread yields those of the messages that are unread, each with its index in ids. It calls bad for files that are not
+// messages or cannot be read.
+func (b *Box) EachUnread(ids []wire.ID, held Held, bad func(*BadError)) iter.Seq2[int, *Item] {
+	return b.openEach(b.Unread(), ids, held, 1, nil, bad)
 }
 
-// openEach yields the messages of a folder that keep accepts (nil: all), each with its index in ids, and with what the
-// claims say about it. It opens so many at a time, on all processors. It skips messages that have moved on, and calls bad
-// for files that are not messages or cannot be read.
-func (b *Box) openEach(d Folder, ids []wire.ID, claimed claimfile.Table, ahead int, keep func(wire.ID, []byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
+// openEach yields the messages of a folder that keep accepts (nil: all), each with its index in ids. With new come those that
+// are held. It opens so many at a time, on all processors. It skips messages that have moved on, and calls bad for files that
+// are not messages or cannot be read.
+func (b *Box) openEach(d Folder, ids []wire.ID, held Held, ahead int, keep func(wire.ID, []byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
 	return func(yield func(int, *Item) bool) {
 		dir, name := b.store.root, d.File
 		if len(ids) > 1 { // a path below the team costs system calls for each element
@@ -251,7 +258,15 @@ func (b *Box) openEach(d Folder, ids []wire.ID, claimed claimfile.Table, ahead i
 		items, errs := make([]*Item, ahead), make([]error, ahead)
 		open := func(from, step int, some []wire.ID) {
 			for i := from; i < len(some); i += step {
-				items[i], errs[i] = b.openIn(dir, name(some[i]), d, some[i], keep)
+				id := some[i]
+				if h, isHeld := held[id]; isHeld {
+					items[i], errs[i] = b.openIn(b.store.root, b.HeldBy(h).File(id), b.HeldBy(h), id, keep)
+				} else {
+					items[i], errs[i] = b.openIn(dir, name(id), d, id, keep)
+				}
+				if d.State == Unread && keep == nil && errors.Is(errs[i], ErrNotFound) { // it has just changed hands
+					items[i], errs[i] = b.openUnread(id)
+				}
 			}
 		}
 		first := 0
@@ -271,7 +286,6 @@ func (b *Box) openEach(d Folder, ids []wire.ID, claimed claimfile.Table, ahead i
 					continue
 				}
 				b.setLater(items[i])
-				b.addLease(items[i], claimed)
 				b.forgetReplaced(items[i])
 				if !yield(first+i, items[i]) {
 					return
@@ -282,8 +296,33 @@ func (b *Box) openEach(d Folder, ids []wire.ID, claimed claimfile.Table, ahead i
 	}
 }
 
+func (b *Box) openUnread(id wire.ID) (*Item, error) {
+	it, err := b.OpenAnywhere(id)
+	if err == nil && it.State != Unread {
+		err = notFound(id)
+	}
+	return it, err
+}
+
 // UnreadIDs lists the unread messages that are due, oldest first, without ingesting dropped files.
 func (b *Box) UnreadIDs() ([]wire.ID, error) { return b.IDs(Range{Unread: true}) }
+
+// AddHeld returns the unread messages, of which these are in new (nil: those that are due), oldest first.
+func (b *Box) AddHeld(ids []wire.ID) (all []wire.ID, err error) {
+	if ids == nil {
+		if ids, err = b.IDsIn(b.Unread()); err != nil {
+			return nil, err
+		}
+		ids = b.Due(ids)
+	}
+	held, err := b.Held()
+	if len(held) == 0 {
+		return ids, err
+	}
+	all = slices.Concat(ids, slices.Collect(maps.Keys(held)))
+	slices.Sort(all)
+	return slices.Compact(all), err
+}
 
 // OwedIDs lists the messages that wait for an acknowledgement, oldest first.
 func (b *Box) OwedIDs() ([]wire.ID, error) { return b.IDs(Range{Owed: true}) }
@@ -301,9 +340,9 @@ func (b *Box) Walk(rg Range, f func(*Item) bool) (found Walked, err error) {
 			found.More += len(ids)
 			return true
 		}
-		var claimed claimfile.Table
+		var held Held
 		if d.State == Unread {
-			claimed = b.Claims()
+			held, _ = b.Held()
 		}
 		if rg.Wants != nil {
 			ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !rg.Wants(id) })
@@ -312,7 +351,7 @@ func (b *Box) Walk(rg Range, f func(*Item) bool) (found Walked, err error) {
 		if rg.Limit == 0 {
 			ahead = openAhead
 		}
-		for i, it := range b.openEach(d, ids, claimed, ahead, rg.Keep, func(*BadError) { found.Bad++ }) {
+		for i, it := range b.openEach(d, ids, held, ahead, rg.Keep, func(*BadError) { found.Bad++ }) {
 			if !f(it) {
 				return false
 			}

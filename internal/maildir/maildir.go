@@ -7,6 +7,7 @@
 //	<agent>/inbox/          drop any file here by hand
 //	    tmp/                being written or ingested
 //	    new/<id>.json       delivered, unread; hidden while it is not due
+//	    held/<holder>/<id>.json  unread, and somebody has it, or had it last: see package holder
 //	    cur/<id>.json       read, an acknowledgement still owed
 //	    done/<day>/<id>.json
 //	    withdrawn/<id>.json
@@ -14,12 +15,11 @@
 //	<agent>/sent/<day>/     what the agent sent: an index, not synced
 //	<agent>/sent/once/      idempotency keys
 //	<agent>/events/         see package eventlog
-//	<agent>/run/claims.json unread messages that a runner, a session or a lease claims
 //	<agent>/shared          marks an inbox from which other members may lease messages
 //
 // # Guarantees
 //
-// Publishing and moving never replace a file. A message is in new, cur, done, withdrawn or the archive, and moves in
+// Publishing and moving never replace a file. A message is in new or held, cur, done, withdrawn or the archive, and moves in
 // that order. Only MarkUnread moves it back, under a lock that keeps out deliveries which look for an id. So a lookup
 // in this order finds every message, and of two copies the first counts.
 //
@@ -40,7 +40,7 @@
 // Here are the store, a mailbox and its folders, and how a message is delivered, found, listed and moved. The packages below
 // have the rest, as functions on a box. Each may use those above it in this list:
 //
-//	claimfile   run/claims.json: who handles which unread message
+//	holder      who has an unread message
 //	filestore   the content of attachments
 //	maildir
 //	once        idempotency keys

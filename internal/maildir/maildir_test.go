@@ -256,7 +256,7 @@ func censusAt(t tb, b *maildir.Box, home string) census {
 	t.Helper()
 	archive := b.Store().Dir().Join(b.Archived())
 	c := census{places: map[wire.ID][]string{}, texts: map[wire.ID]*wire.Message{}}
-	for _, top := range []string{home + "/inbox/new", home + "/inbox/cur", home + "/inbox/done", home + "/inbox/withdrawn", archive + "/done"} {
+	for _, top := range []string{home + "/inbox/new", home + "/inbox/held", home + "/inbox/cur", home + "/inbox/done", home + "/inbox/withdrawn", archive + "/done"} {
 		filepath.WalkDir(top, func(path string, e os.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !maildir.IsMessageFile(e.Name()) {
 				return nil
@@ -307,7 +307,7 @@ func (c census) sound(t tb) {
 	}
 }
 
-// place returns where a message is: new, cur, done, withdrawn, archive; "" is nowhere.
+// place returns where a message is: new (also if it is held), cur, done, withdrawn, archive; "" is nowhere.
 func (c census) place(id wire.ID) string {
 	if len(c.places[id]) == 0 {
 		return ""
@@ -318,6 +318,9 @@ func (c census) place(id wire.ID) string {
 		return "archive"
 	}
 	kind, _, _ := strings.Cut(dir[i+len("/inbox/"):], "/")
+	if kind == "held" {
+		return "new"
+	}
 	return kind
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 )
 
@@ -32,7 +32,7 @@ func TestMayAct(t *testing.T) {
 	if _, err := os.Stat(dropped); err != nil || drop.Count(bob) != 1 {
 		t.Error(err, drop.Count(bob))
 	}
-	h, err := claim.HandOver(ctx, bob, claim.Recipient{Owner: claimfile.OfSession("s1"), Call: "prompt 1"}, inbox.ReadOptions{})
+	h, err := claim.HandOver(ctx, bob, holder.New(holder.Session, "s1", "prompt 1", time.Now()), false, inbox.ReadOptions{})
 	if !errors.Is(err, why) || len(h.Items) > 0 {
 		t.Error(h, err)
 	}
@@ -42,8 +42,8 @@ func TestMayAct(t *testing.T) {
 	if c, err := runner.Claim(ctx, ids); err != why || c != nil {
 		t.Error(c, err)
 	}
-	if claims := bob.Claims(); len(claims) > 0 {
-		t.Errorf("claimed: %v", claims)
+	if held, err := bob.Held(); err != nil || len(held) > 0 {
+		t.Errorf("held: %v, %v", held, err)
 	}
 	equal(t, "peeked", idsOf(peeked(t, bob)), ids...)
 	mayAct = nil

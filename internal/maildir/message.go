@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -29,7 +31,7 @@ type Folder struct {
 	Dir   string // below the team's directory
 }
 
-// Unread is the folder of unread messages.
+// Unread is the folder of unread messages that nobody has had; see Held for the others.
 func (b *Box) Unread() Folder { return Folder{Unread, b.In("inbox/new")} }
 
 // Owed is the folder of messages that wait for an acknowledgement.
@@ -55,13 +57,20 @@ func (b *Box) Done(id wire.ID) Folder { return b.AllDone().Day(id.Day()) }
 func (b *Box) sent(id wire.ID) Folder { return b.AllSent().Day(id.Day()) }
 
 // FoldersOf returns the folders in which a message may be, in the order in which it moves.
-func (b *Box) FoldersOf(id wire.ID) []Folder {
-	return []Folder{b.Unread(), b.Owed(), b.Done(id), b.withdrawn(), b.Archive().Day(id.Day())}
+func (b *Box) FoldersOf(id wire.ID) ([]Folder, error) {
+	held, err := b.heldFolders()
+	return slices.Concat([]Folder{b.Unread()}, held, []Folder{b.Owed(), b.Done(id), b.withdrawn(), b.Archive().Day(id.Day())}), err
 }
+
+// looks is how often a message is looked for in all folders: it may be put back into one that was searched.
+const looks = 3
+
+// maxCopies is how many files of one message a mailbox may have, by the hand of a person.
+const maxCopies = 8
 
 // isInInbox reports whether a message that is in d is unread, owed or done, and neither withdrawn nor archived.
 func (b *Box) isInInbox(d Folder, id wire.ID) bool {
-	return d == b.Unread() || d == b.Owed() || d == b.Done(id)
+	return d.State == Unread || d == b.Owed() || d == b.Done(id)
 }
 
 // FileName is the name of a message's file.
@@ -75,9 +84,15 @@ func (b *Box) Has(d Folder, id wire.ID) (bool, error) { return b.store.root.Exis
 
 // Locate finds the folder of the message with this full id, without listing a directory.
 func (b *Box) Locate(id wire.ID) (d Folder, ok bool, err error) {
-	for _, d := range append(b.FoldersOf(id), b.Unread()) { // once more: it may become unread again meanwhile
-		if there, err := b.Has(d, id); there || err != nil {
-			return d, there, err
+	for range looks {
+		folders, err := b.FoldersOf(id)
+		if err != nil {
+			return Folder{}, false, err
+		}
+		for _, d := range folders {
+			if there, err := b.Has(d, id); there || err != nil {
+				return d, there, err
+			}
 		}
 	}
 	return Folder{}, false, nil
@@ -121,6 +136,9 @@ type BadError struct {
 	Unreadable   error // why it cannot be read; it may be a message, so it stays where it is
 }
 
+// ID returns the id that the file has as its name.
+func (e *BadError) ID() wire.ID { id, _ := MessageID(e.Name); return id }
+
 func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
 func (e *BadError) Unwrap() error { return e.Unreadable }
 
@@ -149,13 +167,19 @@ func (b *Box) openIn(dir *durable.Root, name string, d Folder, id wire.ID, keep 
 	if err != nil {
 		return nil, &BadError{Name: FileName(id), Reason: err.Error()}
 	}
-	return &Item{Message: m, State: d.State, Dir: b.store.root.Join(d.Dir), root: b.store.root, file: d.File(id), Size: int64(len(data))}, nil
+	it := &Item{Message: m, State: d.State, Dir: b.store.root.Join(d.Dir), root: b.store.root, file: d.File(id), Size: int64(len(data))}
+	b.setHolder(it, d.Holder())
+	return it, nil
 }
 
 // Move renames a message from one folder to the next, or to bad as a duplicate if another folder has one with its id. It
 // returns ErrNotFound for a duplicate, or if the message has moved on. The caller holds the reader lock.
 func (b *Box) Move(id wire.ID, from, to Folder) error {
-	for _, d := range b.FoldersOf(id) {
+	folders, err := b.FoldersOf(id)
+	if err != nil {
+		return err
+	}
+	for _, d := range folders {
 		if isThere, _ := b.Has(d, id); isThere && d != from {
 			to = d
 		}
@@ -163,12 +187,15 @@ func (b *Box) Move(id wire.ID, from, to Folder) error {
 	if err := b.Mkdir(to.Dir); err != nil {
 		return err
 	}
-	err := b.store.root.Move(from.File(id), to.File(id))
+	err = b.store.root.Move(from.File(id), to.File(id))
 	if errors.Is(err, fs.ErrExist) {
 		err = cmp.Or(b.MoveToBad(from.File(id), FileName(id), "a duplicate of the message in "+to.Dir), fs.ErrNotExist)
 	}
 	if durable.IsAbsent(err) {
 		return notFound(id)
+	}
+	if from.Holder() != (holder.Holder{}) {
+		b.store.root.Remove(from.Dir) // if nothing is left in it
 	}
 	return err
 }
@@ -195,7 +222,14 @@ func (b *Box) UnreadBefore(id wire.ID, most int) int {
 			before = append(before, other)
 		}
 	}
-	return len(b.Due(before))
+	held, _ := b.Held()
+	n := len(b.Due(before))
+	for other := range held {
+		if other < id && n < most {
+			n++
+		}
+	}
+	return n
 }
 
 // MessageID returns the id that a file has as its name.

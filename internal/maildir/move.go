@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -18,14 +18,21 @@ func (b *Box) AfterRead(m *wire.Message) Folder {
 	return b.Done(m.ID)
 }
 
-// MoveToRead moves an unread message to its folder after reading, or returns ErrNotFound if it is not in new. The caller
+// MoveToRead moves an unread message to its folder after reading, or returns ErrNotFound if it is not unread. The caller
 // holds the reader lock.
 func (b *Box) MoveToRead(id wire.ID) (*Item, error) {
-	it, err := b.Open(b.Unread(), id)
+	from, isThere, err := b.Locate(id)
+	if err == nil && (!isThere || from.State != Unread) {
+		err = notFound(id)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return it, b.Move(id, b.Unread(), b.AfterRead(it.Message))
+	it, err := b.Open(from, id)
+	if err != nil {
+		return nil, err
+	}
+	return it, b.Move(id, from, b.AfterRead(it.Message))
 }
 
 // ReadEvent returns the event that says that a message was read, as one of a batch.
@@ -53,14 +60,14 @@ func (b *Box) WithType(e wire.Event, it *Item) wire.Event {
 }
 
 // chooseFolder returns the folder to which a message is to be moved, which may be the present one, and the events to log.
-type chooseFolder func(t *Tx, from Folder) (to Folder, events []wire.Event, err error)
+type chooseFolder func(from Folder) (to Folder, events []wire.Event, err error)
 
 // moveTo moves a message to the folder that choose returns, under the reader lock, and logs the events. It returns
 // ErrNotFound if there is no such message.
 func (b *Box) moveTo(ctx context.Context, id wire.ID, choose chooseFolder) error {
 	var logged []wire.Event
-	err := b.Update(ctx, func(t *Tx) error {
-		for range b.FoldersOf(id) { // each may have a duplicate, which goes to bad
+	err := b.Locked(ctx, "reader", func() error {
+		for range maxCopies { // each but the first is a duplicate, which goes to bad
 			from, isThere, err := b.Locate(id)
 			if err == nil && !isThere {
 				err = notFound(id)
@@ -68,7 +75,7 @@ func (b *Box) moveTo(ctx context.Context, id wire.ID, choose chooseFolder) error
 			if err != nil {
 				return err
 			}
-			to, events, err := choose(t, from)
+			to, events, err := choose(from)
 			logged = events
 			if err != nil || to == from {
 				return err
@@ -88,8 +95,8 @@ func (b *Box) moveTo(ctx context.Context, id wire.ID, choose chooseFolder) error
 // MarkRead marks a message as read because its owner replies to it. Nothing happens unless it is unread and not leased
 // to somebody else.
 func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
-	err := b.moveTo(ctx, id, func(t *Tx, from Folder) (Folder, []wire.Event, error) {
-		if from.State != Unread || b.CheckLeaseholder(t.Claims[id], id, b.Address()) != nil {
+	err := b.moveTo(ctx, id, func(from Folder) (Folder, []wire.Event, error) {
+		if from.State != Unread || b.CheckLeaseholder(from.Holder(), id, b.Address()) != nil {
 			return from, nil, nil
 		}
 		it, err := b.Open(from, id)
@@ -129,11 +136,11 @@ func (b *Box) MarkAckedAs(ctx context.Context, id wire.ID, by wire.Address, ack 
 }
 
 func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked wire.Event) error {
-	return b.moveTo(ctx, id, func(t *Tx, from Folder) (to Folder, events []wire.Event, err error) {
+	return b.moveTo(ctx, id, func(from Folder) (to Folder, events []wire.Event, err error) {
 		isMine := by == b.Address()
 		switch {
 		case from.State == Unread:
-			if err := b.CheckLeaseholder(t.Claims[id], id, by); err != nil {
+			if err := b.CheckLeaseholder(from.Holder(), id, by); err != nil {
 				return from, nil, err
 			}
 			if isMine {
@@ -176,34 +183,31 @@ func (b *Box) EndOwed(ctx context.Context) error {
 // MarkUnread puts a message that was read back into new, unclaimed, or returns ErrWithdrawn. A message that was
 // acknowledged is owed again after it is read once more; acknowledging it again sends nothing.
 func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error {
-	return b.putBack(ctx, id, claimfile.Entry{})
+	return b.putBack(ctx, id, holder.Holder{})
 }
 
 // MarkUndone is MarkUnread for a message that was typed into a turn which was undone: the agent may have seen it, so
 // the next handover may be a repeat.
 func (b *Box) MarkUndone(ctx context.Context, id wire.ID) error {
-	now := claimfile.Moment(time.Now())
-	return b.putBack(ctx, id, claimfile.Entry{Owner: claimfile.Owner{Kind: claimfile.Runner}, At: now, Until: now, Times: 1})
+	return b.putBack(ctx, id, holder.New(holder.Runner, "", "", time.Now()).Ended())
 }
 
-func (b *Box) putBack(ctx context.Context, id wire.ID, c claimfile.Entry) error {
+func (b *Box) putBack(ctx context.Context, id wire.ID, last holder.Holder) error {
 	return b.Locked(ctx, "inbox", func() error {
-		return b.moveTo(ctx, id, func(t *Tx, from Folder) (Folder, []wire.Event, error) {
+		return b.moveTo(ctx, id, func(from Folder) (Folder, []wire.Event, error) {
 			switch from.State {
 			case Unread:
 				return from, nil, nil
 			case Withdrawn:
 				return from, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
 			}
-			// Otherwise a claim from before it was read would be live again.
-			t.Claims[id] = c
-			return b.Unread(), nil, t.save()
+			return b.HeldBy(last), nil, nil
 		})
 	})
 }
 
 // Withdraw moves an unread message to withdrawn, and returns the state in which it found the message. An unread message
-// that a hook has handed to a session counts as Owed, and stays; so does one that a bridge is sending from an outbox.
+// that a session has counts as Owed, and stays; so does one that a bridge is sending from an outbox.
 // Errors: *LeasedError while it is leased, ErrBeingTyped while a runner types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
 	return b.withdraw(ctx, id, by, func(_ Folder, state State) bool { return state == Unread })
@@ -219,14 +223,14 @@ func (b *Box) WithdrawRead(ctx context.Context, id wire.ID, by wire.Address, isA
 }
 
 func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove func(Folder, State) bool) (state State, err error) {
-	err = b.moveTo(ctx, id, func(t *Tx, from Folder) (Folder, []wire.Event, error) {
-		c := t.Claims[id]
-		if state = from.State; state == Unread && c.IsLive(time.Now(), b.IsRunning()) {
-			if c.Owner.Kind == claimfile.Runner {
+	err = b.moveTo(ctx, id, func(from Folder) (Folder, []wire.Event, error) {
+		h := from.Holder()
+		if state = from.State; h.Kind != "" && h.IsLive(time.Now(), b.IsRunning()) {
+			switch h.Kind {
+			case holder.Runner:
 				return from, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
-			}
-			if c.Owner.Kind == claimfile.Lease {
-				return from, nil, &LeasedError{id, b.LeaseOf(c)}
+			case holder.Lease:
+				return from, nil, &LeasedError{id, b.LeaseOf(h)}
 			}
 			state = Owed
 		}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
@@ -194,36 +193,6 @@ func TestLargeMail(t *testing.T) {
 		}
 	}
 	equal(t, "shown", shown, ids[:29]...)
-}
-
-// What a read costs grows with its messages: the claims, which grow too, are read as often for many as for one.
-func TestReadDecodesClaimsOnce(t *testing.T) {
-	t.Parallel()
-	reads := map[int]int{}
-	for _, n := range []int{1, 50} {
-		bob := openStore(t, scratch(t), func(op, name string) error {
-			if op == "open" && name == "bob/run/claims.json" {
-				reads[n]++
-			}
-			return nil
-		}, "bob").Box("bob")
-		var ids []wire.ID
-		for range n {
-			ids = append(ids, deliver(t, bob, withAck(message("x")))...)
-		}
-		now := claimfile.Moment(time.Now())
-		must(t, bob.Update(ctx, func(t *maildir.Tx) error {
-			for _, id := range ids {
-				t.Claims[id] = claimfile.Entry{Owner: claimfile.Owner{Kind: claimfile.Lease, ID: "carol@main"}, At: now, Until: now, Times: 1}
-			}
-			return nil
-		}))
-		reads[n] = 0
-		equal(t, "read", read(t, bob), ids...)
-	}
-	if reads[1] == 0 || reads[1] != reads[50] {
-		t.Errorf("the claims are read %d times for one message, %d times for 50", reads[1], reads[50])
-	}
 }
 
 // More counts what another call would show, also behind a full batch: no expired message if only current ones are

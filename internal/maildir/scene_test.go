@@ -19,9 +19,9 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/maildir/once"
@@ -181,9 +181,9 @@ func (r *run) types() error {
 func (r *run) handsOver() (err error) {
 	for range 2 {
 		r.calls++
-		to := claim.Recipient{Owner: claimfile.OfSession("s1"), Call: strconv.Itoa(r.calls), Now: time.Now().Add(time.Duration(r.calls) * time.Minute)}
-		_, e := claim.Settle(ctx, r.bob, sentTo(r.bob, to.Owner, to.Now), nil, to.Now)
-		h, handErr := claim.HandOver(ctx, r.bob, to, inbox.ReadOptions{})
+		to := holder.New(holder.Session, "s1", strconv.Itoa(r.calls), time.Now().Add(time.Duration(r.calls)*time.Minute))
+		_, e := claim.Settle(ctx, r.bob, sentTo(r.bob, "s1"), nil)
+		h, handErr := claim.HandOver(ctx, r.bob, to, false, inbox.ReadOptions{})
 		if e = errors.Join(e, handErr); e != nil {
 			return errors.Join(e, h.Release(ctx))
 		}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -51,10 +50,16 @@ func Open(path string, told Told) (*Root, error) {
 	return OpenFound(f, told)
 }
 
-// OpenFound opens a root that rootdir.Find has found.
+// OpenFound opens a root that rootdir.Find has found, and brings one of an older format to this one: see moveOver.
 func OpenFound(f rootdir.Found, told Told) (*Root, error) {
 	dir, err := durable.Open(f.Path)
-	return &Root{Found: f, MayAct: f.CheckAccepted, dir: dir, told: told, teams: map[wire.Name]*Team{}}, err
+	r := &Root{Found: f, MayAct: f.CheckAccepted, dir: dir, told: told, teams: map[wire.Name]*Team{}}
+	if err == nil && f.IsOlder() {
+		if err = r.moveOver(context.Background()); err != nil {
+			r.Close()
+		}
+	}
+	return r, err
 }
 
 // Close closes the root and its teams.
@@ -66,16 +71,6 @@ func (r *Root) Close() error {
 		errs = append(errs, t.Store.Close(), t.sessions.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// RaiseFormat makes the root's format 2, in which addresses may have a host. An older atm then refuses the root,
-// instead of moving such messages to bad.
-func (r *Root) RaiseFormat() error { return r.dir.Replace(rootdir.FormatFile, []byte("2\n"), true) }
-
-// IsRaised reports whether the root's format is 2.
-func (r *Root) IsRaised() bool {
-	data, _ := r.dir.ReadFile(rootdir.FormatFile, 1<<10)
-	return strings.TrimSpace(string(data)) == "2"
 }
 
 // ErrNoTeam says that a team does not exist.

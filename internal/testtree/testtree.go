@@ -29,7 +29,7 @@ func Make(t *testing.T, lines ...string) string {
 		case "root":
 			must(os.MkdirAll(filepath.Join(path, "main"), 0o700))
 			must(os.Chmod(path, 0o700))
-			must(os.WriteFile(filepath.Join(path, "FORMAT"), []byte("1\n"), 0o600))
+			must(os.WriteFile(filepath.Join(path, "FORMAT"), []byte("3\n"), 0o600))
 		case "dir":
 			must(os.MkdirAll(path, 0o700))
 		case "repo":

@@ -219,7 +219,7 @@ func (s *Scope) Link(dir, as string) (hostkey.Link, error) {
 	if back, err := s.Keys().Back(s.Root.Path, l); err == nil && back.Name == name {
 		return l, failure.Refused("%s calls this project %s, too", dir, name).WithHint("another name: --as %s-2", name)
 	}
-	return l, cmp.Or(s.Root.RaiseFormat(), s.Keys().AddLink(s.Root.Path, name, root))
+	return l, s.Keys().AddLink(s.Root.Path, name, root)
 }
 
 // nameTaken says what a name already means here; "": nothing.

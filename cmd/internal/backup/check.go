@@ -25,7 +25,7 @@ type Content struct {
 func Check(from io.ReadSeeker) (c Content, err error) {
 	sum := sha256.New()
 	files := tar.NewReader(io.TeeReader(from, sum))
-	if _, err = checkFormat(files); err != nil {
+	if err = checkFormat(files); err != nil {
 		return c, err
 	}
 	for {
@@ -58,11 +58,11 @@ func isMessage(name string) bool {
 	return wire.IsName(agent) && messages().MatchString(below)
 }
 
-// checkFormat reads the first file of a backup, and reports whether the root has format 2 (see teamdir.Root.RaiseFormat).
-func checkFormat(files *tar.Reader) (isRaised bool, err error) {
+// checkFormat reads the first file of a backup.
+func checkFormat(files *tar.Reader) error {
 	h, err := files.Next()
 	if err != nil || h.Name != rootdir.FormatFile {
-		return false, fmt.Errorf("not an atm backup: it does not begin with %s", rootdir.FormatFile)
+		return fmt.Errorf("not an atm backup: it does not begin with %s", rootdir.FormatFile)
 	}
 	format, err := io.ReadAll(io.LimitReader(files, 64))
 	if err == nil {
@@ -70,5 +70,5 @@ func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 			err = fmt.Errorf("the backup has %w", err)
 		}
 	}
-	return strings.TrimSpace(string(format)) == "2", err
+	return err
 }

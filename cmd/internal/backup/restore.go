@@ -136,14 +136,7 @@ func (r *restorer) restoreAll(from io.ReadSeeker) error {
 		return err
 	}
 	r.tar = tar.NewReader(from)
-	isRaised, err := checkFormat(r.tar)
-	switch {
-	case err != nil || !isRaised:
-	case !r.isLook:
-		err = r.root.RaiseFormat()
-	case !r.root.IsRaised():
-		err = errNew
-	}
+	err := checkFormat(r.tar)
 	for err == nil {
 		err = r.restoreNext()
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/backup"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
@@ -166,7 +166,7 @@ func BenchmarkLargeInbox(b *testing.B) {
 		return err
 	})
 	repeat(b, "what a hook hands over", func() error {
-		h, err := claim.HandOver(b.Context(), bob, claim.Recipient{Owner: claimfile.OfSession("s")}, inbox.ReadOptions{Limit: 10})
+		h, err := claim.HandOver(b.Context(), bob, holder.New(holder.Session, "s", "", time.Now()), false, inbox.ReadOptions{Limit: 10})
 		return cmp.Or(err, h.Release(b.Context()))
 	})
 	repeat(b, "os.ReadDir", func() error {

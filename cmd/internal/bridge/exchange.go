@@ -70,11 +70,6 @@ func exchange(ctx context.Context, s *app.Scope, l hostkey.Link) error {
 			return err
 		}
 		defer lock.Unlock()
-		if !b.Root.IsRaised() { // it was made anew since it was linked
-			if err := b.Root.RaiseFormat(); err != nil {
-				return err
-			}
-		}
 		if err := presence.PruneTaken(b.Team); err != nil {
 			return err
 		}

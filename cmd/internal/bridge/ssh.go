@@ -256,7 +256,7 @@ func (l *link) meet(text string) error {
 	if errors.Is(err, hostkey.ErrOwn) {
 		return failure.Refused("%w", err).WithHint("give one of the two another name: `atm bridge keygen --host NAME`, or --name NAME")
 	}
-	return cmp.Or(err, l.Root.RaiseFormat())
+	return err
 }
 
 // keepKey gives this machine its name and key for good if it has none, now that another one has answered.

@@ -156,6 +156,8 @@ func (c *census) add(path string) error {
 		c.addLog(log, rel, data)
 	case dir == "inbox/new" && idName.MatchString(name), dir == "inbox/cur", strings.HasPrefix(dir, "inbox/done/"), dir == "inbox/withdrawn":
 		return c.addMessage(agent, parts[1], rel, data)
+	case len(parts) == 4 && strings.HasPrefix(dir, "inbox/held/"): // unread, and somebody has it, or had it
+		return c.addMessage(agent, "new", rel, data)
 	case dir == "inbox/tmp" && strings.HasSuffix(name, ".drop"):
 		keep("claim")
 	case dir == "inbox/bad" && !strings.HasSuffix(name, ".reason"):

@@ -3,7 +3,6 @@
 package crashtest
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -321,48 +321,52 @@ func (r *record) handOver(me string, tokens []token, repeat bool, began time.Tim
 	}
 }
 
-// A claim as it lies on disk: who handles which unread messages.
+// A claim as it lies on disk: who has which unread messages, by the name of a directory.
 type claim struct {
-	Owner   string    `json:"owner"` // runner:<run>, session:<id> or lease:<agent>
-	IDs     []string  `json:"ids"`
-	At      time.Time `json:"at"`
-	Until   time.Time `json:"until,omitzero"`
-	Times   int       `json:"times"`
-	Call    string    `json:"call,omitempty"`
-	Offered bool      `json:"offered,omitempty"`
-	Acked   bool      `json:"acked,omitempty"`
+	Dir   string
+	Owner string // runner:<run>, session:<id> or lease:<agent>
+	IDs   []string
+	Times int
+	Until time.Time // zero in a runner's
 }
 
-func (w *world) claimFile(agent string) string {
-	return filepath.Join(w.team(), agent, "run", "claims.json")
-}
+// stamp is how a time stands in the name.
+const stamp = "20060102T150405.000"
 
 // claims are what an agent's messages are claimed for.
 func (w *world) claims(agent string) (all []claim) {
-	data, err := os.ReadFile(w.claimFile(agent))
-	if err != nil {
-		return nil
-	}
-	in := json.NewDecoder(bytes.NewReader(data))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&all); err != nil && !w.cuts { // it is not synced
-		w.wrong("torn: the claims of %s: %v: %s", agent, err, clip(string(data)))
+	held := filepath.Join(w.team(), agent, "inbox", "held")
+	dirs, _ := os.ReadDir(held)
+	for _, d := range dirs {
+		part := strings.Split(d.Name(), ",")
+		if len(part) != 6 {
+			w.wrong("no holder of %s's mail: %s", agent, d.Name())
+			continue
+		}
+		c := claim{Dir: filepath.Join(held, d.Name()), Owner: part[0] + ":" + part[5]}
+		c.Times, _ = strconv.Atoi(part[1])
+		c.Until, _ = time.Parse(stamp, part[3])
+		files, _ := os.ReadDir(c.Dir)
+		for _, f := range files {
+			c.IDs = append(c.IDs, strings.TrimSuffix(f.Name(), ".json"))
+		}
+		if len(c.IDs) > 0 { // an empty one may be left by a kill
+			all = append(all, c)
+		}
 	}
 	return all
 }
 
 // ageClaims makes the claims of an agent so old that they count no more.
 func (w *world) ageClaims(agent string) {
-	all := w.claims(agent)
-	for i := range all {
-		all[i].At = all[i].At.Add(-11 * time.Minute)
-		if !all[i].Until.IsZero() {
-			all[i].Until = all[i].Until.Add(-11 * time.Minute)
+	for _, c := range w.claims(agent) {
+		part := strings.Split(filepath.Base(c.Dir), ",")
+		for i := 2; i <= 3; i++ {
+			if at, err := time.Parse(stamp, part[i]); err == nil {
+				part[i] = at.Add(-11 * time.Minute).Format(stamp)
+			}
 		}
-	}
-	if len(all) > 0 {
-		data, _ := json.Marshal(all)
-		w.want(os.WriteFile(w.claimFile(agent), append(data, '\n'), 0o600))
+		w.want(os.Rename(c.Dir, filepath.Join(filepath.Dir(c.Dir), strings.Join(part, ","))))
 	}
 }
 

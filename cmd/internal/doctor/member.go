@@ -127,10 +127,6 @@ func (d *doctor) checkMailbox(b *maildir.Box, h keep.Health, err error) {
 			"events %d to %d are missing or damaged (%s); all others still count",
 			h.EventGaps[0].From, h.EventGaps[0].To, letter.Many(n, "gap"))
 	}
-	if h.BadClaims != nil {
-		d.add("claims.bad", "error", d.moveAway(b.Path()+"/run/claims.json", h.BadClaims),
-			"run/claims.json is unusable, so mail that is being handed over may be shown twice: %v", h.BadClaims)
-	}
 }
 
 func (d *doctor) checkRunner(t *teamdir.Team, b *maildir.Box, m presence.Member) {

@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
@@ -482,7 +482,7 @@ func TestPushedMailIsShown(t *testing.T) {
 	for _, tool := range []string{Claude, Codex} {
 		bob := team(t, nil)
 		id := mail(t, bob, "rebase, please")
-		h, err := claim.HandOver(ctx, bob, claim.Recipient{Owner: claimfile.PushedTo("s1"), Call: "push"}, inbox.ReadOptions{Limit: 1})
+		h, err := claim.HandOver(ctx, bob, holder.New(holder.Push, "s1", "push", time.Now()), false, inbox.ReadOptions{Limit: 1})
 		must(t, err)
 		text := h.PushText(&letter.Renderer{Now: time.Now(), Team: "main"})
 		_, err = h.Sent(ctx)
@@ -509,7 +509,7 @@ func TestQueueUnderOneTurn(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
 	ids := []wire.ID{mail(t, bob, "next, please"), mail(t, bob, "and this")}
-	h, err := claim.HandOver(ctx, bob, claim.Recipient{Owner: claimfile.PushedTo("s1"), Call: "push"}, inbox.ReadOptions{})
+	h, err := claim.HandOver(ctx, bob, holder.New(holder.Push, "s1", "push", time.Now()), false, inbox.ReadOptions{})
 	must(t, err)
 	announced, err := h.Sent(ctx)
 	must(t, err)

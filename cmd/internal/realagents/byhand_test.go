@@ -3,7 +3,6 @@
 package realagents
 
 import (
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -461,14 +460,9 @@ func (s *byHand) arrived(w *window, body string) {
 // isGivenUp reports whether a message was handed over so often in vain that only atm read shows it, which it does.
 func (s *byHand) isGivenUp(body string) bool {
 	s.t.Helper()
-	var claims []struct {
-		IDs   []string
-		Times int
-	}
-	data, _ := os.ReadFile(filepath.Join(s.dir, ".atm", "main", "bob", "run", "claims.json"))
-	json.Unmarshal(data, &claims)
-	for _, c := range claims {
-		if c.Times >= 2 && strings.Contains(s.do("show", c.IDs[0], "--as", "bob"), body) {
+	held, _ := filepath.Glob(filepath.Join(s.dir, ".atm", "main", "bob", "inbox", "held", "*,2,*", "*.json"))
+	for _, path := range held {
+		if strings.Contains(s.do("show", strings.TrimSuffix(filepath.Base(path), ".json"), "--as", "bob"), body) {
 			return strings.Contains(s.do("read", "--peek", "--as", "bob"), body)
 		}
 	}

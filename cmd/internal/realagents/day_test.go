@@ -3,7 +3,6 @@
 package realagents
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -346,7 +345,7 @@ func TestRunnerIsKilled(t *testing.T) {
 				s.idle()
 				id := s.send("ECHO whatever happens")
 				for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-					if data, _ := os.ReadFile(filepath.Join(run, "claims.json")); bytes.Contains(data, []byte(`"ids"`)) {
+					if held, _ := filepath.Glob(filepath.Join(run, "../inbox/held/*/*.json")); len(held) > 0 {
 						break
 					}
 				}

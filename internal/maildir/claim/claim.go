@@ -5,23 +5,16 @@ package claim
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
-const (
-	sessionTime = 10 * time.Minute // how long a session's claim is live
-	pushTime    = time.Hour        // likewise of what was pushed: it may wait for the end of a tool or for a person
-	answerTime  = 10 * time.Second // how long it may take to write an answer
-)
-
-// A Claim is unread messages that one owner handles: a runner gives them to its agent, or a session of the agent's
+// A Claim is unread messages that one holder handles: a runner gives them to its agent, or a session of the agent's
 // program gets them. They stay unread, and others skip them, until it is known what became of them: one of the methods says
 // that. A method that failed may be called again. A Claim is not for concurrent use.
 type Claim struct {
@@ -38,66 +31,86 @@ type Claim struct {
 	IsRepeated bool // the same call, of a hook that is installed twice, has just claimed mail: the program goes on
 
 	box    *maildir.Box
-	left   []wire.ID       // messages that are not known to have moved
-	claim  claimfile.Entry // the claim of each message, but for Times
-	before claimfile.Table // all claims before
+	left   maildir.Held // messages that the holder has, as far as is known
+	before maildir.Held // who had had them before
 
-	runner   *Runner // nil: the owner is no runner
+	runner   *Runner // nil: the holder is no runner
 	isTyped  bool
 	unlogged []wire.Event // once it is typed: those injected that are not in the log yet
 }
 
-// take selects messages as Read does, but for those in skipped, and claims them. It counts how often a message was
-// handed out.
-func (g *Claim) take(t *maildir.Tx, c claimfile.Entry, opt inbox.ReadOptions, skipped claimfile.Table) error {
-	batch, err := inbox.Choose(t.Box, opt, t.Claims, skipped)
+// take selects messages as Read does, but for those in skipped, and gives them to a holder. One that somebody else has just
+// taken is left out. The reader lock is held.
+func (g *Claim) take(b *maildir.Box, to holder.Holder, opt inbox.ReadOptions, held, skipped maildir.Held) error {
+	batch, err := inbox.Choose(b, opt, held, skipped)
 	if err != nil {
 		return err
 	}
-	g.Batch, g.Repeat, g.box, g.claim, g.before = batch, map[wire.ID]bool{}, t.Box, c, maps.Clone(t.Claims)
+	g.Batch, g.Repeat, g.box, g.left, g.before = batch, map[wire.ID]bool{}, b, maildir.Held{}, maildir.Held{}
+	g.Items = nil
 	for _, it := range batch.Items {
-		c.Times = t.Claims[it.ID].Times + 1
-		t.Claims[it.ID] = c
-		g.left = append(g.left, it.ID)
-		if c.Times > 1 {
+		to.Times = held[it.ID].Times + 1
+		if err := b.HandTo(it.ID, held[it.ID], to); errors.Is(err, maildir.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return errors.Join(err, g.handBack())
+		}
+		g.Items = append(g.Items, it)
+		g.left[it.ID], g.before[it.ID] = to, held[it.ID]
+		if to.Times > 1 {
 			g.Repeat[it.ID] = true
 		}
 	}
 	return nil
 }
 
-// update replaces each claim of the group by change's result, unless the claim has changed meanwhile.
-func (g *Claim) update(ctx context.Context, change func(wire.ID, claimfile.Entry) claimfile.Entry) error {
+// change has each message that the holder still has change hands.
+func (g *Claim) change(ctx context.Context, to func(wire.ID, holder.Holder) holder.Holder) error {
 	if len(g.left) == 0 {
 		return nil
 	}
-	return g.box.Update(ctx, func(t *maildir.Tx) error {
-		for _, id := range g.left {
-			c := t.Claims[id]
-			if c.Owner == g.claim.Owner && c.At.Equal(g.claim.At) && c.Until.Equal(g.claim.Until) {
-				t.Claims[id] = change(id, c)
+	return g.box.Locked(ctx, "reader", func() (errs error) {
+		for id, h := range g.left {
+			next := to(id, h)
+			switch err := g.box.HandTo(id, h, next); {
+			case err == nil:
+				g.left[id] = next
+			case errors.Is(err, maildir.ErrNotFound):
+				delete(g.left, id)
+			default:
+				errs = errors.Join(errs, err)
 			}
 		}
-		return nil
+		return errs
 	})
+}
+
+// handBack undoes take. The reader lock is held.
+func (g *Claim) handBack() (errs error) {
+	for id, h := range g.left {
+		if err := g.box.HandTo(id, h, g.before[id]); err != nil && !errors.Is(err, maildir.ErrNotFound) {
+			errs = errors.Join(errs, err)
+		}
+	}
+	return errs
 }
 
 // Release undoes the claim: nothing of the messages was received. Of a runner's the caller logs injection_failed with the
 // reason.
 func (g *Claim) Release(ctx context.Context) error {
 	g.forget()
-	return g.update(ctx, func(id wire.ID, _ claimfile.Entry) claimfile.Entry { return g.before[id] })
+	return g.change(ctx, func(id wire.ID, _ holder.Holder) holder.Holder { return g.before[id] })
 }
 
 // Expire ends the claim when it is not known whether the messages were received: the next one may be a repeat.
 func (g *Claim) Expire(ctx context.Context) error {
 	g.forget()
-	return g.update(ctx, func(_ wire.ID, c claimfile.Entry) claimfile.Entry { return c.EndedAt(claimfile.Moment(time.Now())) })
+	return g.change(ctx, func(_ wire.ID, h holder.Holder) holder.Holder { return h.Ended() })
 }
 
 // forget says that the messages are not being typed any more.
 func (g *Claim) forget() {
-	for _, id := range g.left {
+	for id := range g.left {
 		if g.runner != nil {
 			g.runner.typing.CompareAndDelete(id, g)
 		}
@@ -108,15 +121,9 @@ func (g *Claim) forget() {
 // message_announced for the caller to append.
 func (g *Claim) Sent(ctx context.Context) (announced []wire.Event, err error) {
 	for _, it := range g.Items {
-		announced = append(announced, hookEvent(g.claim.Owner, wire.EventAnnounced, it.ID))
+		announced = append(announced, hookEvent(g.left[it.ID], wire.EventAnnounced, it.ID))
 	}
-	return announced, g.update(ctx, func(_ wire.ID, c claimfile.Entry) claimfile.Entry {
-		c.Offered, c.Until = true, c.At.Add(sessionTime)
-		if c.Owner.IsPush() {
-			c.Until = c.At.Add(pushTime)
-		}
-		return c
-	})
+	return announced, g.change(ctx, func(_ wire.ID, h holder.Holder) holder.Holder { return h.Shown(time.Time{}) })
 }
 
 // Typed moves a runner's messages as read, since the agent received them, and logs injected; also for a message that the
@@ -125,23 +132,21 @@ func (g *Claim) Sent(ctx context.Context) (announced []wire.Event, err error) {
 //
 // It logs before it moves: of what a killed runner moved the log always tells, so the next one can give it again.
 func (g *Claim) Typed(ctx context.Context) error {
-	var errs []error
-	err := g.box.Update(ctx, func(t *maildir.Tx) error {
-		if err := g.logInjected(ctx); err != nil {
-			return err
+	return g.box.Locked(ctx, "reader", func() error {
+		errs := g.logInjected(ctx)
+		if errs != nil {
+			return errs
 		}
-		g.left = slices.DeleteFunc(g.left, func(id wire.ID) (isMoved bool) {
-			if _, err := t.MoveToRead(id); err != nil && !errors.Is(err, maildir.ErrNotFound) {
-				errs = append(errs, err)
-				return false
+		for id := range g.left {
+			if _, err := g.box.MoveToRead(id); err != nil && !errors.Is(err, maildir.ErrNotFound) {
+				errs = errors.Join(errs, err)
+				continue
 			}
-			delete(t.Claims, id)
+			delete(g.left, id)
 			g.runner.typing.CompareAndDelete(id, g)
-			return true
-		})
-		return nil
+		}
+		return errs
 	})
-	return errors.Join(append(errs, err)...)
 }
 
 // logInjected logs injected for all messages, each once.

@@ -9,22 +9,21 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
 
 func checkLease(d time.Duration) error {
-	if d <= 0 || d > claimfile.MaxLease {
-		return fmt.Errorf("a lease of %s: must be above 0 and at most %s", d, claimfile.MaxLease)
+	if d <= 0 || d > holder.MaxLease {
+		return fmt.Errorf("a lease of %s: must be above 0 and at most %s", d, holder.MaxLease)
 	}
 	return nil
 }
 
-// Lease leases the oldest unread message that nobody has claimed, of those that opt selects, or returns a nil Item if
-// there is none. The message stays in new, where readers and other leases skip it until MarkAcked, EndLease or the end
-// of d, which is at most MaxLease.
+// Lease leases the oldest unread message that nobody has, of those that opt selects, or returns a nil Item if there is
+// none. Readers and other leases skip the message until MarkAcked, EndLease or the end of d, which is at most MaxLease.
 //
 // show reports whether the member received the message. While it runs the lease is only ten seconds long, in case it is
 // killed; then the lease gets its full length.
@@ -36,11 +35,14 @@ func Lease(ctx context.Context, b *maildir.Box, by wire.Address, d time.Duration
 	opt.Limit = 1
 	var group Claim
 	lease := maildir.Lease{By: by}
-	err := b.Update(ctx, func(t *maildir.Tx) error {
-		now := claimfile.Moment(time.Now()) // after the wait for the lock
+	err := b.Locked(ctx, "reader", func() error {
+		now := time.Now() // after the wait for the lock
 		lease.Until = now.Add(d)
-		mine := claimfile.Entry{Owner: b.LeaseOwner(by), At: now, Until: now.Add(min(d, answerTime))}
-		return group.take(t, mine, opt, t.Claims.Live(now, b.IsRunning()))
+		held, err := b.Held()
+		if err != nil {
+			return err
+		}
+		return group.take(b, holder.New(holder.Lease, b.Leaseholder(by), "", now), opt, held, held.Live(now, b.IsRunning()))
 	})
 	if err != nil || len(group.Items) == 0 {
 		return nil, err
@@ -52,26 +54,29 @@ func Lease(ctx context.Context, b *maildir.Box, by wire.Address, d time.Duration
 		group.Release(ctx)
 		return nil, showErr
 	}
-	isMine := false
-	err = group.update(ctx, func(_ wire.ID, c claimfile.Entry) claimfile.Entry {
-		isMine, c.Until = true, lease.Until
-		return c
-	})
-	if err == nil && !isMine {
+	err = group.change(ctx, func(_ wire.ID, h holder.Holder) holder.Holder { return h.Shown(lease.Until) })
+	if _, isMine := group.left[it.ID]; !isMine && err == nil {
 		err = maildir.NotHeld(it.ID)
 	}
 	return it, errors.Join(showErr, err)
 }
 
-// LastLease returns the live or last lease of an unread message.
-func LastLease(b *maildir.Box, id wire.ID) (last maildir.Lease, ok bool, err error) {
-	all, err := b.ReadClaims()
-	if c := all[id]; c.Owner.Kind == claimfile.Lease {
-		if ok, err = b.Has(b.Unread(), id); ok {
-			last = b.LeaseOf(c)
-		}
+// last returns who has an unread message, or had it last; the zero Holder once it is read.
+func last(b *maildir.Box, id wire.ID) (holder.Holder, error) {
+	d, isThere, err := b.Locate(id)
+	if err != nil || !isThere || d.State != maildir.Unread {
+		return holder.Holder{}, err
 	}
-	return last, ok, err
+	return d.Holder(), nil
+}
+
+// LastLease returns the live or last lease of an unread message.
+func LastLease(b *maildir.Box, id wire.ID) (lease maildir.Lease, ok bool, err error) {
+	h, err := last(b, id)
+	if h.Kind != holder.Lease {
+		return lease, false, err
+	}
+	return b.LeaseOf(h), true, nil
 }
 
 // HasTaken reports whether a member has leased a message of a shared inbox, also under a lease that has expired, or has
@@ -99,20 +104,24 @@ func RenewLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address
 	if err := checkLease(d); err != nil {
 		return until, err
 	}
-	err = changeLease(ctx, b, id, by, func(c *claimfile.Entry) {
-		now := claimfile.Moment(time.Now())
-		if end := now.Add(d); end.After(c.Until) || !c.IsLiveLease(now) { // the clock was set back
-			c.At, c.Until = now, end
+	err = changeLease(ctx, b, id, by, func(h holder.Holder) holder.Holder {
+		now := time.Now()
+		if end := now.Add(d); end.After(h.Until) || !h.IsLiveLease(now) { // the clock was set back
+			times := h.Times
+			h = holder.New(holder.Lease, h.Who, "", now).Shown(end)
+			h.Times = times
 		}
-		until = c.Until
+		until = h.Until
+		return h
 	})
 	return until, err
 }
 
 // EndLease gives a message back before the lease ends, and logs message_returned for a runner that waits for it.
 func EndLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address) error {
-	err := changeLease(ctx, b, id, by, func(c *claimfile.Entry) {
-		c.Owner, c.Until = claimfile.Owner{Kind: claimfile.Lease}, claimfile.Moment(time.Now())
+	err := changeLease(ctx, b, id, by, func(h holder.Holder) holder.Holder {
+		h.Who = ""
+		return h.Ended()
 	})
 	if err != nil {
 		return err
@@ -120,20 +129,16 @@ func EndLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address) 
 	return b.LogEvents(ctx, maildir.Event(wire.SourceCLI, wire.EventReturned, id).With(wire.FieldBy, by.String()))
 }
 
-func changeLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address, change func(*claimfile.Entry)) error {
-	return b.Update(ctx, func(t *maildir.Tx) error {
-		c := t.Claims[id]
-		if isUnread, err := b.Has(b.Unread(), id); err != nil {
+func changeLease(ctx context.Context, b *maildir.Box, id wire.ID, by wire.Address, change func(holder.Holder) holder.Holder) error {
+	return b.Locked(ctx, "reader", func() error {
+		h, err := last(b, id)
+		switch {
+		case err != nil:
 			return err
-		} else if !isUnread {
-			c = claimfile.Entry{} // what is left of it
+		case h.Kind != holder.Lease || h.Who != b.Leaseholder(by):
+			return cmp.Or(b.CheckLeaseholder(h, id, by), maildir.NotHeld(id))
 		}
-		if c.Owner != b.LeaseOwner(by) {
-			return cmp.Or(b.CheckLeaseholder(c, id, by), maildir.NotHeld(id))
-		}
-		change(&c)
-		t.Claims[id] = c
-		return nil
+		return b.HandTo(id, h, change(h))
 	})
 }
 
@@ -148,27 +153,24 @@ func Share(b *maildir.Box) error {
 	return b.Store().Dir().Replace(b.In("shared"), nil, true)
 }
 
-// IsAnyFree reports whether a mailbox has an unread message that nobody has claimed. Dropped files are ingested first.
+// IsAnyFree reports whether a mailbox has an unread message that nobody has. Dropped files are ingested first.
 func IsAnyFree(ctx context.Context, b *maildir.Box) (bool, error) {
 	drop.IngestUnlessMail(ctx, b) // what cannot be ingested now stays where it is
 	ids, err := b.UnreadIDs()
 	if len(ids) == 0 {
 		return false, err
 	}
-	claimed := b.Claims().Live(claimfile.Moment(time.Now()), b.IsRunning())
-	isFree := func(id wire.ID) bool { _, isClaimed := claimed[id]; return !isClaimed }
+	held, err := b.Held()
+	live := held.Live(time.Now(), b.IsRunning())
+	isFree := func(id wire.ID) bool { _, isHeld := live[id]; return !isHeld }
 	return slices.ContainsFunc(ids, isFree), err
 }
 
-// Held lists the unread messages of a mailbox that a member has leased, and whose lease has not ended.
-func Held(b *maildir.Box, by wire.Address) (ids []wire.ID, err error) {
-	all, err := b.ReadClaims()
-	for id, c := range all {
-		if c.Owner != b.LeaseOwner(by) || !c.IsLiveLease(claimfile.Moment(time.Now())) {
-			continue
-		}
-		isUnread, failed := b.Has(b.Unread(), id)
-		if err = cmp.Or(err, failed); isUnread {
+// LeasedBy lists the unread messages of a mailbox that a member has leased, and whose lease has not ended.
+func LeasedBy(b *maildir.Box, by wire.Address) (ids []wire.ID, err error) {
+	held, err := b.Held()
+	for id, h := range held {
+		if h.Who == b.Leaseholder(by) && h.IsLiveLease(time.Now()) {
 			ids = append(ids, id)
 		}
 	}

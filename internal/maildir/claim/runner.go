@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -21,8 +21,8 @@ import (
 type Runner struct {
 	box    *maildir.Box
 	lock   *lockfile.Lock
-	owner  claimfile.Owner // of its claims
-	typing sync.Map        // message id to the *Claim that holds it
+	run    string   // of its claims
+	typing sync.Map // message id to the *Claim that holds it
 }
 
 // HoldRunner takes the agent's runner lock and ends the claims of dead runners. Errors: ErrRunning while another
@@ -38,8 +38,8 @@ func HoldRunner(ctx context.Context, s *maildir.Store, agent wire.Name) (*Runner
 		l.Unlock()
 		return nil, err
 	}
-	r := &Runner{box: b, lock: l, owner: claimfile.Owner{Kind: claimfile.Runner, ID: string(wire.NewID())}}
-	r.update(ctx, func(*maildir.Tx) error { return nil }) // on failure the first Claim does it
+	r := &Runner{box: b, lock: l, run: string(wire.NewID())}
+	r.locked(ctx, func(maildir.Held) error { return nil }) // on failure the first Claim does it
 	return r, nil
 }
 
@@ -50,31 +50,30 @@ func (r *Runner) StillHeld() bool { return r.lock.Current() }
 // Release releases the lock. It may be called twice.
 func (r *Runner) Release() error { return r.lock.Unlock() }
 
-// update is Box.Update, after it has ended the claims of other runners: they are dead, since this one holds the lock.
-func (r *Runner) update(ctx context.Context, change func(*maildir.Tx) error) error {
+// locked calls f under the reader lock with who has what, after it has ended the claims of other runners: they are dead,
+// since this one holds the runner lock.
+func (r *Runner) locked(ctx context.Context, f func(maildir.Held) error) error {
 	if !r.StillHeld() {
 		return fmt.Errorf("%s is not run by this process", r.box.Address())
 	}
-	return r.box.Update(ctx, func(t *maildir.Tx) error {
-		for id, c := range t.Claims {
-			if c.Owner.Kind == claimfile.Runner && c.Owner != r.owner && c.Until.IsZero() {
-				t.Claims[id] = c.EndedAt(claimfile.Moment(time.Now()))
-			}
+	return r.box.Locked(ctx, "reader", func() error {
+		held, err := r.box.Held()
+		if err != nil {
+			return err
 		}
-		return change(t)
+		isDead := func(h holder.Holder) bool { return h.Kind == holder.Runner && h.Who != r.run && h.Until.IsZero() }
+		if err := r.box.EndHolders(held, isDead); err != nil {
+			return err
+		}
+		return f(held)
 	})
 }
 
 // EndSessions ends the claims of sessions: the program that they were of has ended.
 func (r *Runner) EndSessions(ctx context.Context) error {
-	return r.update(ctx, func(t *maildir.Tx) error {
-		now := claimfile.Moment(time.Now())
-		for id, c := range t.Claims {
-			if c.Owner.Session() != "" && c.IsLive(now, true) {
-				t.Claims[id] = c.EndedAt(now)
-			}
-		}
-		return nil
+	now := time.Now()
+	return r.locked(ctx, func(held maildir.Held) error {
+		return r.box.EndHolders(held, func(h holder.Holder) bool { return h.Session() != "" && h.IsLive(now, true) })
 	})
 }
 
@@ -84,31 +83,31 @@ func (r *Runner) EndSessions(ctx context.Context) error {
 // for the reader lock when its context ends, so a runner that shuts down passes a fresh one.
 func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { // one may be gone, and come back later
-		there, err := r.box.Has(r.box.Unread(), id)
-		return !there && err == nil
+		d, _, err := r.box.Locate(id)
+		return d.State != maildir.Unread && err == nil
 	})
 	if err := r.box.Store().MayAct(ctx); err != nil {
 		return nil, err
 	}
 	c := &Claim{runner: r}
-	err := r.update(ctx, func(t *maildir.Tx) error {
-		now := claimfile.Moment(time.Now())
-		live := t.Claims.Live(now, true)
-		maps.DeleteFunc(live, func(id wire.ID, c claimfile.Entry) bool { // released, but that could not be written
+	err := r.locked(ctx, func(held maildir.Held) error {
+		now := time.Now()
+		live := held.Live(now, true)
+		maps.DeleteFunc(live, func(id wire.ID, h holder.Holder) bool { // released, but that could not be written
 			_, isTyping := r.typing.Load(id)
-			return c.Owner == r.owner && !isTyping
+			return h.Kind == holder.Runner && h.Who == r.run && !isTyping
 		})
-		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return live[id].Owner.Kind != claimfile.Lease })
+		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return live[id].Kind != holder.Lease })
 		these := inbox.ReadOptions{IDs: append([]wire.ID{}, ids...)} // not nil, which would be all
-		return c.take(t, claimfile.Entry{Owner: r.owner, At: now}, these, live)
+		return c.take(r.box, holder.New(holder.Runner, r.run, "", now), these, held, live)
 	})
 	if err != nil {
 		return nil, err
 	}
 	var injecting []wire.Event // logged last: no event takes one back
-	for _, id := range c.left {
-		r.typing.Store(id, c)
-		injecting = append(injecting, maildir.Event(wire.SourcePTY, wire.EventInjecting, id))
+	for _, it := range c.Items {
+		r.typing.Store(it.ID, c)
+		injecting = append(injecting, maildir.Event(wire.SourcePTY, wire.EventInjecting, it.ID))
 	}
 	if err := r.box.Log().Append(ctx, injecting...); err != nil {
 		return nil, errors.Join(err, c.Release(ctx))

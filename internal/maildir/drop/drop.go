@@ -16,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -66,8 +65,8 @@ func IngestBriefly(ctx context.Context, b *maildir.Box) (result Ingested, err er
 func IngestUnlessMail(ctx context.Context, b *maildir.Box) (result Ingested, err error) {
 	return ingestDrops(ctx, b, func() bool {
 		unread, _ := b.UnreadIDs()
-		claimed := b.Claims()
-		return !slices.ContainsFunc(unread, func(id wire.ID) bool { return claimed[id].Owner == claimfile.Owner{} })
+		held, _ := b.Held()
+		return len(unread) == len(held)
 	})
 }
 
@@ -219,7 +218,7 @@ func Count(b *maildir.Box) int {
 }
 
 // InboxDirs are the directories of an inbox. A file with such a name is not a dropped one.
-var InboxDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "bad"}
+var InboxDirs = []string{"tmp", "new", "cur", "held", "done", "withdrawn", "bad"}
 
 // ingest ingests one dropped file that no process is writing: it renames the file to the id that it will have, and then
 // reads and publishes it. An interrupted file was renamed before. An error says why the file waits.

@@ -40,9 +40,9 @@ func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
 		case d.State == maildir.Owed:
 			c.Owed = len(ids)
 		case len(ids) > 0:
-			claims, now := b.Claims(), time.Now()
-			for _, id := range ids {
-				if claims[id].IsLiveLease(now) {
+			held, _ := b.Held()
+			for _, h := range held {
+				if h.IsLiveLease(time.Now()) {
 					c.Leased++
 				}
 			}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
 	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -58,11 +58,14 @@ func Peek(ctx context.Context, b *maildir.Box, opt ReadOptions) (batch Batch, er
 	if err := b.CheckPresent(); err != nil {
 		return batch, err
 	}
-	if opt.IDs == nil {
-		opt.IDs = ingested.Unread
+	held, err := b.Held()
+	if opt.IDs == nil && err == nil {
+		opt.IDs, err = b.AddHeld(ingested.Unread)
 	}
-	all := b.Claims()
-	batch, err = Choose(b, opt, all, hiddenFromReaders(b, all))
+	if err != nil {
+		return batch, err
+	}
+	batch, err = Choose(b, opt, held, hiddenFromReaders(b, held))
 	batch.Bad += drop.CountBad(b, ingested)
 	return batch, err
 }
@@ -94,15 +97,19 @@ func MarkShown(ctx context.Context, b *maildir.Box, batch wire.ID, items ...*mai
 	batch = cmp.Or(batch, wire.NewID())
 	var events []wire.Event
 	var unmarked error
-	err := b.Update(ctx, func(t *maildir.Tx) error {
-		hidden := hiddenFromReaders(t.Box, t.Claims)
+	err := b.Locked(ctx, "reader", func() error {
+		held, err := b.Held()
+		if err != nil {
+			return err
+		}
+		hidden := hiddenFromReaders(b, held)
 		for _, it := range items {
 			if _, isHidden := hidden[it.ID]; isHidden {
 				continue
 			}
-			err := t.Move(it.ID, t.Unread(), t.AfterRead(it.Message))
+			err := b.Move(it.ID, b.HeldBy(held[it.ID]), b.AfterRead(it.Message))
 			if err == nil {
-				events = append(events, t.ReadEvent(it, batch))
+				events = append(events, b.ReadEvent(it, batch))
 			} else if !errors.Is(err, maildir.ErrNotFound) {
 				unmarked = err
 			}
@@ -141,9 +148,9 @@ func CheckMark(b *maildir.Box, items ...*maildir.Item) error {
 	return nil
 }
 
-// Choose selects the batch from the unread messages, which have these claims, but for those in skipped. It moves files
+// Choose selects the batch from the unread messages, which have these holders, but for those in skipped. It moves files
 // that are not messages to bad.
-func Choose(b *maildir.Box, opt ReadOptions, all, skipped claimfile.Table) (batch Batch, err error) {
+func Choose(b *maildir.Box, opt ReadOptions, held, skipped maildir.Held) (batch Batch, err error) {
 	list := slices.Clone(opt.IDs)
 	if opt.IDs == nil {
 		if list, err = b.UnreadIDs(); err != nil {
@@ -156,11 +163,11 @@ func Choose(b *maildir.Box, opt ReadOptions, all, skipped claimfile.Table) (batc
 		if bad.Unreadable != nil {
 			batch.Bad++
 		} else if time.Since(now) < moveBadTime {
-			b.MoveBadMessage(b.Unread(), bad)
+			b.MoveBadMessage(b.HeldBy(held[bad.ID()]), bad)
 		}
 	}
 	isFull, bytes := false, int64(0)
-	for i, it := range b.EachUnread(list, all, isBad) {
+	for i, it := range b.EachUnread(list, held, isBad) {
 		if isWanted := opt.wants(it, now); isWanted && (isFull || opt.Fits != nil && !opt.Fits(it.Message)) {
 			isFull = true
 			batch.More++
@@ -208,12 +215,12 @@ func LastBatch(b *maildir.Box) (items []*maildir.Item, err error) {
 	return items, err
 }
 
-// hiddenFromReaders returns the live claims of messages that readers skip: a runner's, and leases.
-func hiddenFromReaders(b *maildir.Box, all claimfile.Table) claimfile.Table {
-	if len(all) == 0 {
+// hiddenFromReaders returns the messages that readers skip: a runner or a lease has them.
+func hiddenFromReaders(b *maildir.Box, held maildir.Held) maildir.Held {
+	if len(held) == 0 {
 		return nil
 	}
-	hidden := all.Live(time.Now(), b.IsRunning())
-	maps.DeleteFunc(hidden, func(_ wire.ID, c claimfile.Entry) bool { return c.Owner.Session() != "" })
+	hidden := held.Live(time.Now(), b.IsRunning())
+	maps.DeleteFunc(hidden, func(_ wire.ID, h holder.Holder) bool { return h.Session() != "" })
 	return hidden
 }

@@ -33,8 +33,11 @@ func ReadRaw(b *maildir.Box, id wire.ID) (where string, data []byte, err error) 
 		if data, err = b.Store().Dir().ReadFile(d.File(id), wire.MaxFile); durable.IsAbsent(err) {
 			return maildir.ErrNotFound
 		}
-		if d.State == maildir.Done {
+		switch d.State {
+		case maildir.Done:
 			d = b.Done(id)
+		case maildir.Unread: // what somebody has now is nobody's in a backup
+			d = b.Unread()
 		}
 		where = strings.TrimPrefix(d.File(id), b.In()+"/")
 		return err
@@ -124,7 +127,9 @@ func findPresent(b *maildir.Box, all []*Restoration) map[wire.ID]bool {
 	present, at := map[wire.ID]bool{}, map[string][]*Restoration{}
 	for _, r := range all {
 		if r.Err == nil && r.temp != "" {
-			for _, p := range b.FoldersOf(r.id) {
+			folders, err := b.FoldersOf(r.id)
+			r.Err = err
+			for _, p := range folders {
 				at[p.Dir] = append(at[p.Dir], r)
 			}
 		}

@@ -24,7 +24,6 @@ type Health struct {
 
 	EventGaps []eventlog.Gap // missing events, but for those in the archive
 	EventsErr error          // why the log cannot be read to its end
-	BadClaims error          // why run/claims.json is ignored
 }
 
 func (h *Health) add(code, file string) { h.Files[code] = append(h.Files[code], file) }
@@ -57,7 +56,6 @@ func Examine(b *maildir.Box, fix bool) (h Health, err error) {
 	}
 	err4 := h.examineMessages(b)
 	h.Files["events.odd"], h.EventGaps, h.EventsErr = b.Log().Check()
-	_, h.BadClaims = b.ReadClaims()
 	return h, cmp.Or(err, err2, err3, err4)
 }
 
@@ -84,7 +82,7 @@ func (h *Health) examineMessages(b *maildir.Box) error {
 }
 
 func (h *Health) examineDirs(b *maildir.Box) {
-	for _, dir := range []string{"", "inbox", "inbox/tmp", "inbox/new", "inbox/cur", "inbox/done", "inbox/withdrawn", "inbox/bad", "sent", "events", "run"} {
+	for _, dir := range []string{"", "inbox", "inbox/tmp", "inbox/new", "inbox/held", "inbox/cur", "inbox/done", "inbox/withdrawn", "inbox/bad", "sent", "events", "run"} {
 		info, err := b.Store().Dir().Lstat(b.In(dir))
 		switch {
 		case err != nil:

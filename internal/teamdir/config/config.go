@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/tomlfile"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/session"
@@ -110,8 +110,8 @@ func ParseLease(s string) (time.Duration, error) {
 		return DefaultLease, nil
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 || d > claimfile.MaxLease {
-		return 0, fmt.Errorf("%q is not a time above 0 and at most %s, such as \"30m\"", s, claimfile.MaxLease)
+	if err != nil || d <= 0 || d > holder.MaxLease {
+		return 0, fmt.Errorf("%q is not a time above 0 and at most %s, such as \"30m\"", s, holder.MaxLease)
 	}
 	return d, nil
 }

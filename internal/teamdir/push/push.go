@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -82,8 +82,8 @@ func (c Carrier) TakeBack(ctx context.Context, ids []wire.ID) error {
 		}
 	}
 	box := c.Team.Box(c.Name)
-	lost := slices.DeleteFunc(claim.AllGiven(box, time.Now()), func(g claim.Given) bool { return !g.IsLive || !slices.Contains(ids, g.ID) })
-	_, err := claim.Settle(ctx, box, nil, lost, time.Now())
+	lost := slices.DeleteFunc(claim.AllGiven(box), func(g claim.Given) bool { return !g.IsLive(time.Now()) || !slices.Contains(ids, g.ID) })
+	_, err := claim.Settle(ctx, box, nil, lost)
 	return err
 }
 
@@ -164,7 +164,7 @@ type Options struct {
 
 // isSilent reports whether an idle program should have confirmed what it was given.
 func (o *Options) isSilent(g claim.Given, now time.Time) bool {
-	return o.IdleSince != nil && now.Sub(*o.IdleSince) >= delivery.Patience && now.Sub(g.To.Now) >= delivery.Patience
+	return o.IdleSince != nil && now.Sub(*o.IdleSince) >= delivery.Patience && now.Sub(g.To.Since) >= delivery.Patience
 }
 
 // Into claims unread mail for a program's conversation, and puts it there. It counts as read when a hook of the program, or
@@ -172,15 +172,15 @@ func (o *Options) isSilent(g claim.Given, now time.Time) bool {
 func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Program, o Options) (*claim.Claim, error) {
 	box, ended, after := t.Box(name), programs.EndedSessions(t, name), context.WithoutCancel(ctx)
 	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
-	lost := slices.DeleteFunc(claim.AllGiven(box, l.Now), func(g claim.Given) bool {
-		return !g.IsLive || !o.isSilent(g, l.Now) && (g.To.Session() == p.Session || !slices.Contains(ended, g.To.Session()))
+	lost := slices.DeleteFunc(claim.AllGiven(box), func(g claim.Given) bool {
+		return !g.IsLive(l.Now) || !o.isSilent(g, l.Now) && (g.To.IsSession(p.Session) || !slices.ContainsFunc(ended, g.To.IsSession))
 	})
-	if _, err := claim.Settle(ctx, box, nil, lost, l.Now); err != nil {
+	if _, err := claim.Settle(ctx, box, nil, lost); err != nil {
 		return &claim.Claim{}, err
 	}
 	holds := t.Holds(name)
-	to := claim.Recipient{Owner: claimfile.PushedTo(p.Session), Call: "push " + string(wire.NewID()), Now: l.Now}
-	h, err := claim.HandOver(ctx, box, to, inbox.ReadOptions{
+	to := holder.New(holder.Push, p.Session, "push "+string(wire.NewID()), l.Now)
+	h, err := claim.HandOver(ctx, box, to, false, inbox.ReadOptions{
 		Limit: o.Limit, MaxBytes: 16 << 20, Fits: l.LimitToPage(), Current: true,
 		Match: func(m *maildir.Item) bool {
 			return (o.Match == nil || o.Match(m)) && holds(m.Message) == (teamdir.Hold{})

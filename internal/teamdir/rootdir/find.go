@@ -1,7 +1,7 @@
 // Package rootdir finds or makes the root, the directory that holds the teams, and knows whether this user has made it,
 // named it, or accepted what is in it: that may also have come with a clone, a checkout, an archive or a backup.
 //
-//	<root>/FORMAT                            "1" or "2": makes the directory a root
+//	<root>/FORMAT                            "3": makes the directory a root
 //	<root>/.gitignore                        "*": hides it from whatever reads such files
 //	<root>/.restored                         a backup was restored into it
 //	<state>/roots/<sha256 of path>.json      this user made or accepted the root
@@ -11,6 +11,7 @@
 package rootdir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,8 +25,14 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/git"
 )
 
-// FormatFile makes a directory a root. It contains 2 if the root is bridged to other hosts, else 1.
-const FormatFile = "FORMAT"
+// FormatFile makes a directory a root. It contains Format, or what earlier ones had: 1, and 2 with mail to other hosts.
+const (
+	FormatFile = "FORMAT"
+	Format     = "3"
+)
+
+// IsOlder reports whether the root has an older format than this one.
+func (f *Found) IsOlder() bool { return f.format == "1" || f.format == "2" }
 
 // Name is the name that the search looks for.
 const Name = ".atm"
@@ -61,9 +68,10 @@ type Found struct {
 	Shadows string // a root further up that this user made or accepted, unlike this one; "": none
 
 	place     Place
-	isNoted   bool  // see WasNoted
-	needsNote bool  // Find or InitDir returned it: it may have come with a clone or an archive, also if it is named
-	strange   error // instead of a path: why that of a repository is no candidate
+	format    string // what its file FORMAT has; "": not known
+	isNoted   bool   // see WasNoted
+	needsNote bool   // Find or InitDir returned it: it may have come with a clone or an archive, also if it is named
+	strange   error  // instead of a path: why that of a repository is no candidate
 }
 
 // GoneError is the ErrNoRoot for a root that this user made or accepted and that is not there any more.
@@ -84,12 +92,12 @@ var (
 	ErrUntrusted = errors.New("is not trusted")
 	ErrNoDir     = errors.New("there is no working directory")
 	ErrNoState   = errors.New("there is no state directory")
-	ErrFormat    = errors.New("but this atm knows only 1 and 2")
+	ErrFormat    = errors.New("but this atm knows only 1 to 3")
 	ErrNewer     = fmt.Errorf("%w", ErrFormat)
 )
 
-// hasFormat reports whether dir has a file FORMAT, and returns CheckFormat's error.
-func hasFormat(dir string) (bool, error) {
+// formatOf returns what dir's file FORMAT has, "" without one, and CheckFormat's error.
+func formatOf(dir string) (string, error) {
 	var data []byte
 	d, err := durable.Open(dir)
 	if err == nil {
@@ -97,24 +105,24 @@ func hasFormat(dir string) (bool, error) {
 		data, err = d.ReadFile(FormatFile, 1<<10)
 	}
 	if durable.IsAbsent(err) || errors.Is(err, durable.ErrNotRegular) {
-		return false, nil
+		return "", nil
 	}
 	if err == nil {
 		if err = CheckFormat(data); err != nil {
 			err = fmt.Errorf("the root %s has %w", dir, err)
 		}
 	}
-	return true, err
+	return cmp.Or(strings.TrimSpace(string(data)), "?"), err
 }
 
-// CheckFormat returns nil for the content of a file FORMAT with 1 or 2, ErrNewer for one with a larger number, else
+// CheckFormat returns nil for the content of a file FORMAT with 1, 2 or 3, ErrNewer for one with a larger number, else
 // ErrFormat.
 func CheckFormat(data []byte) (err error) {
 	format := strings.TrimSpace(string(data))
 	switch n, _ := strconv.Atoi(format); {
-	case format == "1" || format == "2":
+	case format == "1" || format == "2" || format == Format:
 		return nil
-	case n > 2:
+	case n > 3:
 		err = ErrNewer
 	default:
 		err = ErrFormat
@@ -143,13 +151,13 @@ func Find(p Place) (f Found, skipped []string, err error) {
 		return p.search(dir, false)
 	}
 	f.isNoted = p.noted(f.Path)
-	ok, err := hasFormat(f.Path)
+	f.format, err = formatOf(f.Path)
 	if _, missing := os.Stat(f.Path); durable.IsAbsent(missing) {
 		err = notRoot(f.Path, f.Source, "it does not exist")
 		if gone := p.gone(f.Path); gone != nil {
 			err = gone
 		}
-	} else if err == nil && !ok {
+	} else if err == nil && f.format == "" {
 		err = notRoot(f.Path, f.Source, "it has no FORMAT file")
 	}
 	return f, nil, err
@@ -292,16 +300,16 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 			continue
 		}
 		f.isNoted = p.noted(f.Path)
-		isRoot, err := hasFormat(f.Path)
+		format, err := formatOf(f.Path)
 		why, failed := distrustReason(f.Path, p.UID, !f.isNoted && !forInit)
 		if failed != nil {
 			return f, skipped, failed
 		}
-		if why == "" && err == nil && !isRoot {
+		if why == "" && err == nil && format == "" {
 			why = "it has no FORMAT file, so it is not a root"
 		}
 		if why == "" {
-			f.place, f.needsNote = p, true
+			f.place, f.needsNote, f.format = p, true, format
 			if gone != nil {
 				skipped = append(skipped, fmt.Sprintf("%v; if it shall stay gone: rm %s", gone, gone.Note))
 			}
@@ -349,7 +357,7 @@ func Nearby(p Place, root string) []Found {
 		return nil
 	})
 	return slices.DeleteFunc(roots, func(f Found) bool {
-		isRoot, err := hasFormat(f.Path)
-		return f.Path == root || !isRoot || err != nil || DistrustReason(f.Path, p.UID, !p.noted(f.Path)) != ""
+		format, err := formatOf(f.Path)
+		return f.Path == root || format == "" || err != nil || DistrustReason(f.Path, p.UID, !p.noted(f.Path)) != ""
 	})
 }

@@ -92,10 +92,10 @@ func TestFind(t *testing.T) {
 		{name: "named, no FORMAT", world: []string{"dir b"}, env: "b", err: "no root at b, named by ATM_ROOT: it has no FORMAT file"},
 		{name: "named, a file", world: []string{"file b x"}, env: "b", err: "no root at b, named by ATM_ROOT: it is not a directory"},
 		{name: "named, a dangling link", world: []string{"link b c"}, env: "b", err: "no root at b, named by ATM_ROOT: it does not exist"},
-		{name: "newer", world: []string{"root .atm", "file a/.atm/FORMAT 3\n"}, dir: "a", err: "the root a/.atm has format \"3\", but this atm knows only 1 and 2"},
-		{name: "newer, named", world: []string{"file a/FORMAT 12"}, flag: "a", err: "the root a has format \"12\", but this atm knows only 1 and 2"},
-		{name: "damaged", world: []string{"file .atm/FORMAT \x1b]0;\n"}, dir: ".", err: `the root .atm has format "\x1b]0;", but this atm knows only 1 and 2`},
-		{name: "empty", world: []string{"file .atm/FORMAT "}, dir: ".", err: `the root .atm has format "", but this atm knows only 1 and 2`},
+		{name: "newer", world: []string{"root .atm", "file a/.atm/FORMAT 4\n"}, dir: "a", err: "the root a/.atm has format \"4\", but this atm knows only 1 to 3"},
+		{name: "newer, named", world: []string{"file a/FORMAT 12"}, flag: "a", err: "the root a has format \"12\", but this atm knows only 1 to 3"},
+		{name: "damaged", world: []string{"file .atm/FORMAT \x1b]0;\n"}, dir: ".", err: `the root .atm has format "\x1b]0;", but this atm knows only 1 to 3`},
+		{name: "empty", world: []string{"file .atm/FORMAT "}, dir: ".", err: `the root .atm has format "", but this atm knows only 1 to 3`},
 		{name: "distrust before format", world: []string{"file .atm/FORMAT 2", "chmod .atm"}, dir: ".", err: "no root found in . or above",
 			skipped: []string{"passed over .atm: writable by everybody"}},
 	}
@@ -181,13 +181,13 @@ func TestInitDir(t *testing.T) {
 		{name: "named again", world: []string{"root x", "dir a"}, dir: "a", flag: "x", want: "x", why: "named by --root"},
 		{name: "named through a link", world: []string{"dir a", "link b a"}, dir: "a", flag: "b/x", want: "a/x", why: "named by --root"},
 		{name: "named file", world: []string{"file x y"}, flag: "x", err: "no root at x, named by --root: it is not a directory"},
-		{name: "named, newer", world: []string{"file x/FORMAT 3"}, flag: "x", err: "the root x has format \"3\", but this atm knows only 1 and 2"},
+		{name: "named, newer", world: []string{"file x/FORMAT 4"}, flag: "x", err: "the root x has format \"4\", but this atm knows only 1 to 3"},
 		{name: "writable by a group", world: []string{"root a/.atm", "group a/.atm", "dir a/b"}, dir: "a/b", want: "a/.atm", why: "found above"},
 		{name: "a directory without FORMAT", world: []string{"dir a/.atm"}, dir: "a", want: "a/.atm", why: "in this directory"},
 		{name: "writable by everybody", world: []string{"root a/.atm", "chmod a/.atm"}, dir: "a", err: "a/.atm is not trusted: writable by everybody"},
 		{name: "a link", world: []string{"root x", "link a/.atm ../x"}, dir: "a", err: "a/.atm is not trusted: it is a symbolic link, which counts only if you name it"},
 		{name: "a file", world: []string{"file a/.atm x"}, dir: "a", err: "make a root: a/.atm is not a directory"},
-		{name: "newer", world: []string{"file .atm/FORMAT 3", "dir a"}, dir: "a", err: "the root .atm has format \"3\", but this atm knows only 1 and 2"},
+		{name: "newer", world: []string{"file .atm/FORMAT 4", "dir a"}, dir: "a", err: "the root .atm has format \"4\", but this atm knows only 1 to 3"},
 		{name: "nowhere", err: "make a root: there is no working directory"},
 	}
 	for _, tt := range tests {
@@ -247,7 +247,7 @@ func TestMakeAtOnce(t *testing.T) {
 	for range 16 {
 		wg.Go(func() {
 			did, err := Make(path)
-			if has, missing := hasFormat(path); err != nil || missing != nil || !has {
+			if has, missing := formatOf(path); err != nil || missing != nil || has == "" {
 				t.Error(err, missing, has)
 			}
 			if did {

@@ -28,7 +28,7 @@ func InitDir(p Place, here bool) (Found, error) {
 	named, err := p.named(wd)
 	if err == nil && named.Source != "" {
 		named.Source = "named by " + named.Source
-		_, err = hasFormat(named.Path)
+		_, err = formatOf(named.Path)
 	}
 	if err != nil || named.Source != "" {
 		return named, err
@@ -68,15 +68,15 @@ func (p Place) mayMake(dir string) error {
 	if why := DistrustReason(dir, p.UID, false); why != "" {
 		return fmt.Errorf("%s %w: %s", dir, ErrUntrusted, why)
 	}
-	_, err = hasFormat(dir)
+	_, err = formatOf(dir)
 	return err
 }
 
 // Make makes a root at path unless there is one, and reports whether it did. It builds the root under another name and
 // renames it, so that nobody sees half of one. To an existing directory it adds FORMAT.
 func Make(path string) (made bool, err error) {
-	_, statErr := os.Lstat(path) // before hasFormat: a root that appears in between has its FORMAT
-	if isRoot, err := hasFormat(path); isRoot || err != nil {
+	_, statErr := os.Lstat(path) // before formatOf: a root that appears in between has its FORMAT
+	if format, err := formatOf(path); format != "" || err != nil {
 		return false, err
 	}
 	dir, name := filepath.Split(path)
@@ -98,7 +98,7 @@ func Make(path string) (made bool, err error) {
 		err = os.Chmod(d.Join(build), 0o700) // d.Mkdir would give it the group rights of the directory above
 	}
 	if err == nil {
-		err = cmp.Or(Hide(d.Join(build)), d.Replace(build+"/"+FormatFile, []byte("1\n"), true))
+		err = cmp.Or(Hide(d.Join(build)), d.Replace(build+"/"+FormatFile, []byte(Format+"\n"), true))
 	}
 	if err == nil && build != name {
 		err = d.Move(build, name)
@@ -106,7 +106,7 @@ func Make(path string) (made bool, err error) {
 	if err == nil {
 		return true, d.Sync(".")
 	}
-	if isRoot, _ := hasFormat(path); isRoot {
+	if format, _ := formatOf(path); format != "" {
 		return false, nil
 	}
 	return false, err

@@ -114,7 +114,7 @@ func (w Taker) held() (held map[wire.ID]*maildir.Box, err error) {
 	held = map[wire.ID]*maildir.Box{}
 	for _, name := range w.From {
 		box := w.Team.Box(name)
-		ids, err := claim.Held(box, w.Team.Box(w.Agent).Address())
+		ids, err := claim.LeasedBy(box, w.Team.Box(w.Agent).Address())
 		if err != nil {
 			return nil, err
 		}

@@ -104,10 +104,11 @@ func endsTurn(e *wire.Event) bool {
 // program was stopped, or was cut off before.
 func readAnswered(ctx context.Context, box *maildir.Box, isAnswered func(*wire.Message) bool) error {
 	var errs []error
-	for id, c := range box.Claims() {
+	held, _ := box.Held()
+	for id := range held {
 		it, err := box.Get(id)
 		switch {
-		case err != nil, it.State != maildir.Unread, c.Times == 0, !isAnswered(it.Message):
+		case err != nil, it.State != maildir.Unread, !isAnswered(it.Message):
 		case it.RequiresAck:
 			errs = append(errs, box.MarkAcked(ctx, id, box.Address()))
 		default:

@@ -14,7 +14,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/claimfile"
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
@@ -59,8 +59,8 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	o := takeOptions{from: c.Args().First(), renews: c.IsSet("renew"), id: c.String("renew"), waits: c.Bool("wait"),
 		lease: cmdline.Duration(c, "lease"), timeout: cmdline.Duration(c, "timeout")}
-	if o.lease <= 0 || o.lease > claimfile.MaxLease {
-		return failure.Usage("--lease %s: must be above 0 and at most %s", o.lease, claimfile.MaxLease).WithHint("--lease 10m; `atm take --renew ID` extends it")
+	if o.lease <= 0 || o.lease > holder.MaxLease {
+		return failure.Usage("--lease %s: must be above 0 and at most %s", o.lease, holder.MaxLease).WithHint("--lease 10m; `atm take --renew ID` extends it")
 	}
 	if o.renews {
 		return renewLease(c.Context, s, p, o)

@@ -127,7 +127,7 @@ func describeTeam(t *teamdir.Team, sum io.Writer) (d unacceptedTeam, err error) 
 		d.Members = append(d.Members, b.Agent())
 	}
 	for _, b := range append(boxes, retired...) {
-		ids, _ := b.IDsIn(b.Unread()) // none of a mailbox that is not whole
+		ids, _ := b.AddHeld(nil) // none of a mailbox that is not whole
 		found, _ := drop.List(b)
 		to := string(b.Agent())
 		if kept, isRetired := strings.CutPrefix(to, maildir.RetiredDir+"/"); isRetired {
@@ -136,11 +136,13 @@ func describeTeam(t *teamdir.Team, sum io.Writer) (d unacceptedTeam, err error) 
 		}
 		d.Unread, d.Dropped = d.Unread+len(ids), d.Dropped+len(found.Drops)
 		for _, id := range ids {
-			if it, err := b.Open(b.Unread(), id); err == nil {
+			if it, err := b.OpenAnywhere(id); err == nil {
 				m := it.Message
 				mail("mail for %s from %s: %s", to, m.From, titleOf(m))
 			}
-			add(b.Unread().File(id), wire.MaxFile)
+			if d, isThere, _ := b.Locate(id); isThere {
+				add(d.File(id), wire.MaxFile)
+			}
 		}
 		for _, f := range found.Drops {
 			mail("file for %s: %s", to, letter.Quote(path.Base(f.Path()), 200))

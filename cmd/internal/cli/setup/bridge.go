@@ -60,9 +60,6 @@ func keygen(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return failure.Refused("%s is a root on this machine, by a link", host).WithHint("another name: `atm bridge keygen --host laptop`")
 	}
 	public, err := s.Keys().Generate(host)
-	if err == nil {
-		err = s.Root.RaiseFormat()
-	}
 	key := hostkey.EncodeKey(public)
 	return p.PrintUnlessError(err, map[string]any{"host": host, "key": key}, fmt.Sprintf("run on each other machine:\natm bridge trust %s %s", host, key))
 }
@@ -82,9 +79,6 @@ func trust(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	if errors.Is(err, hostkey.ErrOwn) {
 		return failure.Refused("%w", err).WithHint("give that machine another name: there, `atm bridge keygen --host NAME`")
-	}
-	if err == nil {
-		err = s.Root.RaiseFormat()
 	}
 	return p.PrintUnlessError(err, map[string]any{"host": host}, fmt.Sprintf("host %s is trusted: atm send NAME@%[1]s \"…\"", host))
 }
