@@ -127,7 +127,7 @@ func describeTeam(t *teamdir.Team, sum io.Writer) (d unacceptedTeam, err error) 
 		d.Members = append(d.Members, b.Agent())
 	}
 	for _, b := range append(boxes, retired...) {
-		ids, _ := b.AddHeld(nil) // none of a mailbox that is not whole
+		ids, _ := b.IDs(maildir.Range{Unread: true, Later: true}) // none of a mailbox that is not whole
 		found, _ := drop.List(b)
 		to := string(b.Agent())
 		if kept, isRetired := strings.CutPrefix(to, maildir.RetiredDir+"/"); isRetired {
