@@ -51,7 +51,8 @@ type State string
 
 const (
 	Unread    State = "unread"
-	Owed      State = "owed" // read, and its sender waits for an acknowledgement
+	Later     State = "later" // unread, and not due yet: only Get returns it
+	Owed      State = "owed"  // read, and its sender waits for an acknowledgement
 	Done      State = "done"
 	Withdrawn State = "withdrawn" // by its sender, before it was read
 )

@@ -129,6 +129,7 @@ func (s *source) nextMessage() (Entry, bool) {
 			return Entry{Message: m}, true
 		}
 		delete(s.seen, id) // report it if it is seen again
+		s.w.askScan()      // it may not be due, and the listing knows when it is
 		var bad *maildir.BadError
 		if !errors.As(err, &bad) && !errors.Is(err, maildir.ErrNotFound) && !errors.Is(err, maildir.ErrNoAgent) {
 			s.err = err

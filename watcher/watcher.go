@@ -62,8 +62,8 @@ type Options struct {
 type Mailbox interface {
 	Address() wire.Address
 	Path() string
-	UnreadIDs() ([]wire.ID, error)
-	Message(wire.ID) (*wire.Message, error) // wherever it is by now
+	UnreadIDs() ([]wire.ID, error)          // of those that are due
+	Message(wire.ID) (*wire.Message, error) // wherever it is by now, if it is due
 	Log() *eventlog.Log
 }
 
@@ -275,6 +275,13 @@ func (w *Watcher) scanNext(again []time.Time) {
 	}
 	if soon := w.scanned.Add(debounce); w.scanAt.Before(soon) {
 		w.scanAt = soon
+	}
+	for _, s := range w.sources {
+		if box, isOurs := s.box.(*maildir.Box); isOurs {
+			if next := box.NextDue(); !next.IsZero() && next.Before(w.scanAt) {
+				w.scanAt = next
+			}
+		}
 	}
 }
 

@@ -241,3 +241,21 @@ func TestTornFileIsAnEntryOnceItIsWhole(t *testing.T) {
 	expect(t, w, "whole")
 	nothing(t, w, bob)
 }
+
+// A message that is not due is reported when it is, without a hint.
+func TestNotBefore(t *testing.T) {
+	_, bob := bobs(t)
+	w := watch(t, Options{Messages: true}, bob)
+	m := message("alice", "later")
+	m.NotBefore = time.Now().Add(300 * time.Millisecond)
+	p := &maildir.Post{Message: m, To: []*maildir.Box{bob}}
+	maildir.Deliver(t.Context(), p)
+	must(t, p.Outcomes[0].Err)
+	deliver(t, bob, "now")
+	if e := next(t, w); e.Message == nil || e.Message.Body != "now" {
+		t.Errorf("%+v", e)
+	}
+	if e := next(t, w); e.Message == nil || e.Message.Body != "later" || time.Now().Before(m.NotBefore) {
+		t.Errorf("%+v", e)
+	}
+}

@@ -72,6 +72,8 @@ type Message struct {
 	SentAt      time.Time       `json:"sent_at,omitzero"`
 	ExpiresAt   time.Time       `json:"expires_at,omitzero"`
 	DueAt       time.Time       `json:"due_at,omitzero"`
+	NotBefore   time.Time       `json:"not_before,omitzero"` // no reader shows it earlier
+	Needs       []ID            `json:"needs,omitempty"`     // messages that are to be done before: see IsDue
 	Supersedes  ID              `json:"supersedes,omitzero"`
 	Hop         int             `json:"hop,omitzero"`
 	Origin      *Origin         `json:"origin,omitzero"`
@@ -229,6 +231,11 @@ func (m *Message) CheckChoices() error {
 
 // Expired reports whether the message expires and now is past that time.
 func (m *Message) Expired(now time.Time) bool { return !m.ExpiresAt.IsZero() && now.After(m.ExpiresAt) }
+
+// IsDue reports whether it is time to show the message: NotBefore has passed, and all that it needs is done.
+func (m *Message) IsDue(now time.Time, isDone func(ID) bool) bool {
+	return !now.Before(m.NotBefore) && !slices.ContainsFunc(m.Needs, func(id ID) bool { return !isDone(id) })
+}
 
 // Title returns the subject, else the first line of the body that is not blank, else the first attachment's name, or
 // what it acks. Of an ack it begins with the outcome.

@@ -81,7 +81,7 @@ func CheckSame(old, again *wire.Message) error {
 	said := func(m *wire.Message) []byte {
 		content := *m
 		content.ID, content.To, content.Origin, content.Hop, content.ReplyWanted = "", nil, nil, 0, ""
-		content.SentAt, content.ExpiresAt, content.DueAt = time.Time{}, time.Time{}, time.Time{}
+		content.SentAt, content.ExpiresAt, content.DueAt, content.NotBefore = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 		data, _ := content.MarshalJSON() // both can be written: one was read, the other is checked before
 		return data
 	}

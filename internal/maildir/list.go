@@ -23,15 +23,19 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.setLater(it)
 	b.forgetReplaced(it)
 	return it, nil
 }
 
-// Message is Get without what is noted about the message here.
+// Message is Get without what is noted about the message here, and does not find one that is not due yet.
 func (b *Box) Message(id wire.ID) (*wire.Message, error) {
 	it, err := b.OpenAnywhere(id)
 	if err != nil {
 		return nil, err
+	}
+	if b.setLater(it); it.State == Later {
+		return nil, notFound(id)
 	}
 	return it.Message, nil
 }
@@ -45,7 +49,7 @@ func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, erro
 	}
 }
 
-// OpenAnywhere is Get without a check of what the message replaces.
+// OpenAnywhere is Get without a check of what the message replaces, and without the state Later.
 func (b *Box) OpenAnywhere(id wire.ID) (it *Item, err error) {
 	err = b.Find(id, func(d Folder) error {
 		it, err = b.Open(d, id)
@@ -136,6 +140,7 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 // Range selects parts of a mailbox.
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
+	Later                                        bool // what is unread and not due yet
 
 	Newest bool // list days and messages of each part newest first
 	Limit  int  // open at most this many messages (0: all, -1: none) and count the rest; not with Keep
@@ -149,11 +154,11 @@ type Range struct {
 	// nor senders' clocks. The other days still have older messages.
 	Since time.Time
 
-	Listed []wire.ID // the messages in new, as listed just now; nil: they are listed
+	Listed []wire.ID // the messages in new that are due, as listed just now; nil: they are listed
 }
 
 // Everywhere is the whole mailbox without the index of sent messages.
-var Everywhere = Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
+var Everywhere = Range{Unread: true, Later: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
 
 // EachFolder calls f with each folder of a range and its messages, in the order in which messages move, until f returns
 // false. Errors are returned at the end, so that an unreadable folder does not hide others.
@@ -163,7 +168,7 @@ func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) 
 		isWanted, hasDays bool
 		Folder
 	}{
-		{rg.Unread, false, b.Unread()}, {rg.Owed, false, b.Owed()}, {rg.Done, true, b.AllDone()},
+		{rg.Unread || rg.Later, false, b.Unread()}, {rg.Owed, false, b.Owed()}, {rg.Done, true, b.AllDone()},
 		{rg.Withdrawn, false, b.withdrawn()}, {rg.Archive, true, b.Archive()}, {rg.Sent, true, b.AllSent()},
 	} {
 		if !part.isWanted {
@@ -178,12 +183,7 @@ func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) 
 			slices.Reverse(folders)
 		}
 		for _, d := range folders {
-			ids, err := []wire.ID(nil), error(nil)
-			if d.State == Unread {
-				ids, err = b.AddHeld(rg.Listed)
-			} else {
-				ids, err = b.IDsIn(d)
-			}
+			ids, err := b.listed(d, rg)
 			errs = errors.Join(errs, err)
 			if rg.Newest {
 				slices.Reverse(ids)
@@ -194,6 +194,24 @@ func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) 
 		}
 	}
 	return errs
+}
+
+// listed lists the messages of a folder that a range selects.
+func (b *Box) listed(d Folder, rg Range) (ids []wire.ID, err error) {
+	switch {
+	case d.State == Unread && !rg.Later:
+		return b.AddHeld(rg.Listed)
+	case d.State != Unread:
+		return b.IDsIn(d)
+	}
+	if ids, err = b.IDsIn(d); err != nil {
+		return nil, err
+	}
+	if rg.Unread {
+		return b.AddHeld(ids)
+	}
+	later := b.later(ids)
+	return slices.DeleteFunc(ids, func(id wire.ID) bool { return !later[id] }), nil
 }
 
 // Walked is what Walk found beside the messages.
@@ -269,6 +287,7 @@ func (b *Box) openEach(d Folder, ids []wire.ID, held Held, ahead int, keep func(
 				if errs[i] != nil {
 					continue
 				}
+				b.setLater(items[i])
 				b.forgetReplaced(items[i])
 				if !yield(first+i, items[i]) {
 					return
@@ -287,15 +306,16 @@ func (b *Box) openUnread(id wire.ID) (*Item, error) {
 	return it, err
 }
 
-// UnreadIDs lists the unread messages, oldest first, without ingesting dropped files.
+// UnreadIDs lists the unread messages that are due, oldest first, without ingesting dropped files.
 func (b *Box) UnreadIDs() ([]wire.ID, error) { return b.IDs(Range{Unread: true}) }
 
-// AddHeld returns the unread messages, of which these are in new (nil: they are listed), oldest first.
+// AddHeld returns the unread messages, of which these are in new (nil: those that are due), oldest first.
 func (b *Box) AddHeld(ids []wire.ID) (all []wire.ID, err error) {
 	if ids == nil {
 		if ids, err = b.IDsIn(b.Unread()); err != nil {
 			return nil, err
 		}
+		ids = b.Due(ids)
 	}
 	held, err := b.Held()
 	if len(held) == 0 {

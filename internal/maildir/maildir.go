@@ -6,7 +6,7 @@
 //
 //	<agent>/inbox/          drop any file here by hand
 //	    tmp/                being written or ingested
-//	    new/<id>.json       delivered, unread
+//	    new/<id>.json       delivered, unread; hidden while it is not due
 //	    held/<holder>/<id>.json  unread, and somebody has it, or had it last: see package holder
 //	    cur/<id>.json       read, an acknowledgement still owed
 //	    done/<day>/<id>.json
@@ -55,6 +55,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -93,15 +94,16 @@ type Store struct {
 
 	IsOfRoot bool // internal/teamdir has opened it with its root, and closes it with that
 
-	root  *durable.Root
-	locks lockfile.Dir
+	root    *durable.Root
+	locks   lockfile.Dir
+	waiting *sync.Map // a folder to what its messages wait for: see Box.waiting
 }
 
 // NewStore returns the store in a team's directory, and closes root when it is closed. The team's name is used only in
 // addresses.
 func NewStore(root *durable.Root, team wire.Name) *Store {
 	always := func(context.Context) error { return nil }
-	return &Store{Team: team, MayAct: always, root: root, locks: lockfile.In(root)}
+	return &Store{Team: team, MayAct: always, root: root, locks: lockfile.In(root), waiting: new(sync.Map)}
 }
 
 // Close closes the team's directory.

@@ -213,16 +213,18 @@ func (b *Box) IDsIn(d Folder) (ids []wire.ID, err error) {
 	return ids, err
 }
 
-// UnreadBefore counts the unread messages that are older than one, among at most so many, whichever these are: in a large
-// inbox that takes no longer.
-func (b *Box) UnreadBefore(id wire.ID, most int) (n int) {
+// UnreadBefore counts the unread messages that are due and older than one, among at most so many, whichever these are: in a
+// large inbox that takes no longer.
+func (b *Box) UnreadBefore(id wire.ID, most int) int {
 	names, _ := b.store.root.SomeNames(b.Unread().Dir, most)
+	var before []wire.ID
 	for _, name := range names {
 		if other, ok := MessageID(name); ok && other < id {
-			n++
+			before = append(before, other)
 		}
 	}
 	held, _ := b.Held()
+	n := len(b.Due(before))
 	for other := range held {
 		if other < id && n < most {
 			n++

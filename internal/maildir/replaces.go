@@ -10,13 +10,13 @@ import (
 )
 
 // withdrawReplaced withdraws the unread message that m, which has just been delivered, replaces. A sender that is killed
-// before leaves both. One that is being typed or is leased stays, and so does an outbox's, which may be for others too:
-// the other machine withdraws it.
+// before leaves both, and so does one that is not due before the other. One that is being typed or is leased stays, and so
+// does an outbox's, which may be for others too: the other machine withdraws it.
 func (b *Box) withdrawReplaced(ctx context.Context, m *wire.Message) {
 	if m.Supersedes == "" || b.host != "" {
 		return
 	}
-	if old, err := b.OpenAnywhere(m.Supersedes); err == nil && old.ID != m.ID && old.Lease == nil && mayReplace(m, old.Message) {
+	if old, err := b.OpenAnywhere(m.Supersedes); err == nil && old.ID != m.ID && old.Lease == nil && mayReplace(m, old.Message) && (b.IsDue(m) || !b.IsDue(old.Message)) {
 		b.Withdraw(ctx, old.ID, m.From)
 	}
 }

@@ -5,15 +5,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// LaterDir has the messages of a team's members that are to be sent later. When one is due, whatever runs in the team
-// delivers it (DeliverLater) under the id that it has, so a process that is killed then makes no second message.
-//
-//	.later/<time>.<sender>.<id>.json    due at that time: names alone say whether anything is
-//	.later/withdrawn/                   taken back before it was sent
-//	.later/bad/                         could not be delivered; <name>.reason says why
-//	.later/….after.json, .later/after/  waits for other messages (package post)
-const LaterDir = ".later"
-
 // SubscriptionsDir is in a team's directory. Usually it is not there.
 const SubscriptionsDir = ".subscriptions"
 

@@ -85,7 +85,7 @@ func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
 		}
 	}()
 	if s.Team != nil {
-		go notices.KeepDelivering(ctx, s.Team)
+		go notices.KeepLooking(ctx, s.Team)
 		go s.KeepExchanging(ctx)
 	}
 	err := f(ctx)

@@ -53,7 +53,6 @@ var known = []struct {
 	{isA[*rootdir.UnacceptedError], failure.Refused, "`atm init` shows what is there, and how to accept it"},
 	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "`atm init alice bob me` at the top of your project; if it has a root: cd there, or --root DIR"},
 	{is(post.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: `atm send`"},
-	{is(post.ErrWaitsForItself), failure.Usage, "`atm ls --later` shows what waits for what"},
 	{is(post.ErrDeclined), failure.Refused, "`atm team` shows who else could"},
 	{is(post.ErrNotCounted), failure.Refused, "type it in a terminal of your own, outside of agents' programs"},
 	{is(teamdir.ErrNoTeam), failure.NotFound, "`atm team ls` lists the teams; for another project: `atm link DIR --as NAME`; for another machine: `atm bridge trust HOST KEY`"},

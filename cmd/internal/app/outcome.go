@@ -26,7 +26,6 @@ type Outcome struct {
 	Delivered []Delivered `json:"delivered"`
 	Failed    []Failed    `json:"failed"`
 
-	Later *SentLater     `json:"later,omitempty"` // nobody has it yet: then Delivered and Failed are empty
 	Reply json.Marshaler `json:"reply,omitempty"` // for whoever waits for it
 	Acked []*Outcome     `json:"acked,omitempty"` // each of several acks; ID is then the first's
 
@@ -123,20 +122,7 @@ func (o *Outcome) addKnown(s *Scope, to post.Recipient, m *wire.Message) {
 }
 
 // alreadySent says of a message that was sent again what its recipient has done with it.
-func alreadySent(it *maildir.Item) string { return "already sent: " + StateAt(it) }
-
-// StateAt says in a word what a recipient has done with its copy of a message.
-func StateAt(it *maildir.Item) string {
-	switch {
-	case it.Lease != nil:
-		return "taken"
-	case it.RequiresAck && it.State == maildir.Done:
-		return "acked"
-	case it.State == maildir.Owed || it.State == maildir.Done:
-		return "read"
-	}
-	return string(it.State)
-}
+func alreadySent(it *maildir.Item) string { return "already sent: " + post.StateAt(it) }
 
 // Err is the error for the recipients that do not have the message; nil if all have it. did says what was not done:
 // "sent to".
@@ -162,9 +148,6 @@ func (o *Outcome) Err(did string) error {
 // Text lists the recipients that have the message, with what several in a row have in common said once; "": nobody has
 // it.
 func (o *Outcome) Text(did string) string {
-	if o.Later != nil {
-		return o.laterText()
-	}
 	var to []string
 	for i, d := range o.Delivered {
 		who := o.Called(d.To)
@@ -186,11 +169,7 @@ func (o *Outcome) Called(to string) string { return (&letter.Renderer{Team: o.te
 // CopyAt returns a recipient's copy of a message; its State is "" without evidence.
 func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *maildir.Item {
 	if a.Host != "" {
-		it := &maildir.Item{Message: m, State: progress.RemoteState(s.Root, m, a)}
-		if l := post.LaterOf(s.Root, m); it.State == "" && l != nil {
-			it.State = l.State
-		}
-		return it
+		return &maildir.Item{Message: m, State: progress.RemoteState(s.Root, m, a)}
 	}
 	box, err := s.Root.Mailbox(a)
 	if err == nil {
@@ -202,8 +181,6 @@ func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *maildir.Item {
 	state := maildir.State("")
 	if _, isBad := errors.AsType[*maildir.BadError](err); isBad {
 		state = "bad"
-	} else if l := post.LaterOf(s.Root, m); l != nil {
-		state = l.State
 	}
 	return &maildir.Item{Message: m, State: state}
 }

@@ -81,8 +81,6 @@ func (r *Retried) Text() string {
 		return r.Short() + " is taken in when the bridge runs"
 	case r.Kind == setaside.Untyped:
 		return r.Short() + " is typed in again when " + string(r.Agent) + " is idle"
-	case r.Kind == setaside.Later:
-		return r.Short() + " is delivered"
 	case r.ID == "":
 		return letter.Escape(r.Name) + " is an event of " + string(r.Agent)
 	}

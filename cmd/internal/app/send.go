@@ -16,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
-	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
@@ -33,7 +32,7 @@ type Submission struct {
 	Parent  *wire.Message // the message that it answers; nil: none
 	ToAll   bool          // an answer goes to all recipients of Parent as well
 	Files   []string      // paths of files that go with it
-	After   []string      // ids of messages, as people type them, that are to be done before SendLater sends it
+	After   []string      // ids of messages, as people type them, that are to be done before it is shown
 	Once    string        // an idempotency key; "": none
 	Again   string        // the command that sends it again, up to its id; "": there is none
 }
@@ -101,7 +100,7 @@ func (s *Scope) endSessions(ctx context.Context, m *wire.Message, to []post.Reci
 // reached lists the recipients that have a message now.
 func reached(all []post.SentOrErr) (addresses []wire.Address) {
 	for _, s := range all {
-		if s.Sent == nil || s.Sent.Later != nil {
+		if s.Sent == nil {
 			continue
 		}
 		for _, to := range s.Sent.To {
@@ -136,9 +135,9 @@ func (s *Scope) open(ctx context.Context, m *Submission, isPerson bool, origin *
 func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address) presence.Member) *Outcome {
 	out := s.NewOutcome(m.Content.ID)
 	out.look = look
-	if sent.Later != nil {
-		out.addLater(s, m, sent)
-		return out
+	later := ""
+	if !post.IsDue(s.Team, m.Content) {
+		later = "later: " + post.WhenDue(s.Team, m.Content)
 	}
 	isStored := slices.ContainsFunc(sent.To, func(to post.Recipient) bool { return to.Stored })
 	for _, to := range sent.To {
@@ -149,7 +148,8 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 		case to.AlreadyStored:
 			out.addKnown(s, to, m.Content)
 		default:
-			switch member := out.addDelivered(s, to, m.Content, ""); {
+			switch member := out.addDelivered(s, to, m.Content, later); {
+			case later != "":
 			case member.OnlyShowsMail():
 				out.warn("%s only shows its mail, and nothing acts on it: a worker is a loop around atm take --wait", member.Name)
 			case member.Runner.Gate == control.GateUnknown && to.Push.By == "":
@@ -173,6 +173,9 @@ func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, orig
 	if m.Parent != nil && len(m.To) == 0 {
 		o.To = post.ReplyTo(ctx, s.Root, m.Parent, s.Me, m.ToAll)
 	} else if o.To, o.Named, err = s.addresses(m.To); err != nil {
+		return nil, err
+	}
+	if err := s.setNeeds(m, o.To); err != nil {
 		return nil, err
 	}
 	o.Message.From, o.Message.Origin = s.Me.Address(), origin
@@ -346,18 +349,9 @@ func repeatable(err error) error {
 // Withdraw withdraws a message of mine from all its recipients.
 func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 	out := s.NewOutcome(m.ID)
-	later, failed := post.WithdrawLater(ctx, s.Root, m.From, m.ID)
 	for _, to := range m.To {
 		d := Delivered{To: to.String(), State: "withdrawn", note: "it was not read"}
-		state, err := maildir.State(""), failed
-		if later != nil && err == nil && to.Host != "" && !later.MayBeSent() && progress.RemoteState(s.Root, m, to) == "" {
-			err = maildir.ErrNotFound // which Withdraw takes for sent by the bridge
-		} else if err == nil {
-			state, err = post.Withdraw(ctx, s.Root, s.Me, m, to, s.Origin())
-		}
-		if later != nil && (errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrNoAgent)) {
-			state, err, d.note = maildir.Unread, nil, "it was not sent yet"
-		}
+		state, err := post.Withdraw(ctx, s.Root, s.Me, m, to, s.Origin())
 		if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok { // only an event is missing
 			out.warn("%v", unlogged)
 			err = nil
@@ -379,9 +373,6 @@ func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 		} else {
 			out.Delivered = append(out.Delivered, d)
 		}
-	}
-	if err := post.LookAgain(ctx, s.Team, m.ID); err != nil {
-		out.warn("%v", err)
 	}
 	return out
 }

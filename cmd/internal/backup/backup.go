@@ -36,7 +36,7 @@ import (
 // files matches the only files of a team that are saved and restored, dirs the directories that are kept even if empty.
 // They are compiled when they are used: at start they would cost every command a tenth of its time.
 var (
-	files = onUse(`^(team\.toml|\.(files|sessions|subscriptions)/[^/]+|\.archive/sessions/[^/]+\.json|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.later/((withdrawn|bad)/)?[^/]+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|\.bridge/received/[-0-9]+\.taken|` +
+	files = onUse(`^(team\.toml|\.(files|sessions|subscriptions)/[^/]+|\.archive/sessions/[^/]+\.json|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.later/[^/]+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|\.bridge/received/[-0-9]+\.taken|` +
 		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|` + strings.Join(marks(), "|") + `|(inbox|sent|events)/.+))$`)
 	dirs     = onUse(`^(\.files|\.sessions|\.subscriptions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
 	messages = onUse(`^inbox/(new|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
@@ -102,7 +102,7 @@ func (w *writer) writeTeam(t *teamdir.Team) {
 	w.writeDir(string(t.Name))
 	skipped := w.total.Skipped
 	w.writeMailboxes(t, slices.Concat([]string{"sent", "events", "shared"}, marks(), []string{"inbox"})...)
-	names := []string{config.File, ".sessions", teamdir.SubscriptionsDir, ".archive", teamdir.LaterDir, teamdir.BadEnvelopes, teamdir.ReceivedDir}
+	names := []string{config.File, ".sessions", teamdir.SubscriptionsDir, ".archive", teamdir.BadEnvelopes, teamdir.ReceivedDir}
 	outboxes, err := t.Store.Outboxes()
 	w.reportMissing(maildir.BridgeDir, err)
 	for _, box := range outboxes {

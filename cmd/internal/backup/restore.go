@@ -98,9 +98,20 @@ func Restore(ctx context.Context, root *teamdir.Root, from io.ReadSeeker, progre
 	err := r.restoreAll(from)
 	if ctx.Err() == nil {
 		r.inInbox = true
-		err = cmp.Or(err, r.restoreAll(from))
+		err = cmp.Or(err, r.restoreAll(from), r.moveLater())
 	}
 	return r.total, err
+}
+
+// moveLater delivers what a backup of before v0.1.0 has to be sent later.
+func (r *restorer) moveLater() (errs error) {
+	teams, err := r.root.Teams()
+	for _, name := range teams {
+		if t, err := r.root.Team(name); err == nil {
+			errs = errors.Join(errs, post.MoveLater(r.ctx, t))
+		}
+	}
+	return cmp.Or(err, errs)
 }
 
 // errNew says that a backup has something that is not there.
@@ -192,9 +203,6 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 	case hasHoles(h):
 		return refusal("it has holes")
 	}
-	if first == teamdir.LaterDir {
-		name = post.RestoredName(name)
-	}
 	t, err := r.team(wire.Name(teamName))
 	if err == nil && name != "" {
 		content := durable.ReadUntil(r.ctx, r.tar)
@@ -204,7 +212,6 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 		case isDir && r.isLook: // an empty directory says nothing
 		case isDir:
 			err = t.Dir().MkdirAll(name)
-		case first == teamdir.LaterDir && post.HasLater(t, path.Base(name)):
 		case first == filestore.Dir:
 			err = r.restoreAttachment(t, name, content)
 		default:

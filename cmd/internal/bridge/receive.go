@@ -299,9 +299,6 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 				continue
 			}
 			in.err = cmp.Or(in.err, b.finishDelivery(in.message, o))
-			if in.message.Type == wire.TypeAck && o.Err == nil {
-				in.err = cmp.Or(in.err, post.LookAgain(ctx, b.Team, in.message.InReplyTo))
-			}
 		}
 		if len(unknown) > 0 {
 			in.err = cmp.Or(in.err, b.returnMail(ctx, in.message, unknown))

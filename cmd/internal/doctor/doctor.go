@@ -91,7 +91,7 @@ func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, version stri
 			d.given.Team = string(n)
 		}
 		t, _ := r.Team(n) // Teams has opened it
-		for _, check := range []func(*teamdir.Team){d.checkAgents, d.checkLocks, d.checkConfig, d.checkSessions, d.checkEdits, d.checkMembers, d.checkLater, d.checkBridge} {
+		for _, check := range []func(*teamdir.Team){d.checkAgents, d.checkLocks, d.checkConfig, d.checkSessions, d.checkEdits, d.checkMembers, d.checkBridge} {
 			d.about = "team " + string(n) + ": "
 			check(t)
 		}
@@ -193,7 +193,7 @@ func (d *doctor) checkRoot() {
 			fix = "git -C " + above + " status"
 		}
 		d.add("root.unaccepted", "warning", fix,
-			"%s: atm starts and answers nobody here, takes in no dropped file, hands over no mail, and sends nothing that was to be sent later", why)
+			"%s: atm starts and answers nobody here, takes in no dropped file, and hands over no mail", why)
 	}
 	_, err := os.Lstat(filepath.Join(d.root.Path, rootdir.IgnoreFile))
 	isSeen := errors.Is(err, fs.ErrNotExist)
@@ -243,7 +243,7 @@ func (d *doctor) checkAgents(t *teamdir.Team) {
 		fix := d.moveAway(t.Dir().Join(n), nil)
 		isIgnored := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".")
 		switch {
-		case err == nil && !info.IsDir() && (n == ".files" || n == ".archive" || n == teamdir.LaterDir):
+		case err == nil && !info.IsDir() && (n == ".files" || n == ".archive"):
 			d.add("team.not_a_directory", "error", fix, "%s in team %s is not a directory", n, t.Name)
 		case err != nil || isIgnored:
 		case info.Mode().IsRegular():

@@ -236,7 +236,7 @@ func (d *doctor) rebuildSent(t *teamdir.Team, boxes []*maildir.Box) {
 	outboxes, _ := t.Store.Outboxes()
 	boxes = append(boxes, outboxes...)
 	for _, b := range boxes {
-		inbox.Walk(d.ctx, b, maildir.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *maildir.Item) bool {
+		inbox.Walk(d.ctx, b, maildir.Range{Unread: true, Later: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *maildir.Item) bool {
 			isDrop := it.Origin != nil && it.Origin.Via == "drop"
 			if sender, err := d.root.Mailbox(it.From); err == nil && !isDrop && it.From.Host == "" {
 				isNew, err := sender.NoteSent(it.Message)

@@ -33,11 +33,9 @@ type Trace struct {
 // TraceOf returns the progress of a message at one recipient. again returns the command that runs a member again.
 func TraceOf(answers *post.Answers, r *teamdir.Root, m *wire.Message, a wire.Address, again func(*teamdir.Team, wire.Name) string) Trace {
 	t := Trace{Trace: answers.Trace(m, a), again: again}
-	if t.Item == nil && t.State == "" {
-		if l := post.LaterOf(r, m); l != nil {
-			t.State, t.Gate, t.Due = l.State, laterGate(r, m, l), ""
-			return t
-		}
+	if t.State == maildir.Later {
+		t.Gate, t.Due = laterGate(r, m), ""
+		return t
 	}
 	if a.Host == "" {
 		t.Gate = t.localGate(r, m, a)
@@ -47,41 +45,16 @@ func TraceOf(answers *post.Answers, r *teamdir.Root, m *wire.Message, a wire.Add
 	return t
 }
 
-// laterGate says why a message that was to be sent later is not at a recipient.
-func laterGate(r *teamdir.Root, m *wire.Message, l *post.Later) failure.Hint {
+// laterGate says what a message waits for that is not due.
+func laterGate(r *teamdir.Root, m *wire.Message) failure.Hint {
 	team, err := r.Team(m.From.Team)
-	switch {
-	case err != nil:
-		return ""
-	case l.State == maildir.Withdrawn:
-		return "it was withdrawn before it was sent"
-	case l.State == post.Undelivered:
-		return failure.Say("it was not delivered (%s): `atm retry %s`", letter.Escape(post.LaterReason(team, *l)), m.ID.Short(6))
-	case l.Waits:
-		return waitsGate(team, m)
-	case l.At.After(time.Now()):
-		return failure.Say("it goes out %s: `atm withdraw %s` takes it back", letter.When(time.Now(), l.At), m.ID.Short(6))
-	}
-	return failure.Say("it is due since %s, and not delivered: `atm doctor`", letter.Stamp(l.At))
-}
-
-// waitsGate says what a message waits for that goes out after others.
-func waitsGate(team *teamdir.Team, m *wire.Message) failure.Hint {
-	var open []string
-	needs, _, err := post.Needs(team, m)
-	for _, n := range needs {
-		word := n.ID.Short(6)
-		if n.Outcome != "" {
-			word += " (" + n.Outcome + ")"
-		}
-		if n.Outcome != "done" {
-			open = append(open, word)
-		}
-	}
 	if err != nil {
-		return failure.Say("%v: `atm withdraw %s` takes it back", err, m.ID.Short(6))
+		return ""
 	}
-	return failure.Say("it waits for %s to be acked as done: `atm withdraw %s` takes it back", strings.Join(open, " and "), m.ID.Short(6))
+	if why := post.WhyNever(team, m); why != "" {
+		return failure.Say("it waits for %s: `atm withdraw %s`, or send it again", why, m.ID.Short(6))
+	}
+	return failure.Say("it comes %s: `atm withdraw %s` takes it back", post.WhenDue(team, m), m.ID.Short(6))
 }
 
 func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) failure.Hint {

@@ -188,7 +188,7 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	}
 	until, stop := context.WithCancel(context.Background())
 	defer stop()
-	go notices.KeepDelivering(until, team)
+	go notices.KeepLooking(until, team)
 	return agent.Wait()
 }
 

@@ -71,7 +71,7 @@ func Ingest(ctx context.Context, b *maildir.Box, patience time.Duration) (in Ing
 // ingestOnce looks at the dropped files once, and takes in those that are settled.
 func ingestOnce(ctx context.Context, b *maildir.Box) (in Ingested, err error) {
 	found, err := List(b)
-	in.Left, in.Unread = len(found.Left), found.unread
+	in.Left, in.Unread = len(found.Left), b.Due(found.unread)
 	if err != nil || len(found.Drops) == 0 {
 		return in, err
 	}

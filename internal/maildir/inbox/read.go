@@ -190,7 +190,7 @@ func Choose(b *maildir.Box, opt ReadOptions, held, skipped maildir.Held) (batch 
 }
 
 func (opt *ReadOptions) wants(it *maildir.Item, now time.Time) bool {
-	return !(opt.Current && it.Expired(now)) && (opt.Match == nil || opt.Match(it))
+	return it.State != maildir.Later && !(opt.Current && it.Expired(now)) && (opt.Match == nil || opt.Match(it))
 }
 
 // LastBatch returns the messages that the last Read marked, oldest first, but for those that are gone or cannot be

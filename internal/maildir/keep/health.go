@@ -65,7 +65,7 @@ func Examine(b *maildir.Box, fix bool) (h Health, err error) {
 // examineMessages checks the newest 500 files that have a message's name.
 func (h *Health) examineMessages(b *maildir.Box) error {
 	left := 500
-	return b.EachFolder(maildir.Range{Unread: true, Owed: true, Done: true, Newest: true}, func(d maildir.Folder, ids []wire.ID) bool {
+	return b.EachFolder(maildir.Range{Unread: true, Later: true, Owed: true, Done: true, Newest: true}, func(d maildir.Folder, ids []wire.ID) bool {
 		ids = ids[:min(left, len(ids))]
 		left -= len(ids)
 		for _, id := range ids {

@@ -201,8 +201,8 @@ func TestOverdueWithoutALead(t *testing.T) {
 	}
 }
 
-// However many answers are overdue, their sender's mail is walked once, and once for what the sender owes itself; team.toml
-// is read once.
+// However many answers are overdue, their sender's mail is walked once, and once for what the sender owes itself, after a
+// process has looked once what is for later; team.toml is read once.
 func TestOverdueCost(t *testing.T) {
 	ctx, opened, counts := context.Background(), map[string]int{}, false
 	var mu sync.Mutex
@@ -230,7 +230,7 @@ func TestOverdueCost(t *testing.T) {
 		t.Errorf("%d are overdue", len(answers))
 	}
 	for _, name := range once {
-		if opened[name] == 0 || opened[name] > 2 {
+		if opened[name] == 0 || opened[name] > 3 {
 			t.Errorf("%s was opened %d times", name, opened[name])
 		}
 	}

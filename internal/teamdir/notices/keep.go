@@ -5,25 +5,21 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/push"
 )
 
-// laterEvery is how often KeepDelivering looks at least, since clocks jump.
-const laterEvery = 3 * time.Second
+// lookEvery is how often KeepLooking looks.
+const lookEvery = 3 * time.Second
 
-// KeepDelivering delivers what is due to be sent, and tells of killed runners (TellKilled), until the context ends. While
-// nothing is due, it costs a look into two directories every three seconds.
-func KeepDelivering(ctx context.Context, t *teamdir.Team) {
-	for ctx.Err() == nil {
+// KeepLooking does what no process does at its moment, until the context ends: it tells of killed runners (TellKilled), and
+// gives programs the mail that has become due (push.Waited).
+func KeepLooking(ctx context.Context, t *teamdir.Team) {
+	for given := map[string]bool{}; ctx.Err() == nil; {
 		TellKilled(ctx, t)
-		next, err := post.DeliverLater(ctx, t)
-		pause := laterEvery
-		if until := time.Until(next); err == nil && !next.IsZero() && until < pause {
-			pause = max(until, time.Millisecond)
-		}
+		push.Waited(ctx, t, given)
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause):
+		case <-time.After(lookEvery):
 		}
 	}
 }

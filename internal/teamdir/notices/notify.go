@@ -1,5 +1,5 @@
 // Package notices tells what has happened: to members who subscribed to it and to commands of team.toml; it sends an agent's
-// questions to who may answer them, reminds of answers that are due, and delivers what was to be sent later.
+// questions to who may answer them, reminds of answers that are due, and gives programs the mail that has become due.
 package notices
 
 import (

@@ -58,41 +58,35 @@ type AckedOrErr struct {
 func AckAll(ctx context.Context, r *teamdir.Root, me *maildir.Box, all ...ToAck) []AckedOrErr {
 	done, posts := make([]AckedOrErr, len(all)), make([]*maildir.Post, len(all))
 	finish := make([]func(Recipient) (Acked, error), len(all))
-	var ready, delivered []*maildir.Post
-	waited := map[wire.Name]*teamdir.Team{} // for some of the messages
+	var ready []*maildir.Post
 	for i, one := range all {
 		done[i].Acked, posts[i], finish[i], done[i].Err = prepareAck(ctx, r, me, one.Box, one.Message, one.Ack)
-		if posts[i] == nil {
-			continue
-		}
-		var unlock func()
-		t, err := r.Team(one.Message.From.Team)
-		if err == nil {
-			unlock, err = letGo(ctx, t, one.Message.ID)
-		}
-		switch {
-		case err != nil:
-			posts[i], done[i].Err = nil, err
-		case unlock == nil:
+		if posts[i] != nil {
 			ready = append(ready, posts[i])
-		default:
-			maildir.Deliver(ctx, posts[i])
-			unlock()
-			delivered, waited[t.Name] = append(delivered, posts[i]), t
 		}
 	}
 	maildir.Deliver(ctx, ready...)
-	pushed := push.All(ctx, r, append(delivered, ready...))
+	pushed := push.All(ctx, r, ready)
 	for i, to := range recipients(posts) {
 		if posts[i] != nil {
 			to[0].Push = pushed[to[0].Address]
 			done[i].Acked, done[i].Err = finish[i](to[0])
 		}
 	}
-	for _, t := range waited {
-		DeliverSome(ctx, t)
-	}
+	pushFreed(ctx, r, all)
 	return done
+}
+
+// pushFreed gives programs the mail that needed messages which were acked as done.
+func pushFreed(ctx context.Context, r *teamdir.Root, all []ToAck) {
+	given, looked := map[string]bool{}, map[wire.Name]bool{}
+	for _, one := range all {
+		t, err := r.Team(one.Message.From.Team)
+		if err == nil && one.Ack.Outcome() == "done" && !looked[t.Name] {
+			looked[t.Name] = true
+			push.Waited(ctx, t, given)
+		}
+	}
 }
 
 // prepareAck is Ack up to the ack's delivery, which post is for, and finish goes on behind it. Without a post all is done.

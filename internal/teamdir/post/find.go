@@ -24,8 +24,8 @@ func (e *AmbiguousError) Error() string {
 }
 
 // Find finds the message that matches a fragment of an id: in me, else in the mailboxes of the team, else in those of
-// retired members, else among those that are to be sent later. An *AmbiguousError if the first of these places with a match has several. box is the mailbox that
-// has it; if the item's State is "", box's owner sent it.
+// retired members. An *AmbiguousError if the first of these places with a match has several. box is the mailbox that has it;
+// if the item's State is "", box's owner sent it.
 func Find(t *teamdir.Team, me *maildir.Box, fragment string) (it *maildir.Item, box *maildir.Box, err error) {
 	f, err := wire.ParseFragment(fragment)
 	if err != nil {
@@ -52,34 +52,13 @@ func Find(t *teamdir.Team, me *maildir.Box, fragment string) (it *maildir.Item, 
 			match(b)
 		}
 	}
-	if len(ids) == 0 && err == nil {
-		return findToBeSent(t, fragment, f)
-	}
 	slices.Sort(ids) // each recipient has a copy
 	switch ids = slices.Compact(ids); len(ids) {
 	case 0:
-		return nil, nil, err
+		return nil, nil, cmp.Or(err, fmt.Errorf("message %s: %w", fragment, maildir.ErrNotFound))
 	case 1:
 		it, err = message(t, ids[0], box)
 		return it, box, err
-	}
-	return nil, nil, &AmbiguousError{fragment, ids}
-}
-
-// findToBeSent is Find among the messages that nobody has yet.
-func findToBeSent(t *teamdir.Team, fragment string, f wire.Fragment) (it *maildir.Item, box *maildir.Box, err error) {
-	all, err := ListLater(t, ToBeSent)
-	all = slices.DeleteFunc(all, func(l Later) bool { return !f.Matches(l.ID) })
-	switch {
-	case len(all) == 1:
-		m, err := LaterMessage(t, all[0])
-		return &maildir.Item{Message: m}, t.Box(all[0].From), err
-	case len(all) == 0:
-		return nil, nil, cmp.Or(err, fmt.Errorf("message %s: %w", fragment, maildir.ErrNotFound))
-	}
-	var ids []wire.ID
-	for _, l := range all {
-		ids = append(ids, l.ID)
 	}
 	return nil, nil, &AmbiguousError{fragment, ids}
 }

@@ -1,4 +1,4 @@
-// Package post sends messages, at once or later, and knows what counts as the ack or the answer of one, and how far it got.
+// Package post sends messages, and knows what counts as the ack or the answer of one, and how far it got.
 package post
 
 import (
@@ -48,9 +48,6 @@ type Sent struct {
 	To       []Recipient // the unknown ones last
 	Unmarked error       // why the message that it answers is not marked; nil: it is, or need not be
 	Unlisted error       // why it is not in the sender's index of sent mail; doctor can rebuild that
-
-	Later    *Later // the message is to be sent later, or was: To are those it is for; nil: it was sent
-	WasLater bool   // that was so before
 }
 
 // Recipient says what became of a message at one of its recipients. Box is nil if it is unknown.
@@ -97,16 +94,13 @@ func store(ctx context.Context, r *teamdir.Root, all ...*Outgoing) ([]SentOrErr,
 	for i, o := range all {
 		post, noBox, err := Prepare(r, o)
 		if posts[i], unknown[i], sent[i].Err = post, noBox, err; err == nil {
-			sent[i].Sent, sent[i].Err = sentLater(r, o.Message, post)
-		}
-		if sent[i].Sent == nil && sent[i].Err == nil {
 			ready = append(ready, post)
 		}
 	}
 	maildir.Deliver(ctx, ready...)
 	reached := recipients(ready)
 	for i, p := range posts {
-		if sent[i].Sent != nil || sent[i].Err != nil {
+		if sent[i].Err != nil {
 			continue
 		}
 		s := &Sent{To: append(reached[0], unknown[i]...)}
@@ -116,9 +110,6 @@ func store(ctx context.Context, r *teamdir.Root, all ...*Outgoing) ([]SentOrErr,
 			continue
 		}
 		s.Unmarked, s.Unlisted = markParent(ctx, r, all[i], s), p.SentIndexErr
-		if slices.ContainsFunc(s.To, func(to Recipient) bool { return to.Stored }) {
-			replaceLater(ctx, r, p.Message)
-		}
 		errs := []error{s.Unmarked}
 		for _, to := range s.To {
 			errs = append(errs, to.Err)

@@ -156,6 +156,39 @@ func TestMailIntoAThread(t *testing.T) {
 	}
 }
 
+// Mail for later is given when it is due, by whoever looks then, once; and what waited for other mail by whoever acks that.
+func TestMailForLater(t *testing.T) {
+	s := newScene(t)
+	looked, at := map[string]bool{}, time.Now().UTC().Add(500*time.Millisecond)
+	if out, got := s.send("Soon.", func(m *wire.Message) { m.NotBefore = at }); out.By != "" || len(got) > 0 {
+		t.Errorf("at once: %+v, %q", out, got)
+	}
+	push.Waited(t.Context(), s.team, looked)
+	if early := len(s.got); early > 0 && time.Now().Before(at) {
+		t.Errorf("early: %q", s.got)
+	}
+	time.Sleep(time.Until(at))
+	for range 2 {
+		push.Waited(t.Context(), s.team, looked)
+	}
+	if len(s.got) != 1 || !strings.Contains(s.got[0], "Soon.") {
+		t.Errorf("due: %q", s.got)
+	}
+	work := teamtest.Post(t, s.team, "bob", "lead", "work")
+	if out, got := s.send("Behind it.", func(m *wire.Message) { m.Needs = []wire.ID{work} }); out.By != "" || len(got) > 0 {
+		t.Errorf("before it is done: %+v, %q", out, got)
+	}
+	it, err := s.team.Box("lead").Get(work)
+	teamtest.Must(t, err)
+	ack := &wire.Message{}
+	ack.SetOutcome("done")
+	_, err = post.Ack(t.Context(), s.team.Root(), s.team.Box("lead"), s.team.Box("lead"), it.Message, ack)
+	teamtest.Must(t, err)
+	if text := strings.Join(s.got, "\n"); strings.Count(text, "Behind it.") != 1 {
+		t.Errorf("done: %q", s.got)
+	}
+}
+
 // Codex calls no hook when a turn has failed. Whoever looks sees it, and it is in the log from then on. At a usage limit nothing
 // is given that would fail.
 func TestFailedTurn(t *testing.T) {

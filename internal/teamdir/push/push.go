@@ -133,6 +133,26 @@ func Unread(ctx context.Context, t *teamdir.Team, name wire.Name) (h Outcome) {
 	return h
 }
 
+// Waited gives programs that people started the mail that was not due when it came and is now: nobody sends it at that
+// moment. given has what was given before by this process.
+func Waited(ctx context.Context, t *teamdir.Team, given map[string]bool) {
+	t.Each(func(b *maildir.Box) error {
+		if _, ok := programs.Bound(t, b.Agent()); !ok {
+			return nil
+		}
+		ids, err := b.HaveWaited()
+		isNew := false
+		for _, id := range ids {
+			key := string(b.Agent()) + " " + string(id)
+			isNew, given[key] = isNew || !given[key], true
+		}
+		if isNew {
+			Unread(ctx, t, b.Agent())
+		}
+		return err
+	})
+}
+
 // Options say which mail is put into a program's conversation, and by which way.
 type Options struct {
 	Way   delivery.Way
@@ -200,7 +220,7 @@ func All(ctx context.Context, r *teamdir.Root, posts []*maildir.Post) map[wire.A
 	for _, post := range posts {
 		for _, out := range post.Outcomes {
 			a := out.Box.Address()
-			if out.Err != nil || out.AlreadyStored || a.Host != "" || slices.Contains(reached, a) {
+			if out.Err != nil || out.AlreadyStored || a.Host != "" || !out.Box.IsDue(post.Message) || slices.Contains(reached, a) {
 				continue
 			}
 			if t, err := r.Team(a.Team); err == nil && !post.Message.StartsNoTurn() && t.HoldReason(post.Message, a.Agent) == (teamdir.Hold{}) {

@@ -110,7 +110,10 @@ func Collect(ctx context.Context, t *teamdir.Team, rg maildir.Range, members []w
 	}
 	walk := func(b *maildir.Box) error {
 		_, err := inbox.Walk(ctx, b, rg, func(it *maildir.Item) bool {
-			if matches(it) {
+			isCopy := it.State == "" // of what is not due for its recipients
+			if isCopy && !b.IsDue(it.Message) {
+				rejected[it.ID] = true
+			} else if matches(it) {
 				found[it.ID] = it
 			} else {
 				rejected[it.ID] = true

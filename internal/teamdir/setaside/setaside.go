@@ -11,7 +11,6 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/wire"
@@ -21,10 +20,8 @@ import (
 type Item struct {
 	Kind   Kind      `json:"kind"`
 	Name   string    `json:"name"`  // of the file, or the message's id
-	Agent  wire.Name `json:"agent"` // whose inbox it is for, or who sent what was not delivered; "": a bridge's
+	Agent  wire.Name `json:"agent"` // whose inbox it is for; "": a bridge's
 	Reason string    `json:"reason"`
-
-	later post.Later
 }
 
 // Kind says what was set aside.
@@ -32,10 +29,9 @@ type Kind string
 
 // The kinds.
 const (
-	File     Kind = "file"        // in an inbox, and is no message
-	Later    Kind = "undelivered" // was to be sent later
-	Untyped  Kind = "untyped"     // mail that a runner has typed, and that was not accepted
-	Envelope Kind = "envelope"    // from another machine, not accepted
+	File     Kind = "file"     // in an inbox, and is no message
+	Untyped  Kind = "untyped"  // mail that a runner has typed, and that was not accepted
+	Envelope Kind = "envelope" // from another machine, not accepted
 )
 
 // Short is what names it in a line: bob/notes.json, 9f3a1c, the beginning of an envelope's name.
@@ -64,11 +60,7 @@ func (s *Item) IsCalled(word string) bool {
 
 // List lists what was set aside in the team. With an *UnreadableError it lists the others.
 func List(ctx context.Context, t *teamdir.Team) (all []Item, errs error) {
-	later, errs := post.ListLater(t, post.Undelivered)
-	for _, l := range later {
-		all = append(all, Item{Later, string(l.ID), l.From, post.LaterReason(t, l), l})
-	}
-	errs = errors.Join(errs, t.Each(func(b *maildir.Box) error {
+	errs = t.Each(func(b *maildir.Box) error {
 		files, err := drop.BadFiles(b)
 		for _, f := range files {
 			if f.Dir == "inbox/bad" {
@@ -78,7 +70,7 @@ func List(ctx context.Context, t *teamdir.Team) (all []Item, errs error) {
 		untyped, err2 := ListUntyped(t, b)
 		all = append(all, untyped...)
 		return errors.Join(err, err2)
-	}))
+	})
 	envelopes, err := presence.RejectReasons(t)
 	for name, reason := range envelopes {
 		all = append(all, Item{Kind: Envelope, Name: name, Reason: reason})
@@ -112,8 +104,6 @@ func Retry(ctx context.Context, t *teamdir.Team, s Item, by wire.Name) (id wire.
 	switch s.Kind {
 	case File:
 		return drop.Retry(ctx, t.Box(s.Agent), s.Name)
-	case Later:
-		return s.later.ID, post.RetryLater(ctx, t, s.later)
 	case Envelope:
 		return "", t.Dir().Remove(path.Join(teamdir.BadEnvelopes, s.Name+presence.ReasonSuffix))
 	}

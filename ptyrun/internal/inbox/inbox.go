@@ -115,7 +115,7 @@ func (in *Inbox) ChangedBy(e watcher.Entry) (tell func()) {
 // Read reads a message beside the loop, and returns what tells the loop of it; nil: it is gone.
 func (in *Inbox) Read(id wire.ID) (tell func()) {
 	it, err := in.Box.Get(id)
-	if err != nil {
+	if err != nil || it.State == maildir.Later { // the watcher reports it when it is due
 		return nil
 	}
 	isWithheld := in.isWithheld(it)

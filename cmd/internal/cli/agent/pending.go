@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer/ask"
 )
@@ -42,12 +43,15 @@ type pendingList struct {
 	Pending []ask.Question          `json:"pending"`
 	Overdue []notices.OverdueAnswer `json:"overdue,omitempty"`
 	Held    []room.HeldMail         `json:"held,omitempty"`
+	Stuck   []post.Stuck            `json:"stuck,omitempty"`
 
 	p *command.Printer
 }
 
-func pendingOf(s *room.Snapshot, p *command.Printer) pendingList {
-	return pendingList{s.Questions(), s.Overdue, s.Held, p}
+func pendingOf(s *app.Scope, now *room.Snapshot, p *command.Printer) pendingList {
+	stuck, err := post.StuckMail(s.Team)
+	p.WarnUnreadable(err)
+	return pendingList{now.Questions(), now.Overdue, now.Held, stuck, p}
 }
 
 // printPending lists everything that waits for a person. It warns of what it cannot read.
@@ -56,7 +60,7 @@ func printPending(ctx context.Context, s *app.Scope, p *command.Printer) error {
 	if err := p.WarnUnreadable(err); err != nil && ctx.Err() == nil {
 		p.Warn("%v", err)
 	}
-	return p.Print(pendingOf(now, p))
+	return p.Print(pendingOf(s, now, p))
 }
 
 // watchPending rings when something new waits. A terminal gets the whole list again and again, a pipe each item once.
@@ -68,12 +72,13 @@ func watchPending(s *app.Scope, p *command.Printer, timeout time.Duration) error
 		return was
 	}
 	return p.Watch(s, timeout, func(now *room.Snapshot) (lines []string, err error) {
-		l := pendingOf(now, p)
+		l := pendingOf(s, now, p)
 		lines = strings.Split(l.String(), "\n")
 		l.Pending = slices.DeleteFunc(l.Pending, func(q ask.Question) bool { return isKnown(room.QuestionKey(q)) })
 		l.Overdue = slices.DeleteFunc(slices.Clone(l.Overdue), func(o notices.OverdueAnswer) bool { return isKnown(room.LateKey(o)) })
 		l.Held = slices.DeleteFunc(slices.Clone(l.Held), func(h room.HeldMail) bool { return isKnown(h.Key()) })
-		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
+		l.Stuck = slices.DeleteFunc(l.Stuck, func(m post.Stuck) bool { return isKnown(string(m.ID) + m.Why) })
+		if len(l.Pending)+len(l.Overdue)+len(l.Held)+len(l.Stuck) == 0 {
 			return lines, nil
 		}
 		if !p.Repaints() {
@@ -115,6 +120,11 @@ func (l pendingList) String() string {
 	for _, h := range l.Held {
 		about := fmt.Sprintf("%d unread: %s", h.Unread, letter.Escape(h.Reason))
 		add([]string{l.p.Command(h.Look)}, "-", string(h.Agent), "mail", "", about)
+	}
+	for _, m := range l.Stuck {
+		about := "for " + m.Why + ": " + letter.OneLine(m.Message.Title(), 100)
+		called := (&letter.Renderer{Team: m.Message.From.Team}).Recipients(m.Message.To)
+		add([]string{l.p.Command("atm withdraw "+m.ID.Short(6)) + ", or send it again"}, m.ID.Short(6), called, "waits", age(m.Message.SentAt), about)
 	}
 	var lines []string
 	if l.p.IsTerminal() {

@@ -24,6 +24,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 )
 
 // With is the action of a verb that works in a scope. What it leaves for another root of this user is carried there.
@@ -34,7 +35,9 @@ func With(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app
 		if err != nil {
 			return err
 		}
-		s.DeliverLater(c.Context)
+		if s.Team != nil {
+			notices.TellKilled(c.Context, s.Team)
+		}
 		defer s.CarryOut(c.Context)
 		return act(c, s, p)
 	}

@@ -24,13 +24,7 @@ func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 		ctx, stop = app.Interruptible(ctx)
 		defer stop()
 	}
-	var r *app.Outcome
-	var err error
-	if o.at.IsZero() && len(o.After) == 0 {
-		r, err = s.Send(ctx, &o.Submission)
-	} else {
-		r, err = s.SendLater(ctx, &o.Submission, o.at)
-	}
+	r, err := s.Send(ctx, &o.Submission)
 	if err != nil {
 		return err
 	}

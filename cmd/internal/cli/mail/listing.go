@@ -25,7 +25,7 @@ type message struct {
 	recipients   []recipientState
 	slowest      maildir.State
 	supersededBy wire.ID // a message beside it that replaces it
-	goesOut      string  // when, if nobody has it yet
+	comes        string  // when, if it is not due
 	after        []need  // what it waits for
 	digits       int     // of the short id, at least 6
 	isKept       bool
@@ -87,14 +87,14 @@ func (m *message) lacksAck(s *app.Scope) bool {
 
 // trace finds the message's state at each recipient, and reports whether an ack is missing.
 func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
-	order := []maildir.State{maildir.Unread, maildir.Owed, maildir.Done, maildir.Withdrawn, ""}
+	order := []maildir.State{maildir.Later, maildir.Unread, maildir.Owed, maildir.Done, maildir.Withdrawn, ""}
 	answers := post.AnswersTo(ctx, s.Root, m.Message)
 	for _, a := range m.To {
 		it := s.CopyAt(m.Message, a)
 		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
 			m.slowest = it.State
 		}
-		state := cmp.Or(app.StateAt(it), "no evidence")
+		state := cmp.Or(post.StateAt(it), "no evidence")
 		ack, noAck := post.AckOf(s.Root, m.Message, a)
 		if state == "read" && noAck == nil { // without being asked
 			state = "acked"
@@ -109,30 +109,22 @@ func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 		}
 		m.recipients = append(m.recipients, to)
 	}
+	if m.slowest == maildir.Later {
+		m.setLater(s)
+	}
 	return isUnacked
 }
 
-// isToBeSent reports whether nobody has the message yet.
-func (m *message) isToBeSent() bool {
-	isAt := func(to recipientState) bool { return to.State != string(post.ToBeSent) }
-	return len(m.recipients) > 0 && !slices.ContainsFunc(m.recipients, isAt)
-}
-
-// setRecipients gives the message the same state at each recipient.
-func (m *message) setRecipients(state string) {
-	for _, a := range m.To {
-		m.recipients = append(m.recipients, recipientState{To: a.String(), State: state})
-	}
-}
-
-// setLater says when the message goes out that nobody has yet, and after what.
+// setLater says when the message comes that is not due, and after what.
 func (m *message) setLater(s *app.Scope) {
-	m.goesOut = s.WhenSent(m.Message)
-	needs, _, _ := post.Needs(s.Team, m.Message)
-	for _, n := range needs {
-		m.after = append(m.after, need{n.ID, s.NeedState(n)})
+	m.comes = post.WhenDue(s.Team, m.Message)
+	if why := post.WhyNever(s.Team, m.Message); why != "" {
+		m.comes = "waits for " + why
 	}
-	m.setRecipients(string(post.ToBeSent))
+	needs, _ := post.Needs(s.Team, m.Message)
+	for _, n := range needs {
+		m.after = append(m.after, need{n.ID, n.State})
+	}
 }
 
 // A listing is the JSON of read, ls, thread and search. Its lists are never null.
@@ -227,8 +219,8 @@ func line(r *letter.Renderer, m message) string {
 // how many are in which state instead of the notes, unless the list is of other people's, too (r.Whole).
 func cells(r *letter.Renderer, m message) []string {
 	id, age, title := r.Short(m.ID), letter.Sent(r.Now, m.Message), letter.Clip(letter.Escape(m.Title()), 100)
-	if m.goesOut != "" {
-		age = m.goesOut
+	if m.comes != "" {
+		age = m.comes
 	}
 	if m.recipients != nil && !r.Whole {
 		return []string{id, r.Recipients(m.To), age, statesText(m.recipients), title}
@@ -238,7 +230,7 @@ func cells(r *letter.Renderer, m message) []string {
 		from += " to " + r.Recipients(m.To)
 	}
 	it := *m.Item
-	if m.goesOut != "" {
+	if m.comes != "" {
 		it.State = ""
 	}
 	return []string{id, from, age, command.Notes(r, &it), title}

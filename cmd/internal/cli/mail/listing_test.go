@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -26,19 +25,6 @@ func TestStatesText(t *testing.T) {
 	} {
 		if got := statesText(tt.recipients); got != tt.want {
 			t.Errorf("%v: %s", tt.recipients, got)
-		}
-	}
-}
-
-// It is to be sent as long as nobody has it.
-func TestIsToBeSent(t *testing.T) {
-	later, unread := recipientState{State: string(post.ToBeSent)}, recipientState{State: "unread"}
-	for _, tt := range []struct {
-		recipients []recipientState
-		want       bool
-	}{{nil, false}, {[]recipientState{later}, true}, {[]recipientState{later, later}, true}, {[]recipientState{unread, later}, false}} {
-		if m := (message{recipients: tt.recipients}); m.isToBeSent() != tt.want {
-			t.Errorf("%v: %v", tt.recipients, !tt.want)
 		}
 	}
 }

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -34,7 +32,7 @@ atm ls --sent --owed`,
 	Description: "Marks nothing as read. Unread and owed: oldest first; others: newest first.",
 	Flags: slices.Concat([]cli.Flag{
 		&cli.BoolFlag{Name: "unread", Aliases: []string{"new", "u"}, Usage: "not read yet (default)"},
-		&cli.BoolFlag{Name: "later", Aliases: []string{"waiting", "scheduled"}, Usage: "not sent yet, and why"},
+		&cli.BoolFlag{Name: "later", Aliases: []string{"waiting", "scheduled"}, Usage: "what comes later, and when"},
 		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, and you owe an ack"},
 		&cli.BoolFlag{Name: "done", Aliases: []string{"archived"}, Usage: "read, with no ack owed"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "unread, owed and done"},
@@ -68,7 +66,7 @@ func ls(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		bad: c.Bool("bad"), sent: c.Bool("sent"), counts: c.Bool("count"), limit: c.Int("limit"), offset: c.Int("offset"),
 	}
 	if c.Bool("later") {
-		return listLater(s, p, o)
+		return listLater(c.Context, s, p, o)
 	}
 	o.whose = o.word
 	if !o.sent {
@@ -145,9 +143,6 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 		if o.owed {
 			rg.Keep = func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"requires_ack"`)) }
 		}
-		if bad, err = l.addToBeSent(s, box, o); err != nil {
-			return 0, err
-		}
 	}
 	if o.filter.matchesAll() && !(o.sent && o.owed) { // then messages beyond the limit are not read
 		if rg.Limit = o.limit; o.limit > 0 {
@@ -171,44 +166,11 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 		return true
 	})
 	l.More = found.More
-	return bad + found.Bad, err
+	return found.Bad, err
 }
 
-// addToBeSent adds the messages that box's owner has written and nobody has yet, by their times. With --owed there are none:
-// nobody owes an ack of them. It returns how many files could not be read.
-func (l *listing) addToBeSent(s *app.Scope, box *maildir.Box, o lsOptions) (bad int, err error) {
-	all, err := post.ListLater(s.Team, post.ToBeSent)
-	anytime := o.filter
-	anytime.since = time.Time{}
-	for _, later := range all {
-		if later.From != box.Agent() || o.owed {
-			continue
-		}
-		if _, err := box.Sent(later.ID); err == nil { // some have it, and it is listed with the others
-			continue
-		}
-		if isBad := l.addLater(s, later, anytime.matches); isBad {
-			bad++
-		}
-	}
-	return bad, err
-}
-
-// addLater adds a message that nobody has yet if it matches, and reports whether its file cannot be read.
-func (l *listing) addLater(s *app.Scope, later post.Later, matches func(*maildir.Item) bool) (isBad bool) {
-	content, err := post.LaterMessage(s.Team, later)
-	if err != nil {
-		return !errors.Is(err, maildir.ErrNotFound) // else it was sent just now
-	}
-	if m := (message{Item: &maildir.Item{Message: content, State: post.ToBeSent}}); matches(m.Item) {
-		m.setLater(s)
-		l.Messages = append(l.Messages, m)
-	}
-	return false
-}
-
-// listLater lists the team's messages that nobody has yet, or those that one member wrote.
-func listLater(s *app.Scope, p *command.Printer, o lsOptions) error {
+// listLater lists the messages of the team that are not due, or those that one member wrote or is to get.
+func listLater(ctx context.Context, s *app.Scope, p *command.Printer, o lsOptions) error {
 	by, err := (*maildir.Box)(nil), error(nil)
 	if o.word != "" {
 		by, err = s.Member(o.word)
@@ -216,28 +178,31 @@ func listLater(s *app.Scope, p *command.Printer, o lsOptions) error {
 	if err != nil {
 		return err
 	}
-	all, err := post.ListLater(s.Team, post.ToBeSent)
-	l, bad := newListing(p, nil, nil), 0
-	for _, later := range all {
-		if by != nil && later.From != by.Agent() {
-			continue
+	l, seen := newListing(p, nil, nil), map[wire.ID]bool{}
+	err = post.LaterMail(s.Team, func(box *maildir.Box, it *maildir.Item) {
+		isOf := by == nil || it.From == by.Address() || box.Address() == by.Address()
+		if !isOf || seen[it.ID] {
+			return
 		}
-		if l.addLater(s, later, func(*maildir.Item) bool { return true }) {
-			bad++
+		seen[it.ID] = true
+		m := message{Item: it}
+		if m.trace(ctx, s); m.comes == "" { // it lies in an outbox
+			m.setLater(s)
 		}
-	}
-	if bad > 0 {
-		p.Warn("%s cannot be read as a message; `atm doctor` says why", letter.Many(bad, "file"))
-	}
-	if err != nil {
+		l.Messages = append(l.Messages, m)
+	})
+	if err := p.WarnUnreadable(err); err != nil {
 		return err
 	}
+	slices.SortStableFunc(l.Messages, func(a, b message) int {
+		return cmp.Or(a.NotBefore.Compare(b.NotBefore), cmp.Compare(a.ID, b.ID))
+	})
 	if o.counts {
 		return printCount(p, len(l.Messages))
 	}
 	r := p.Renderer(s)
 	r.Whole = true
-	return l.printLines(p, r, o.offset, o.limit, "nothing waits to be sent")
+	return l.printLines(p, r, o.offset, o.limit, "nothing comes later")
 }
 
 func listBad(ctx context.Context, p *command.Printer, box *maildir.Box, o lsOptions) error {

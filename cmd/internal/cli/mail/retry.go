@@ -17,8 +17,8 @@ var retryCommand = &cli.Command{
 	UsageText: `atm retry
 atm retry 9f3a1c
 atm retry bob/notes.json`,
-	Description: `What was set aside: files that are not messages, mail to be sent later that was not delivered, mail
-that was typed in and not accepted, messages of other machines that the bridge rejected.
+	Description: `What was set aside: files that are not messages, mail that was typed in and not accepted,
+messages of other machines that the bridge rejected.
 Mend the cause first: the reason is beside it. Nobody gets twice what they got before.`,
 	Action: command.With(app.OpenMeIfGiven, retry),
 }

@@ -151,7 +151,7 @@ func send(c *cli.Context, s *app.Scope, p *command.Printer, m app.Submission, wo
 // sendOptions are a message and what to wait for once it is sent. The flags and words of send and reply fill them, once.
 type sendOptions struct {
 	app.Submission
-	at      time.Time     // when to send it; zero: now
+	at      time.Time     // before which nobody is shown it; zero: it is at once
 	waits   []string      // as atm wait calls it: read, acked, reply
 	timeout time.Duration // 0: for ever
 }
@@ -173,7 +173,7 @@ func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 	o.Files, o.Again = cmdline.List(c, "attach"), c.Command.HelpName+" … --id "
 	o.After = cmdline.List(c, "after")
 	if len(o.waits) > 0 && (!o.at.IsZero() || len(o.After) > 0) {
-		return failure.Usage("nothing to wait for: it is sent later").WithHint("leave --wait-%s out, and wait with the id: `atm wait --%s ID`", waitFlag(o.waits[0]), o.waits[0])
+		return failure.Usage("nothing to wait for: it comes later").WithHint("leave --wait-%s out, and wait with the id: `atm wait --%s ID`", waitFlag(o.waits[0]), o.waits[0])
 	}
 	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
 		return failure.Usage("--expires: the message would expire at once").WithHint("leave it out if it never expires")
@@ -209,14 +209,11 @@ func sendTime(c *cli.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// newMessage makes a message to be sent at a time; zero: now.
+// newMessage makes a message that nobody is shown before a time; zero: it is at once.
 func newMessage(c *cli.Context, s *app.Scope, words []string, at time.Time) (m *wire.Message, err error) {
-	now := at.UTC()
-	if at.IsZero() {
-		now = time.Now().UTC()
-	}
+	now := time.Now().UTC()
 	m = &wire.Message{
-		SentAt: now, Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
+		SentAt: now, NotBefore: at.UTC().Truncate(time.Millisecond), Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
 		Type: c.String("type"),
 	}
 	if c.Bool("urgent") {
@@ -227,9 +224,10 @@ func newMessage(c *cli.Context, s *app.Scope, words []string, at time.Time) (m *
 	} else if c.Bool("wait-reply") {
 		m.ReplyWanted = "yes"
 	}
+	start := slices.MaxFunc([]time.Time{now, m.NotBefore}, time.Time.Compare)
 	for flag, at := range map[string]*time.Time{"expires": &m.ExpiresAt, "due": &m.DueAt} {
 		if c.IsSet(flag) {
-			*at = now.Add(cmdline.Duration(c, flag))
+			*at = start.Add(cmdline.Duration(c, flag))
 		}
 	}
 	if c.IsSet("id") {

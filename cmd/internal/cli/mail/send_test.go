@@ -95,7 +95,7 @@ func TestRecipientsHint(t *testing.T) {
 	}
 }
 
-// What the flags say of a message is in it. Its times count from when it is sent.
+// What the flags say of a message is in it. Its times count from when it is shown.
 func TestNewMessage(t *testing.T) {
 	s := newScope(t)
 	old := deliverTo(t, s, "alice", wire.Message{Body: "old"}, "bob")
@@ -122,7 +122,7 @@ func TestNewMessage(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			tt.want.Body, tt.want.SentAt = "hi", later
+			tt.want.Body, tt.want.SentAt, tt.want.NotBefore = "hi", m.SentAt, later
 			if diff := cmp.Diff(&tt.want, m); diff != "" {
 				t.Errorf("send %s: %s", flags, diff)
 			}

@@ -55,7 +55,7 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	m := message{Item: it}
-	if it.State == "" { // as it was sent
+	if it.State == "" || it.State == maildir.Later { // as it was sent
 		m.trace(c.Context, s)
 		if m.slowest == maildir.Withdrawn {
 			it.State = maildir.Withdrawn
@@ -73,9 +73,8 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if it.State == maildir.Unread && s.Me != nil && box.Address() == s.Me.Address() {
 		text = fmt.Appendf(text, "still unread: %s\n", p.Command("atm read "+r.Short(it.ID)))
 	}
-	if m.isToBeSent() {
-		text = fmt.Appendf(text, "not sent yet: goes out %s; to take it back: %s\n",
-			s.WhenSent(it.Message), p.Command("atm withdraw "+r.Short(it.ID)))
+	if m.comes != "" {
+		text = fmt.Appendf(text, "later: %s; to take it back: %s\n", m.comes, p.Command("atm withdraw "+r.Short(it.ID)))
 	}
 	return p.PrintAs(map[string]message{"message": m}, string(text))
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
-	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
@@ -42,7 +41,6 @@ type unacceptedTeam struct {
 	Members  []wire.Name `json:"members"`
 	Unread   int         `json:"unread"`
 	Dropped  int         `json:"dropped"`            // files in inboxes
-	Later    int         `json:"later,omitempty"`    // messages that wait to be sent
 	Mail     []string    `json:"mail"`               // each of these, in a line
 	TOML     string      `json:"toml,omitempty"`     // team.toml
 	Mistakes string      `json:"mistakes,omitempty"` // why that, and so nothing in it, can be used
@@ -129,7 +127,7 @@ func describeTeam(t *teamdir.Team, sum io.Writer) (d unacceptedTeam, err error) 
 		d.Members = append(d.Members, b.Agent())
 	}
 	for _, b := range append(boxes, retired...) {
-		ids, _ := b.AddHeld(nil) // none of a mailbox that is not whole
+		ids, _ := b.IDs(maildir.Range{Unread: true, Later: true}) // none of a mailbox that is not whole
 		found, _ := drop.List(b)
 		to := string(b.Agent())
 		if kept, isRetired := strings.CutPrefix(to, maildir.RetiredDir+"/"); isRetired {
@@ -153,17 +151,6 @@ func describeTeam(t *teamdir.Team, sum io.Writer) (d unacceptedTeam, err error) 
 		if isShared, _ := claim.Shared(b); isShared {
 			also("others may take mail from the inbox of %s", to)
 		}
-	}
-	later, _ := post.ListLater(t, post.ToBeSent)
-	d.Later = len(later)
-	for _, l := range later {
-		m, err := post.LaterMessage(t, l)
-		if err != nil { // it is not sent
-			continue
-		}
-		data, _ := json.Marshal(m) // a message that was read
-		sum.Write(data)
-		mail("mail from %s to %s, sent at %s: %s", l.From, addresses(m.To), letter.Stamp(l.At), titleOf(m))
 	}
 	for _, b := range outboxes {
 		ids, _ := claim.Outgoing(b)
@@ -226,9 +213,6 @@ func (u *unacceptedRoot) text() string {
 func (t *unacceptedTeam) write(b *bytes.Buffer) {
 	line := func(format string, args ...any) { b.WriteString(letter.Escape(fmt.Sprintf(format, args...)) + "\n") }
 	mail := letter.Many(t.Unread, "unread message")
-	if t.Later > 0 {
-		mail += fmt.Sprintf(", %d to be sent later", t.Later)
-	}
 	if t.Dropped > 0 {
 		mail += ", " + letter.Many(t.Dropped, "dropped file")
 	}

@@ -39,7 +39,7 @@ func gc(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	var total keep.Moved
 	failed := s.Team.Each(func(b *maildir.Box) error { // the others go on
 		messages, err := keep.GC(ctx, b, options)
-		open, openErr := b.IDs(maildir.Range{Unread: true, Owed: true}) // which gc never moves
+		open, openErr := b.IDs(maildir.Range{Unread: true, Later: true, Owed: true}) // which gc never moves
 		messages.Skipped += len(open)
 		var events keep.Moved
 		var eventsErr error

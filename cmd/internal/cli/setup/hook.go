@@ -29,6 +29,7 @@ import (
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
@@ -315,7 +316,7 @@ func openForHook(g *app.Given) (s *app.Scope, isSecond bool, err error) {
 		return nil, false, nil
 	}
 	if err == nil {
-		s.DeliverSome(context.Background())
+		notices.TellKilled(context.Background(), s.Team)
 		err = s.Root.WasNoted()
 	}
 	if err != nil {

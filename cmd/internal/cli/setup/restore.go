@@ -139,6 +139,6 @@ func mayStopTeams(s *app.Scope, name string, isSure bool) error {
 	if len(running) == 1 {
 		verb = "runs"
 	}
-	return failure.Refused("%s %s here: once something is restored, no mail is handed over or typed in, no rule answers and nothing is sent later, until somebody has seen all of it and said yes with atm init",
+	return failure.Refused("%s %s here: once something is restored, no mail is handed over or typed in, no rule answers, until somebody has seen all of it and said yes with atm init",
 		app.Join(running), verb).WithHint("to restore it all the same: `atm restore %s --yes`", policy.Quote(name))
 }

@@ -1,0 +1,186 @@
+package post
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// The outcomes of a needed message that nobody will do. The others are those of acks: wire.Outcomes.
+const (
+	OutcomeWithdrawn = "withdrawn"
+	OutcomeRetired   = "retired" // its recipient
+)
+
+// Need is a message that another one needs to be done before it is shown.
+type Need struct {
+	*wire.Message
+	Outcome string       // of all its recipients if it is done, else what one of them says; "": nothing yet
+	By      wire.Address // whose outcome that is
+	State   string       // Outcome, else in a word where it is: acked, taken, read, unread
+}
+
+// Needs returns how far the messages are that a message needs. maildir.ErrNotFound: one of them is not there.
+func Needs(t *teamdir.Team, m *wire.Message) (needs []Need, err error) {
+	for _, id := range m.Needs {
+		it, _, err := Find(t, nil, string(id))
+		if err != nil {
+			return needs, err
+		}
+		needs = append(needs, NeedFor(t, it.Message))
+	}
+	return needs, nil
+}
+
+// NeedFor returns how far a message is.
+func NeedFor(t *teamdir.Team, m *wire.Message) (need Need) {
+	need = Need{Message: m}
+	open := false
+	for _, a := range m.To {
+		outcome, by, state := outcomeAt(t, m, a)
+		if outcome != "done" && outcome != "" {
+			return Need{m, outcome, by, outcome}
+		}
+		if outcome == "" {
+			open, need.State = true, cmp.Or(need.State, state)
+		}
+	}
+	if !open && len(m.To) > 0 {
+		need.Outcome, need.State = "done", "done"
+	}
+	return need
+}
+
+// outcomeAt says what came of a message at one recipient, and by whom, and in a word where it is if nothing did.
+func outcomeAt(t *teamdir.Team, m *wire.Message, a wire.Address) (outcome string, by wire.Address, state string) {
+	ack, noAck := AckOf(t.Root(), m, a)
+	if noAck == nil && ack.Outcome() != "" {
+		return ack.Outcome(), ack.From, ""
+	}
+	box, err := t.Root().Mailbox(a)
+	if errors.Is(err, maildir.ErrNoAgent) {
+		return OutcomeRetired, a, ""
+	}
+	it := &maildir.Item{Message: m, State: "sent"}
+	if err == nil {
+		if there, err := box.Get(m.ID); err == nil {
+			it = there
+		}
+	}
+	switch {
+	case it.State == maildir.Withdrawn:
+		return OutcomeWithdrawn, a, ""
+	case noAck == nil:
+		return "", a, "acked"
+	}
+	return "", a, StateAt(it)
+}
+
+// StateAt says in a word what a recipient has done with its copy of a message.
+func StateAt(it *maildir.Item) string {
+	switch {
+	case it.Lease != nil:
+		return "taken"
+	case it.RequiresAck && it.State == maildir.Done:
+		return "acked"
+	case it.State == maildir.Owed || it.State == maildir.Done:
+		return "read"
+	}
+	return string(it.State)
+}
+
+// IsDue reports whether readers are shown a message of a member of the team by now.
+func IsDue(t *teamdir.Team, m *wire.Message) bool { return m.IsDue(time.Now(), t.Store.IsDone) }
+
+// LaterMail calls f with each mailbox and outbox of the team and each message in it that is not due.
+func LaterMail(t *teamdir.Team, f func(*maildir.Box, *maildir.Item)) error {
+	errs := t.Each(func(box *maildir.Box) error {
+		_, err := box.Walk(maildir.Range{Later: true}, func(it *maildir.Item) bool { f(box, it); return true })
+		return err
+	})
+	outboxes, err := t.Store.Outboxes()
+	for _, box := range outboxes {
+		_, walkErr := box.Walk(maildir.Range{Unread: true, Owed: true}, func(it *maildir.Item) bool {
+			if !IsDue(t, it.Message) {
+				f(box, it)
+			}
+			return true
+		})
+		err = errors.Join(err, walkErr)
+	}
+	return errors.Join(errs, err)
+}
+
+// Stuck is a message that may never be due.
+type Stuck struct {
+	ID  wire.ID  `json:"id"`
+	To  []string `json:"to"`
+	Why string   `json:"why"`
+
+	Message *wire.Message `json:"-"`
+}
+
+// StuckMail lists the messages that may never be due, each once.
+func StuckMail(t *teamdir.Team) (stuck []Stuck, err error) {
+	err = LaterMail(t, func(_ *maildir.Box, it *maildir.Item) {
+		isKnown := slices.ContainsFunc(stuck, func(s Stuck) bool { return s.ID == it.ID })
+		why := WhyNever(t, it.Message)
+		if why == "" || isKnown {
+			return
+		}
+		one := Stuck{ID: it.ID, Why: why, Message: it.Message}
+		for _, a := range it.To {
+			one.To = append(one.To, a.String())
+		}
+		stuck = append(stuck, one)
+	})
+	return stuck, err
+}
+
+// WhenDue says when a message is shown that is not due: "today 14:00", "after 9f3a1c (taken), 8b2c1d (blocked)".
+func WhenDue(t *teamdir.Team, m *wire.Message) (when string) {
+	if now := time.Now(); m.NotBefore.After(now) {
+		when = letter.When(now, m.NotBefore)
+	}
+	needs, _ := Needs(t, m)
+	after := ""
+	for _, n := range needs {
+		if after != "" {
+			after += ", "
+		}
+		after += n.ID.Short(6) + " (" + n.State + ")"
+	}
+	if after != "" && when != "" {
+		return when + ", after " + after
+	}
+	return cmp.Or(when, "after "+after)
+}
+
+// WhyNever says why a message may never be due, "" if it may: "9f3a1c, which bob declined".
+func WhyNever(t *teamdir.Team, m *wire.Message) string {
+	needs, err := Needs(t, m)
+	for _, n := range needs {
+		by := who(m, n.By)
+		switch n.Outcome {
+		case "", "done":
+		case OutcomeWithdrawn:
+			return n.ID.Short(6) + ", which was withdrawn"
+		case OutcomeRetired:
+			return n.ID.Short(6) + ", and " + by + " is not there any more"
+		case "blocked":
+			return n.ID.Short(6) + ", which " + by + " acked as blocked"
+		default:
+			return n.ID.Short(6) + ", which " + by + " " + n.Outcome
+		}
+	}
+	if errors.Is(err, maildir.ErrNotFound) {
+		return err.Error()
+	}
+	return ""
+}
