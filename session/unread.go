@@ -1,10 +1,10 @@
 package session
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/headers"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -13,11 +13,6 @@ import (
 type unread struct {
 	ids   map[wire.ID]bool
 	human []*wire.Message // those with human input
-}
-
-// humanInput tells from the text of a message whether it may be human input.
-func humanInput(_ wire.ID, raw []byte) bool {
-	return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`))
 }
 
 func (st *Store) readUnread(ctx context.Context, s *Session) (*unread, error) {
@@ -32,7 +27,7 @@ func (st *Store) readUnread(ctx context.Context, s *Session) (*unread, error) {
 	for _, id := range ids {
 		u.ids[id] = true
 	}
-	_, err = inbox.Walk(ctx, st.box(s), maildir.Range{Unread: true, Keep: humanInput}, func(it *maildir.Item) bool {
+	_, err = inbox.Walk(ctx, st.box(s), maildir.Range{Unread: true, With: headers.IsInput}, func(it *maildir.Item) bool {
 		u.ids[it.ID] = true
 		u.human = append(u.human, it.Message)
 		return true
@@ -56,7 +51,7 @@ func (u *unread) addNew(box *maildir.Box) error {
 
 // UnreadInput returns the human input in an agent's inbox, oldest first.
 func (st *Store) UnreadInput(ctx context.Context, agent wire.Name) (all []Input, err error) {
-	_, err = inbox.Walk(ctx, st.mail.Box(agent), maildir.Range{Unread: true, Keep: humanInput}, func(it *maildir.Item) bool {
+	_, err = inbox.Walk(ctx, st.mail.Box(agent), maildir.Range{Unread: true, With: headers.IsInput}, func(it *maildir.Item) bool {
 		if in, ok := InputOf(it.Message); ok {
 			all = append(all, in)
 		}

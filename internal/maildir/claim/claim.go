@@ -50,7 +50,7 @@ type Claim struct {
 // take selects messages as Read does, but for those in skipped, and claims them. It counts how often a message was
 // handed out.
 func (g *Claim) take(t *maildir.Tx, c claimfile.Entry, opt inbox.ReadOptions, skipped claimfile.Table) error {
-	batch, err := inbox.Choose(t.Box, opt, t.Claims, skipped)
+	batch, err := inbox.Choose(t.Box, opt, skipped)
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,9 @@ func lookForHook(ctx context.Context, b *maildir.Box) (ids []wire.ID, err error)
 	limited, stop := context.WithTimeout(ctx, hookIngestTime)
 	ingested, _ := drop.IngestUnlessMail(limited, b) // what cannot be ingested now stays where it is
 	stop()
-	if ids = ingested.Unread; ids == nil {
+	if ingested.Unread != nil {
+		ids = ingested.Unread.IDs()
+	} else {
 		ids, err = b.UnreadIDs()
 	}
 	if err == nil && len(ids) > 0 {

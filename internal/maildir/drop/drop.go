@@ -25,7 +25,7 @@ type Ingested struct {
 	Waiting int // files that are not ingested yet: look again in a second
 	Left    int // files that are left where they are: BadFiles says why
 
-	Unread []wire.ID // all unread messages, if nothing was ingested; else nil
+	Unread *maildir.Listing // the unread messages, if nothing was ingested; else nil
 }
 
 // ingestLockTimeout is how long Ingest waits for a lock: a delivery holds one for an instant.
@@ -157,7 +157,7 @@ type Listing struct {
 	// come last, the smallest first.
 	Drops  []File
 	left   []BadFile // what stays where it is, because it is no file, empty or unfinished for long
-	unread []wire.ID // oldest first
+	unread *maildir.Listing
 }
 
 // List lists what inbox and inbox/new have.
@@ -174,13 +174,9 @@ func List(b *maildir.Box) (found Listing, err error) {
 		}
 	}
 	for _, dir := range []string{"inbox", "inbox/new"} {
-		names, e := b.Store().Dir().Names(b.In(dir))
+		names, e := namesIn(b, dir, &found)
 		err = cmp.Or(err, e)
 		for _, name := range names {
-			if id, ok := maildir.MessageID(name); ok && dir == "inbox/new" {
-				found.unread = append(found.unread, id)
-				continue
-			}
 			if dir == "inbox" && slices.Contains(InboxDirs, name) || IsLitter(name) {
 				continue
 			}
@@ -210,6 +206,15 @@ func List(b *maildir.Box) (found Listing, err error) {
 	})
 	found.Drops = drops
 	return found, err
+}
+
+// namesIn lists inbox, or what inbox/new has beside the messages, which are listed too.
+func namesIn(b *maildir.Box, dir string, found *Listing) (names []string, err error) {
+	if dir == "inbox" {
+		return b.Store().Dir().Names(b.In(dir))
+	}
+	found.unread, err = b.List(b.Unread())
+	return found.unread.Others, err
 }
 
 // Count counts the dropped files that wait to be ingested.

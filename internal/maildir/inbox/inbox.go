@@ -3,7 +3,6 @@
 package inbox
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,7 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
-	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/internal/maildir/headers"
 )
 
 // Walk is Box.Walk, and with Unread it ingests dropped files first, but for large ones.
@@ -35,21 +34,21 @@ func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
 	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, durable.ErrNotDirectory) { // a link to another's is no mailbox
 		return c, err
 	}
-	err = b.EachFolder(maildir.Range{Unread: true, Owed: true, Listed: ingested.Unread}, func(d maildir.Folder, ids []wire.ID) bool {
-		switch {
-		case d.State == maildir.Owed:
-			c.Owed = len(ids)
-		case len(ids) > 0:
-			claims, now := b.Claims(), time.Now()
-			for _, id := range ids {
-				if claims[id].IsLiveLease(now) {
-					c.Leased++
-				}
+	unread := ingested.Unread
+	if unread == nil {
+		unread, err = b.List(b.Unread())
+	}
+	if unread.Len() > 0 {
+		for id, claim := range b.Claims() {
+			if isUnread, _ := b.Has(b.Unread(), id); isUnread && claim.IsLiveLease(time.Now()) {
+				c.Leased++
 			}
-			c.Unread = len(ids) - c.Leased
 		}
-		return true
-	})
+	}
+	c.Unread = max(unread.Len()-c.Leased, 0)
+	owed, owedErr := b.List(b.Owed())
+	c.Owed = owed.Len()
+	err = cmp.Or(err, owedErr)
 	bad, badErr := drop.BadNames(b)
 	c.Bad = len(bad) + ingested.Left
 	return c, cmp.Or(err, badErr)
@@ -62,11 +61,9 @@ const dueFor = 14 * 24 * time.Hour
 // expired ones. Some may have been answered.
 func Due(ctx context.Context, b *maildir.Box) (due []*maildir.Item, err error) {
 	now := time.Now()
-	rg := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), Keep: func(_ wire.ID, raw []byte) bool {
-		return bytes.Contains(raw, []byte(`"due_at"`)) || bytes.Contains(raw, []byte(`\u`))
-	}}
+	rg := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), With: headers.HasDue}
 	_, err = Walk(ctx, b, rg, func(it *maildir.Item) bool {
-		if !it.DueAt.IsZero() && !it.Expired(now) {
+		if !it.Expired(now) {
 			due = append(due, it)
 		}
 		return true

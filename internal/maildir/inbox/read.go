@@ -22,6 +22,7 @@ var moveBadTime = time.Second
 // ReadOptions select the unread messages of a batch.
 type ReadOptions struct {
 	IDs      []wire.ID                // these only; nil: all
+	listed   *maildir.Listing         // all, as listed just now; nil: they are listed
 	Match    func(*maildir.Item) bool // nil: all
 	Current  bool                     // skip expired messages
 	Limit    int                      // 0: none
@@ -58,11 +59,8 @@ func Peek(ctx context.Context, b *maildir.Box, opt ReadOptions) (batch Batch, er
 	if err := b.CheckPresent(); err != nil {
 		return batch, err
 	}
-	if opt.IDs == nil {
-		opt.IDs = ingested.Unread
-	}
-	all := b.Claims()
-	batch, err = Choose(b, opt, all, hiddenFromReaders(b, all))
+	opt.listed = ingested.Unread
+	batch, err = Choose(b, opt, hiddenFromReaders(b, b.Claims()))
 	batch.Bad += drop.CountBad(b, ingested)
 	return batch, err
 }
@@ -141,18 +139,17 @@ func CheckMark(b *maildir.Box, items ...*maildir.Item) error {
 	return nil
 }
 
-// Choose selects the batch from the unread messages, which have these claims, but for those in skipped. It moves files
-// that are not messages to bad.
-func Choose(b *maildir.Box, opt ReadOptions, all, skipped claimfile.Table) (batch Batch, err error) {
-	list := slices.Clone(opt.IDs)
-	if opt.IDs == nil {
-		if list, err = b.IDsIn(b.Unread()); err != nil {
-			return batch, err
-		}
+// Choose selects the batch from the unread messages, but for those in skipped. It moves files that are not messages to bad.
+func Choose(b *maildir.Box, opt ReadOptions, skipped claimfile.Table) (batch Batch, err error) {
+	rg := maildir.Range{Unread: true, Listed: opt.listed}
+	if opt.IDs != nil {
+		rg.Listed = b.Only(b.Unread(), opt.IDs)
 	}
-	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := skipped[id]; return ok })
+	if len(skipped) > 0 {
+		rg.Wants = func(id wire.ID) bool { _, ok := skipped[id]; return !ok }
+	}
 	now := time.Now()
-	isBad := func(bad *maildir.BadError) {
+	rg.Bad = func(bad *maildir.BadError) {
 		if bad.Unreadable != nil {
 			batch.Bad++
 		} else if time.Since(now) < moveBadTime {
@@ -160,7 +157,8 @@ func Choose(b *maildir.Box, opt ReadOptions, all, skipped claimfile.Table) (batc
 		}
 	}
 	isFull, bytes := false, int64(0)
-	for i, it := range b.EachUnread(list, all, isBad) {
+	isLast := false
+	found, err := b.Walk(rg, func(it *maildir.Item) bool {
 		if isWanted := opt.wants(it, now); isWanted && (isFull || opt.Fits != nil && !opt.Fits(it.Message)) {
 			isFull = true
 			batch.More++
@@ -172,10 +170,11 @@ func Choose(b *maildir.Box, opt ReadOptions, all, skipped claimfile.Table) (batc
 			isFull = isFull || batch.IsCut
 		}
 		countsRest := opt.Match == nil && !opt.Current || opt.CountsAll || batch.IsCut
-		if isFull && countsRest {
-			batch.More += len(list) - i - 1
-			break
-		}
+		isLast = isFull && countsRest
+		return !isLast
+	})
+	if isLast {
+		batch.More += found.More
 	}
 	batch.IsCut = batch.IsCut && batch.More > 0
 	return batch, err

@@ -139,7 +139,8 @@ func repliesTo(ctx context.Context, r *teamdir.Root, to []*wire.Message) map[ask
 		var replies []*maildir.Item
 		if t, err := r.Team(from.Team); err == nil && from.Host != "" {
 			rg := search.Answering(ids, search.EveryBox(t)...)
-			replies, _ = search.Collect(ctx, t, maildir.Range{Sent: true, Since: rg.Since, Keep: rg.Keep}, nil, isReply)
+			rg.Unread, rg.Owed, rg.Done, rg.Archive, rg.Sent = false, false, false, false, true
+			replies, _ = search.Collect(ctx, t, rg, nil, isReply)
 		} else if box, err := r.Mailbox(from); err == nil {
 			inbox.Walk(ctx, box, search.Answering(ids, box), func(it *maildir.Item) bool {
 				if isReply(it) {

@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -18,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/headers"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -143,7 +143,7 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 	if o.sent {
 		rg = maildir.Range{Sent: true, Newest: true, Since: o.filter.since}
 		if o.owed {
-			rg.Keep = func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"requires_ack"`)) }
+			rg.With = headers.WantsAck
 		}
 		if bad, err = l.addToBeSent(s, box, o); err != nil {
 			return 0, err
