@@ -137,7 +137,7 @@ type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 
 	Newest bool // list days and messages of each part newest first
-	Limit  int  // open at most this many messages (0: all, -1: none) and count the rest; not with With or Keep
+	Limit  int  // open at most this many messages (0: all, -1: none) and count the rest
 
 	Wants func(wire.ID) bool         // nil: all
 	With  headers.Flags              // only messages that have all of these
@@ -300,11 +300,11 @@ func (w *walk) folder(l *Listing) bool {
 
 // behind counts the messages of a folder behind the i-th.
 func (w *walk) behind(l *Listing, i int) (n int) {
-	if w.Wants == nil {
+	if w.Wants == nil && w.With == 0 && w.Keep == nil {
 		return l.Len() - i - 1
 	}
 	for i++; i < l.Len(); i++ {
-		if w.Wants(l.ID(l.at(i, w.Newest))) {
+		if l.accepts(l.at(i, w.Newest), w.Range) {
 			n++
 		}
 	}

@@ -16,13 +16,14 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/headers"
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
 
 // What is kept of headers answers as the files do, whatever other programs move, damage or set back meanwhile.
 func TestHeadersSayWhatFilesSay(t *testing.T) {
 	defer maildir.KeepHeadersOf(1, 1)()
-	rapid.Check(t, func(r *rapid.T) {
+	testround.Check(t, 12, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		must(t, err)
 		s := openStore(t, dir, nil, "bob")

@@ -84,8 +84,8 @@ const (
 
 // Header is what a cache keeps of a message.
 type Header struct {
-	InReplyTo, Thread Key // Thread is the message's own id if it began one
-	Due               time.Time
+	ID, InReplyTo, Thread Key // Thread is the message's own id if it began one
+	Due                   time.Time
 	Flags
 	About string // type, sender and recipients, with a space between two
 	Text  string // the beginning of subject and body, in lower case
@@ -96,7 +96,7 @@ const maxText = 1000
 
 // Of returns the header of a message.
 func Of(m *wire.Message) Header {
-	h := Header{InReplyTo: KeyOf(m.InReplyTo), Thread: KeyOf(m.ThreadID()), Due: m.DueAt, Flags: isKnown, Text: LowerText(m)}
+	h := Header{ID: KeyOf(m.ID), InReplyTo: KeyOf(m.InReplyTo), Thread: KeyOf(m.ThreadID()), Due: m.DueAt, Flags: isKnown, Text: LowerText(m)}
 	about := []string{m.Kind(), m.From.String()}
 	for _, a := range m.To {
 		about = append(about, a.String())
@@ -206,7 +206,7 @@ func (c *Cache) Header(i int) (h Header, ok bool) {
 	if !h.Has(isKnown) {
 		return h, false
 	}
-	h.InReplyTo, h.Thread = Key(row), Key(row[16:])
+	h.ID, h.InReplyTo, h.Thread = c.Key(i), Key(row), Key(row[16:])
 	if due := int64(binary.LittleEndian.Uint64(row[32:])); h.Has(HasDue) {
 		h.Due = time.Unix(0, due).UTC()
 	}

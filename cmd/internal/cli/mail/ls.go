@@ -149,7 +149,11 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 			return 0, err
 		}
 	}
-	if o.filter.matchesAll() && !(o.sent && o.owed) { // then messages beyond the limit are not read
+	if o.sent && o.owed {
+		isAcked := l.acked(ctx, s, box, rg)
+		rg.Wants = func(id wire.ID) bool { return !isAcked[id] }
+	}
+	if o.filter.matchesAll() { // then messages beyond the limit are not read
 		if rg.Limit = o.limit; o.limit > 0 {
 			rg.Limit += o.offset
 		}
@@ -161,17 +165,31 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 		in, _ := drop.Ingest(ctx, box) // what cannot be ingested now stays where it is
 		rg.Listed = in.Unread
 	}
+	before := len(l.Messages)
 	found, err := box.Walk(rg, func(it *maildir.Item) bool {
-		switch m := (message{Item: it}); {
-		case !o.filter.matches(it), o.sent && o.owed && !m.lacksAck(s):
-		case o.sent && !m.trace(ctx, s) && o.owed:
-		default:
-			l.Messages = append(l.Messages, m)
+		if o.filter.matches(it) {
+			l.Messages = append(l.Messages, message{Item: it})
 		}
 		return true
 	})
-	l.More = found.More
+	if l.More = found.More; o.sent {
+		traceAll(ctx, s, l.Messages[before:])
+	}
 	return bad + found.Bad, err
+}
+
+// acked returns those of the messages of a range that want no ack any more.
+func (l *listing) acked(ctx context.Context, s *app.Scope, box *maildir.Box, rg maildir.Range) map[wire.ID]bool {
+	may, acked, some := post.MayBeAcked(ctx, s.Root, box), map[wire.ID]bool{}, []message(nil)
+	rg.Wants = func(id wire.ID) bool { return may[id] }
+	box.Walk(rg, func(it *maildir.Item) bool {
+		some = append(some, message{Item: it})
+		return true
+	})
+	for i, isUnacked := range traceAll(ctx, s, some) {
+		acked[some[i].ID] = !isUnacked
+	}
+	return acked
 }
 
 // addToBeSent adds the messages that box's owner has written and nobody has yet, by their times. With --owed there are none:
