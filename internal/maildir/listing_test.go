@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,6 +41,57 @@ func TestHeadersSayWhatFilesSay(t *testing.T) {
 		}
 		r.Repeat(acts)
 	})
+}
+
+// Where nothing can be kept, a look reads the messages each time.
+func TestNothingIsKept(t *testing.T) {
+	defer maildir.KeepHeadersOf(1, 1)()
+	fault := func(op, name string) error {
+		if strings.Contains(name, maildir.HeadersDir) {
+			return syscall.EROFS
+		}
+		return nil
+	}
+	s := openStore(t, t.TempDir(), fault, "bob")
+	defer s.Close()
+	w := &moving{t: t, store: s}
+	m := message("hello")
+	m.DueAt = time.Now()
+	deliver(t, s.Box("bob"), m)
+	for range 2 {
+		if all, bad := w.look(maildir.Range{Unread: true, With: headers.HasDue}); len(all) != 1 || bad > 0 {
+			t.Error(all, bad)
+		}
+	}
+	if _, err := os.Stat(s.Dir().Join(s.Box("bob").In(maildir.HeadersDir))); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// Names and headers are read from what is kept, and no message is opened for what none of them has.
+func TestHeadersAreAsked(t *testing.T) {
+	var opened []string
+	fault := func(op, name string) error {
+		if op == "open" || op == "list" {
+			opened = append(opened, name)
+		}
+		return nil
+	}
+	s := openStore(t, t.TempDir(), fault, "bob")
+	defer s.Close()
+	b := s.Box("bob")
+	for range 20 {
+		deliver(t, b, message("hello"))
+	}
+	long := time.Now().Add(-time.Hour)
+	must(t, os.Chtimes(s.Dir().Join(b.In("inbox/new")), long, long))
+	w := &moving{t: t, store: s}
+	due := maildir.Range{Unread: true, With: headers.HasDue}
+	w.look(due)
+	opened = nil
+	if all, _ := w.look(due); len(all) > 0 || len(opened) == 0 || slices.ContainsFunc(opened, func(name string) bool { return strings.Contains(name, "inbox/new") }) {
+		t.Error(all, opened)
+	}
 }
 
 // moving is a mailbox that other programs change.

@@ -13,7 +13,10 @@
 //	64 each    the rows; absent if none is known
 //	           the texts
 //
-// A database was measured beside it (bbolt 1.5, unsynced, with its freelist): README figures are below.
+// A database does not pay. In a new process with 100,000 messages, in milliseconds of processor, bbolt (unsynced, with its
+// freelist) and this file took 0.2 and 1 for the newest, 0.03 and 5 for the answers of one, 0.5 and 40 to add a message; but
+// before one is added the folder is listed, which takes 100, and most folders have a day's messages. For that it
+// brings a lock, and has to be begun anew after a boot.
 package headers
 
 import (
@@ -78,6 +81,7 @@ const (
 	HasDue           // due_at
 	HasChoices       //
 	WantsAck         // requires_ack
+	WantsReply       // reply_wanted is yes
 	IsUrgent         //
 	IsWhole          // Text is all of the text
 )
@@ -102,14 +106,20 @@ func Of(m *wire.Message) Header {
 		about = append(about, a.String())
 	}
 	h.About = strings.ReplaceAll(strings.Join(about, " "), "\n", " ")
-	for flag, is := range map[Flags]bool{
-		IsReply: m.InReplyTo != "", IsAck: m.Type == wire.TypeAck, IsInput: m.Type == wire.TypeHumanInput, HasDue: !m.DueAt.IsZero(),
-		HasChoices: len(m.Choices) > 0, WantsAck: m.RequiresAck, IsUrgent: m.Urgent(), IsWhole: len(h.Text) <= maxText,
-	} {
+	has := func(flag Flags, is bool) {
 		if is {
 			h.Flags |= flag
 		}
 	}
+	has(IsReply, m.InReplyTo != "")
+	has(IsAck, m.Type == wire.TypeAck)
+	has(IsInput, m.Type == wire.TypeHumanInput)
+	has(HasDue, !m.DueAt.IsZero())
+	has(HasChoices, len(m.Choices) > 0)
+	has(WantsAck, m.RequiresAck)
+	has(WantsReply, m.ReplyWanted == "yes")
+	has(IsUrgent, m.Urgent())
+	has(IsWhole, len(h.Text) <= maxText)
 	h.Text = strings.Clone(h.Text[:min(len(h.Text), maxText)])
 	return h
 }

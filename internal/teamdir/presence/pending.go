@@ -160,7 +160,10 @@ func Drafts(ctx context.Context, t *teamdir.Team) (out []ask.Question, err error
 		n := 0
 		events, err := b.Log().Tail(func(e *wire.Event) bool { n++; return n == draftEvents || e.IsFreshStart() })
 		for i := range events {
-			if e, ok := session.ChannelEvent(&events[i]); ok && events[i].Kind == wire.DraftReady {
+			if events[i].Kind != wire.DraftReady { // most are of another kind
+				continue
+			}
+			if e, ok := session.ChannelEvent(&events[i]); ok {
 				add(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}, true)
 			}
 		}
