@@ -183,7 +183,7 @@ type Cache struct {
 }
 
 const (
-	magic   = "atm hdr1"
+	magic   = "atm hdr1" // another number with every change of a flag or a row: a file of another version is no cache
 	idSize  = 16
 	rowSize = 64
 	maxLen  = 1 << 26 // messages in a directory
