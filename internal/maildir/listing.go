@@ -117,7 +117,8 @@ func (l *Listing) at(i int, newest bool) int {
 // learn reads the headers that a range asks for, from what is kept and from the messages, and keeps them for the next look.
 func (l *Listing) learn(rg Range) {
 	needsRows, isKnown := rg.With != 0 || rg.Keep != nil, l.kept != nil
-	if !needsRows && (isKnown || l.isPart || l.Len() < worthNames) || l.Len() == 0 {
+	namesAreWorth := !isKnown && !l.isPart && l.Len() >= worthNames && l.stamp.IsSettled()
+	if l.Len() == 0 || !needsRows && !namesAreWorth {
 		return
 	}
 	root, file := l.box.store.root, l.box.keptIn(l.Folder)
