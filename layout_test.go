@@ -27,7 +27,7 @@ var layers = strings.Fields(
 	// Files, locks, keys, and the words of all.
 	"internal/durable internal/lockfile internal/tomlfile internal/jsonextra wire wire/foreign internal/delivery internal/hostkey internal/runinfo " +
 		// Messages.
-		"mailbox/letter mailbox/eventlog internal/maildir/holder internal/maildir/filestore internal/maildir " +
+		"mailbox/letter mailbox/eventlog internal/maildir/holder internal/maildir/filestore internal/maildir/headers internal/maildir " +
 		"internal/maildir/once internal/maildir/drop internal/maildir/inbox internal/maildir/claim internal/maildir/keep watcher mailbox " +
 		// What events and messages say: an agent's state, its sessions, its past.
 		"reducer reducer/ask session reducer/history " +

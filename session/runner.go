@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/headers"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -80,7 +81,7 @@ func (st *Store) changeOf(ctx context.Context, agent wire.Name, f func(*Session)
 
 // UnreadAborts returns the aborts in an agent's inbox that count, oldest first.
 func (st *Store) UnreadAborts(ctx context.Context, agent wire.Name) (all []Input, err error) {
-	_, err = inbox.Walk(ctx, st.mail.Box(agent), maildir.Range{Unread: true, Keep: isHumanInput}, func(it *maildir.Item) bool {
+	_, err = inbox.Walk(ctx, st.mail.Box(agent), maildir.Range{Unread: true, With: headers.IsInput}, func(it *maildir.Item) bool {
 		if in, ok := st.InputOf(agent, it.Message); ok && in.Kind == foreign.HumanAbort {
 			all = append(all, in)
 		}

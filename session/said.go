@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/headers"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
@@ -178,7 +179,7 @@ func (l *Log) addEmitted(e foreign.SessionEvent, at time.Time) {
 // readInputs reads the human input that no event has told of: unread, or read when the session was over.
 func (l *Log) readInputs(ctx context.Context) error {
 	isOver := !l.s.State.Alive()
-	rg := maildir.Range{Unread: true, Owed: isOver, Done: isOver, Archive: isOver, Since: l.s.CreatedAt, Keep: isHumanInput}
+	rg := maildir.Range{Unread: true, Owed: isOver, Done: isOver, Archive: isOver, Since: l.s.CreatedAt, With: headers.IsInput}
 	rg.Wants = func(id wire.ID) bool {
 		at := id.Time()
 		return !l.heard[id] && !l.isAfterEnd(at) && !at.Before(l.s.CreatedAt.Truncate(time.Millisecond))
@@ -188,11 +189,6 @@ func (l *Log) readInputs(ctx context.Context) error {
 		return true
 	})
 	return err
-}
-
-// isHumanInput tells from the text of a message whether it may be human input.
-func isHumanInput(_ wire.ID, raw []byte) bool {
-	return strings.Contains(string(raw), `"`+wire.TypeHumanInput+`"`)
 }
 
 // addInput adds the human input in a message if it is the session's, once, with the message's id.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,7 @@ type Outcome struct {
 	post  *Post
 	at    *target
 	data  []byte   // the encoded message
+	place string   // where it becomes one, in the target's inbox
 	temp  string   // the file that becomes the message, in the target's inbox
 	first *Outcome // the post's earlier outcome for the same mailbox: the members of a host share an outbox
 }
@@ -252,7 +254,21 @@ func (o *Outcome) moveToNew() (isThere bool, err error) {
 			return isThere, err
 		}
 	}
-	err = o.at.inbox.Move(o.temp, "new/"+FileName(o.post.Message.ID))
+	o.place = "new"
+	if d := b.folderFor(o.post.Message); d != b.Unread() {
+		o.place = "held/" + path.Base(d.Dir)
+	}
+	for range looks {
+		if o.place != "new" {
+			err = o.at.inbox.MkdirAll(o.place)
+		}
+		if err == nil {
+			err = o.at.inbox.Move(o.temp, o.place+"/"+FileName(o.post.Message.ID))
+		}
+		if o.place == "new" || !durable.IsAbsent(err) { // else the last message has just left that directory
+			break
+		}
+	}
 	switch {
 	case errors.Is(err, fs.ErrExist): // put there by a program that takes no lock
 		return o.isDelivered()
@@ -295,8 +311,19 @@ func (t *target) sync() {
 	if len(stored) == 0 {
 		return
 	}
-	if err := t.inbox.Sync("new"); err != nil {
-		for _, o := range stored {
+	synced := map[string]error{}
+	sync := func(dir string) error {
+		if _, isSynced := synced[dir]; !isSynced {
+			synced[dir] = t.inbox.Sync(dir)
+		}
+		return synced[dir]
+	}
+	for _, o := range stored {
+		err := sync(cmp.Or(o.place, "new"))
+		if strings.HasPrefix(o.place, "held/") { // the directories are new, perhaps
+			err = cmp.Or(err, sync("held"), sync("."))
+		}
+		if err != nil {
 			o.Err = &NotDurableError{o.post.Message.ID, err}
 		}
 	}

@@ -1,15 +1,14 @@
 package maildir
 
 import (
-	"bytes"
-	"maps"
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Later is the state of an unread message that is not due yet. It lies in new like any other, and no reader is shown it:
+// Later is the state of an unread message that is not due yet. It lies with a holder who is nobody, and no reader is shown it:
 // what lists unread messages leaves it out, unless a Range has Later.
 const Later State = "later"
 
@@ -70,86 +69,64 @@ func isAckOf(ack, m *wire.Message, recipient wire.Address) bool {
 	return ack.Acks(m.ID) && ack.From.Team == recipient.Team && ack.From.Host == recipient.Host
 }
 
-// setLater sets the state Later. What somebody has had was due.
+// setLater sets the state Later.
 func (b *Box) setLater(it *Item) {
-	if it.file == b.Unread().File(it.ID) && !b.IsDue(it.Message) {
+	if it.isWaiting && !b.IsDue(it.Message) {
 		it.State = Later
 	}
 }
 
-// Due returns those of the unread messages that are due, in their order.
-func (b *Box) Due(unread []wire.ID) []wire.ID {
-	later := b.later(unread)
-	if len(later) == 0 {
-		return unread
-	}
-	return slices.DeleteFunc(slices.Clone(unread), func(id wire.ID) bool { return later[id] })
-}
-
-// later returns those of the unread messages that are not due.
-func (b *Box) later(unread []wire.ID) map[wire.ID]bool {
-	if b.host != "" || len(unread) == 0 {
-		return nil
-	}
-	later := map[wire.ID]bool{}
-	waiting := b.waiting(unread)
-	for _, id := range unread {
-		if m := waiting[id]; m != nil && !b.IsDue(m) {
-			later[id] = true
+// NotDue returns those of the messages that were delivered to wait, and are not due.
+func (b *Box) NotDue(held Held) map[wire.ID]bool {
+	var not map[wire.ID]bool
+	for id, h := range held {
+		if h.Kind != holder.Later {
+			continue
+		}
+		isEarly := h.Until.After(time.Now())
+		if !isEarly {
+			it, err := b.Open(b.HeldBy(h), id)
+			isEarly = err == nil && !b.IsDue(it.Message)
+		}
+		if isEarly {
+			if not == nil {
+				not = map[wire.ID]bool{}
+			}
+			not[id] = true
 		}
 	}
-	return later
-}
-
-// waiting returns what unread messages wait for: a message without a text, or nil if it never waited. A message file never
-// changes, so a process opens each once.
-func (b *Box) waiting(unread []wire.ID) map[wire.ID]*wire.Message {
-	known := map[wire.ID]*wire.Message{}
-	if before, ok := b.store.waiting.Load(b.In()); ok {
-		known = before.(map[wire.ID]*wire.Message)
-	}
-	isKnown := func(id wire.ID) bool { _, ok := known[id]; return ok }
-	unseen := slices.DeleteFunc(slices.Clone(unread), isKnown)
-	if len(unseen) == 0 {
-		return known
-	}
-	known = maps.Clone(known)
-	if len(known) > 2*len(unread)+1000 { // most have moved on
-		clear(known)
-		unseen = unread
-	}
-	for _, id := range unseen {
-		known[id] = nil
-	}
-	mayWait := func(_ wire.ID, raw []byte) bool {
-		return bytes.Contains(raw, []byte(`"not_before"`)) || bytes.Contains(raw, []byte(`"needs"`)) || bytes.Contains(raw, []byte(`\u`))
-	}
-	for _, it := range b.openEach(b.Unread(), unseen, nil, openAhead, mayWait, func(*BadError) {}) {
-		if !it.NotBefore.IsZero() || len(it.Needs) > 0 {
-			known[it.ID] = &wire.Message{NotBefore: it.NotBefore, Needs: it.Needs}
-		}
-	}
-	b.store.waiting.Store(b.In(), known)
-	return known
+	return not
 }
 
 // HaveWaited lists the unread messages that are due now and were not when they came.
-func (b *Box) HaveWaited() ([]wire.ID, error) {
-	unread, err := b.UnreadIDs()
-	waiting := b.waiting(unread)
-	return slices.DeleteFunc(unread, func(id wire.ID) bool { return waiting[id] == nil }), err
+func (b *Box) HaveWaited() (ids []wire.ID, err error) {
+	held, err := b.Held()
+	notDue := b.NotDue(held)
+	for id, h := range held {
+		if h.Kind == holder.Later && !notDue[id] {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, err
 }
 
-// NextDue returns when the next of the unread messages that were listed last is due, as far as the clock decides that; zero:
-// none is known.
+// NextDue returns when the next of the messages that wait is due, as far as the clock decides that; zero: none is known.
 func (b *Box) NextDue() (next time.Time) {
-	known, _ := b.store.waiting.Load(b.In())
-	waiting, _ := known.(map[wire.ID]*wire.Message)
-	for _, m := range waiting {
-		isNext := m != nil && m.NotBefore.After(time.Now()) && (next.IsZero() || m.NotBefore.Before(next))
+	held, _ := b.Held()
+	for _, h := range held {
+		isNext := h.Kind == holder.Later && h.Until.After(time.Now()) && (next.IsZero() || h.Until.Before(next))
 		if isNext {
-			next = m.NotBefore
+			next = h.Until
 		}
 	}
 	return next
+}
+
+// folderFor is where a message is delivered: new, or held until it is due.
+func (b *Box) folderFor(m *wire.Message) Folder {
+	if b.host != "" || m.NotBefore.IsZero() && len(m.Needs) == 0 {
+		return b.Unread()
+	}
+	return b.HeldBy(holder.Waits(m.NotBefore))
 }

@@ -118,7 +118,7 @@ func (b *Box) LeaseOf(h holder.Holder) Lease {
 
 // setHolder sets what is known of who has an unread message.
 func (b *Box) setHolder(it *Item, h holder.Holder) {
-	it.TimesHandedOut, it.IsAside = h.Times, h.Kind == holder.Aside
+	it.TimesHandedOut, it.IsAside, it.isWaiting = h.Times, h.Kind == holder.Aside, h.Kind == holder.Later
 	if h.IsLiveLease(time.Now()) {
 		lease := b.LeaseOf(h)
 		it.Lease = &lease

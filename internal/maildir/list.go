@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"path"
-	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir/headers"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -126,9 +123,13 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 	}
 	all := Everywhere
 	all.Sent, all.Newest = true, true
-	err = b.EachFolder(all, func(d Folder, ids []wire.ID) bool {
-		found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
-		return len(found) == 0 || d.State == Unread
+	err = b.eachFolder(all, func(l *Listing) bool {
+		for i := range l.Len() {
+			if id := l.ID(i); f.Matches(id) {
+				found = append(found, id)
+			}
+		}
+		return len(found) == 0 || l.State == Unread
 	})
 	if len(found) > 0 {
 		err = nil // an unreadable folder does not hide a match
@@ -137,33 +138,32 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 	return found, err
 }
 
-// Range selects parts of a mailbox.
+// Range selects messages of a mailbox, and says in which order.
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 	Later                                        bool // what is unread and not due yet
 
 	Newest bool // list days and messages of each part newest first
-	Limit  int  // open at most this many messages (0: all, -1: none) and count the rest; not with Keep
+	Limit  int  // open at most this many messages (0: all, -1: none) and count the rest
 
-	// Wants says which messages Walk opens (nil: all), and Keep which of these it decodes (nil: all), by their text.
-	// Without a Limit several are opened at once: Keep is called concurrently.
-	Wants func(wire.ID) bool
-	Keep  func(id wire.ID, raw []byte) bool
+	Wants func(wire.ID) bool         // nil: all
+	With  headers.Flags              // only messages that have all of these
+	Keep  func(*headers.Header) bool // and that it accepts; nil: all
+	Texts bool                       // Keep looks at About or Text
 
 	// Since skips days of done, archive and sent whose directory has not changed since then. It relies on neither ids
 	// nor senders' clocks. The other days still have older messages.
 	Since time.Time
 
-	Listed []wire.ID // the messages in new that are due, as listed just now; nil: they are listed
+	Listed *Listing        // what is in new, as listed just now; nil: it is listed
+	Bad    func(*BadError) // is called for files that are no messages, or cannot be read; nil: they are only counted
 }
 
 // Everywhere is the whole mailbox without the index of sent messages.
 var Everywhere = Range{Unread: true, Later: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
 
-// EachFolder calls f with each folder of a range and its messages, in the order in which messages move, until f returns
-// false. Errors are returned at the end, so that an unreadable folder does not hide others.
-func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) {
-	lockfile.Reads("walk a mailbox")
+// folders calls f with the folders of a range, in the order in which messages move, until f returns false.
+func (b *Box) folders(rg Range, f func(Folder) bool) (errs error) {
 	for _, part := range []struct {
 		isWanted, hasDays bool
 		Folder
@@ -171,24 +171,15 @@ func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) 
 		{rg.Unread || rg.Later, false, b.Unread()}, {rg.Owed, false, b.Owed()}, {rg.Done, true, b.AllDone()},
 		{rg.Withdrawn, false, b.withdrawn()}, {rg.Archive, true, b.Archive()}, {rg.Sent, true, b.AllSent()},
 	} {
-		if !part.isWanted {
-			continue
-		}
 		folders, err := []Folder{part.Folder}, error(nil)
-		if part.hasDays {
+		if part.isWanted && part.hasDays {
 			folders, err = b.Days(part.Folder, rg.Since)
 		}
-		errs = errors.Join(errs, err)
-		if rg.Newest {
+		if errs = errors.Join(errs, err); rg.Newest {
 			slices.Reverse(folders)
 		}
 		for _, d := range folders {
-			ids, err := b.listed(d, rg)
-			errs = errors.Join(errs, err)
-			if rg.Newest {
-				slices.Reverse(ids)
-			}
-			if !f(d, ids) {
+			if part.isWanted && !f(d) {
 				return errs
 			}
 		}
@@ -196,173 +187,140 @@ func (b *Box) EachFolder(rg Range, f func(Folder, []wire.ID) bool) (errs error) 
 	return errs
 }
 
-// listed lists the messages of a folder that a range selects.
-func (b *Box) listed(d Folder, rg Range) (ids []wire.ID, err error) {
-	switch {
-	case d.State == Unread && !rg.Later:
-		return b.AddHeld(rg.Listed)
-	case d.State != Unread:
-		return b.IDsIn(d)
-	}
-	if ids, err = b.IDsIn(d); err != nil {
-		return nil, err
-	}
-	if rg.Unread {
-		return b.AddHeld(ids)
-	}
-	later := b.later(ids)
-	return slices.DeleteFunc(ids, func(id wire.ID) bool { return !later[id] }), nil
+// eachFolder calls f with the listings of the folders of a range until f returns false. Errors are returned at the end, so
+// that an unreadable folder does not hide others.
+func (b *Box) eachFolder(rg Range, f func(*Listing) bool) error {
+	lockfile.Reads("walk " + b.In())
+	var errs error
+	err := b.folders(rg, func(d Folder) bool {
+		l, err := rg.Listed, error(nil)
+		if d.State != Unread || l == nil {
+			l, err = b.List(d)
+		}
+		if d.State == Unread {
+			var failed error
+			l, failed = b.withHeld(l, rg)
+			err = errors.Join(err, failed)
+		}
+		errs = errors.Join(errs, err)
+		return f(l)
+	})
+	return errors.Join(err, errs)
 }
 
 // Walked is what Walk found beside the messages.
 type Walked struct {
-	More int // messages beyond the limit
+	More int // messages beyond the limit, or in the folder behind the one that was not to be the last
 	Bad  int // files that are not messages, or cannot be read
 }
 
-// IDs lists the messages of a range in the order of Walk, without opening or ingesting anything. It lists no further
-// day once it has reached the limit.
-func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
+// Entries calls f with the messages of a range in the order of Walk until f returns false, without opening or ingesting
+// anything. With, Keep and Limit do not count.
+func (b *Box) Entries(rg Range, f func(Folder, wire.ID) bool) error {
 	if err := b.CheckPresent(); err != nil {
-		return nil, err
+		return err
 	}
-	err = b.EachFolder(rg, func(_ Folder, some []wire.ID) bool {
-		ids = append(ids, some...)
+	return b.eachFolder(rg, func(l *Listing) bool {
+		for i := range l.Len() {
+			if !f(l.Folder, l.ID(l.at(i, rg.Newest))) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// IDs lists the messages of a range as Entries does, up to its limit.
+func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
+	err = b.Entries(rg, func(_ Folder, id wire.ID) bool {
+		ids = append(ids, id)
 		return rg.Limit == 0 || len(ids) < rg.Limit
 	})
-	if rg.Limit > 0 && len(ids) > rg.Limit {
-		ids = ids[:rg.Limit]
-	}
 	return ids, err
 }
 
-// openAhead is how many messages are opened before the first of them is used, where all are.
-const openAhead = 32
-
-// EachUnread yields those of the messages that are unread, each with its index in ids. It calls bad for files that are not
-// messages or cannot be read.
-func (b *Box) EachUnread(ids []wire.ID, held Held, bad func(*BadError)) iter.Seq2[int, *Item] {
-	return b.openEach(b.Unread(), ids, held, 1, nil, bad)
+// IDsIn lists the messages of a folder, oldest first, by file name alone.
+func (b *Box) IDsIn(d Folder) ([]wire.ID, error) {
+	l, err := b.List(d)
+	return l.IDs(), err
 }
 
-// openEach yields the messages of a folder that keep accepts (nil: all), each with its index in ids. With new come those that
-// are held. It opens so many at a time, on all processors. It skips messages that have moved on, and calls bad for files that
-// are not messages or cannot be read.
-func (b *Box) openEach(d Folder, ids []wire.ID, held Held, ahead int, keep func(wire.ID, []byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
-	return func(yield func(int, *Item) bool) {
-		dir, name := b.store.root, d.File
-		if len(ids) > 1 { // a path below the team costs system calls for each element
-			if sub, err := dir.Sub(d.Dir); err == nil {
-				defer sub.Close()
-				dir, name = sub, FileName
-			}
-		}
-		items, errs := make([]*Item, ahead), make([]error, ahead)
-		open := func(from, step int, some []wire.ID) {
-			for i := from; i < len(some); i += step {
-				id := some[i]
-				if h, isHeld := held[id]; isHeld {
-					items[i], errs[i] = b.openIn(b.store.root, b.HeldBy(h).File(id), b.HeldBy(h), id, keep)
-				} else {
-					items[i], errs[i] = b.openIn(dir, name(id), d, id, keep)
-				}
-				if d.State == Unread && keep == nil && errors.Is(errs[i], ErrNotFound) { // it has just changed hands
-					items[i], errs[i] = b.openUnread(id)
-				}
-			}
-		}
-		first := 0
-		for some := range slices.Chunk(ids, ahead) {
-			workers := min(runtime.GOMAXPROCS(0), len(some))
-			var wg sync.WaitGroup
-			for w := range workers - 1 {
-				wg.Go(func() { open(w+1, workers, some) })
-			}
-			open(0, workers, some)
-			wg.Wait()
-			for i := range some {
-				if err, isBad := errors.AsType[*BadError](errs[i]); isBad {
-					bad(err)
-				}
-				if errs[i] != nil {
-					continue
-				}
-				b.setLater(items[i])
-				b.forgetReplaced(items[i])
-				if !yield(first+i, items[i]) {
-					return
-				}
-			}
-			first += len(some)
-		}
-	}
+// UnreadFrom is UnreadIDs if what is in new was listed just now.
+func (b *Box) UnreadFrom(listed *Listing) ([]wire.ID, error) {
+	return b.IDs(Range{Unread: true, Listed: listed})
 }
 
-func (b *Box) openUnread(id wire.ID) (*Item, error) {
-	it, err := b.OpenAnywhere(id)
-	if err == nil && it.State != Unread {
-		err = notFound(id)
-	}
-	return it, err
-}
-
-// UnreadIDs lists the unread messages that are due, oldest first, without ingesting dropped files.
+// UnreadIDs lists the unread messages, oldest first, without ingesting dropped files.
 func (b *Box) UnreadIDs() ([]wire.ID, error) { return b.IDs(Range{Unread: true}) }
-
-// AddHeld returns the unread messages, of which these are in new (nil: those that are due), oldest first.
-func (b *Box) AddHeld(ids []wire.ID) (all []wire.ID, err error) {
-	if ids == nil {
-		if ids, err = b.IDsIn(b.Unread()); err != nil {
-			return nil, err
-		}
-		ids = b.Due(ids)
-	}
-	held, err := b.Held()
-	if len(held) == 0 {
-		return ids, err
-	}
-	all = slices.Concat(ids, slices.Collect(maps.Keys(held)))
-	slices.Sort(all)
-	return slices.Compact(all), err
-}
 
 // OwedIDs lists the messages that wait for an acknowledgement, oldest first.
 func (b *Box) OwedIDs() ([]wire.ID, error) { return b.IDs(Range{Owed: true}) }
 
 // Walk calls f with the messages of a range, part by part in the order in which messages move, each oldest first, until
 // f returns false. It takes in no dropped files: package inbox does. An unreadable part does not hide others; its error is
-// returned at the end.
+// returned at the end. It skips messages that have moved on. It keeps the headers of large folders for the next look.
 func (b *Box) Walk(rg Range, f func(*Item) bool) (found Walked, err error) {
 	if err := b.CheckPresent(); err != nil {
 		return found, err
 	}
-	shown := 0
-	err = b.EachFolder(rg, func(d Folder, ids []wire.ID) bool {
-		if rg.Limit < 0 || rg.Limit > 0 && shown == rg.Limit {
-			found.More += len(ids)
+	w := &walk{Box: b, Range: rg, use: f}
+	err = b.eachFolder(rg, w.folder)
+	return w.found, err
+}
+
+// walk is a Walk in progress.
+type walk struct {
+	*Box
+	Range
+	use   func(*Item) bool
+	shown int
+	found Walked
+}
+
+// folder walks through a folder, and reports whether to go on.
+func (w *walk) folder(l *Listing) bool {
+	l.learn(w.Range)
+	defer l.close()
+	if l.hasNone(w.With) {
+		return true
+	}
+	for i := range l.Len() {
+		if w.Limit < 0 || w.Limit > 0 && w.shown == w.Limit {
+			w.found.More += w.behind(l, i-1)
 			return true
 		}
-		var held Held
-		if d.State == Unread {
-			held, _ = b.Held()
+		at := l.at(i, w.Newest)
+		if !l.accepts(at, w.Range) {
+			continue
 		}
-		if rg.Wants != nil {
-			ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !rg.Wants(id) })
-		}
-		ahead := 1
-		if rg.Limit == 0 {
-			ahead = openAhead
-		}
-		for i, it := range b.openEach(d, ids, held, ahead, rg.Keep, func(*BadError) { found.Bad++ }) {
-			if !f(it) {
-				return false
-			}
-			if shown++; shown == rg.Limit {
-				found.More = len(ids) - i - 1
-				break
+		it, err := l.open(at)
+		if bad, isBad := errors.AsType[*BadError](err); isBad {
+			if w.found.Bad++; w.Bad != nil {
+				w.Bad(bad)
 			}
 		}
-		return true
-	})
-	return found, err
+		if err != nil {
+			continue
+		}
+		w.setLater(it)
+		w.forgetReplaced(it)
+		if w.shown++; !w.use(it) {
+			w.found.More += w.behind(l, i)
+			return false
+		}
+	}
+	return true
+}
+
+// behind counts the messages of a folder behind the i-th.
+func (w *walk) behind(l *Listing, i int) (n int) {
+	if w.Wants == nil && w.With == 0 && w.Keep == nil {
+		return l.Len() - i - 1
+	}
+	for i++; i < l.Len(); i++ {
+		if l.accepts(l.at(i, w.Newest), w.Range) {
+			n++
+		}
+	}
+	return n
 }

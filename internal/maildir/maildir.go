@@ -15,6 +15,7 @@
 //	<agent>/sent/<day>/     what the agent sent: an index, not synced
 //	<agent>/sent/once/      idempotency keys
 //	<agent>/events/         see package eventlog
+//	<agent>/run/headers/    what is kept of the messages of each directory: a cache
 //	<agent>/shared          marks an inbox from which other members may lease messages
 //
 // # Guarantees
@@ -42,6 +43,7 @@
 //
 //	holder      who has an unread message
 //	filestore   the content of attachments
+//	headers     what a look asks of messages, kept beside them
 //	maildir
 //	once        idempotency keys
 //	drop        files that were dropped into a mailbox become messages

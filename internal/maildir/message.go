@@ -105,6 +105,7 @@ type Item struct {
 	Dir   string // its directory
 
 	Lease          *Lease // the live lease of an unread message, or nil
+	isWaiting      bool   // it was delivered to wait until it is due
 	IsAside        bool   // it is not given out any more: see holder.Aside
 	TimesHandedOut int    // how often an unread message was handed out before, without being finished
 
@@ -146,15 +147,14 @@ func (e *BadError) Unwrap() error { return e.Unreadable }
 // Open reads a message from a folder. It returns ErrNotFound if the message is not there, and a *BadError if the file is
 // not a whole message with that id.
 func (b *Box) Open(d Folder, id wire.ID) (*Item, error) {
-	return b.openIn(b.store.root, d.File(id), d, id, nil)
+	return b.openIn(b.store.root, d.File(id), d, id)
 }
 
-// openIn is open with the file's name in an open directory. It returns ErrNotFound also if keep (nil: all) rejects the
-// text.
-func (b *Box) openIn(dir *durable.Root, name string, d Folder, id wire.ID, keep func(wire.ID, []byte) bool) (*Item, error) {
+// openIn is Open with the file's name in an open directory.
+func (b *Box) openIn(dir *durable.Root, name string, d Folder, id wire.ID) (*Item, error) {
 	data, err := dir.ReadFile(name, wire.MaxFile)
 	switch {
-	case durable.IsAbsent(err), err == nil && keep != nil && !keep(id, data):
+	case durable.IsAbsent(err):
 		return nil, notFound(id)
 	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
 		return nil, &BadError{Name: FileName(id), Reason: err.Error()}
@@ -201,32 +201,19 @@ func (b *Box) Move(id wire.ID, from, to Folder) error {
 	return err
 }
 
-// IDsIn lists the messages of a folder, oldest first, by file name alone.
-func (b *Box) IDsIn(d Folder) (ids []wire.ID, err error) {
-	names, err := b.store.root.Names(d.Dir)
-	ids = make([]wire.ID, 0, len(names))
-	for _, name := range names {
-		if id, ok := MessageID(name); ok {
-			ids = append(ids, id)
-		}
-	}
-	return ids, err
-}
-
 // UnreadBefore counts the unread messages that are due and older than one, among at most so many, whichever these are: in a
 // large inbox that takes no longer.
-func (b *Box) UnreadBefore(id wire.ID, most int) int {
+func (b *Box) UnreadBefore(id wire.ID, most int) (n int) {
 	names, _ := b.store.root.SomeNames(b.Unread().Dir, most)
-	var before []wire.ID
 	for _, name := range names {
 		if other, ok := MessageID(name); ok && other < id {
-			before = append(before, other)
+			n++
 		}
 	}
 	held, _ := b.Held()
-	n := len(b.Due(before))
+	notDue := b.NotDue(held)
 	for other := range held {
-		if other < id && n < most {
+		if other < id && n < most && !notDue[other] {
 			n++
 		}
 	}

@@ -159,8 +159,10 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 		none = finding{unmet: "no answer from " + s.Who(from), late: []wire.Address{from}}
 	}
 	isKnown, isTold := map[wire.ID]bool{}, map[wire.Address]bool{}
+	answers := post.AnswersTo(context.Background(), s.Root, m)
 	c.look = func(ctx context.Context, _ watcher.Entry) finding {
-		replies := post.AnswersTo(ctx, s.Root, m).Replies(m, from)
+		answers = answers.Again(ctx, m)
+		replies := answers.Replies(m, from)
 		if len(replies.Counted) > 0 {
 			return finding{met: &Match{Kind: c.Kind, Agent: s.Me.Agent(), Item: replies.Counted[0], Message: m.ID}}
 		}
@@ -176,7 +178,7 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 		if err := post.CheckDeclined(s.Root, m, a); err != nil {
 			return err
 		}
-		if isTold[a] || !post.IsTurnOver(s.Root, m, a) { // as Ask sees it: then it has said its answer there
+		if isTold[a] || !answers.IsTurnOver(m, a) { // as Ask sees it: then it has said its answer there
 			return nil
 		}
 		where, ended := "atm history "+string(a.Agent), fmt.Sprintf("the turn of %s ended without a reply", s.Who(a))
@@ -203,11 +205,12 @@ func (s *Scope) WhenReached(kind string, m *wire.Message) *Condition {
 	c.events = []string{
 		wire.TurnCompleted, wire.TurnIdle, wire.Exited, wire.EventStage, wire.EventRead, wire.EventInjected, wire.EventAcked,
 	}
+	answers := post.AnswersTo(context.Background(), s.Root, m)
 	c.look = func(ctx context.Context, _ watcher.Entry) finding {
-		answers := post.AnswersTo(ctx, s.Root, m)
+		answers = answers.Again(ctx, m)
 		late := slices.DeleteFunc(slices.Clone(m.To), func(a wire.Address) bool {
 			if kind == "turn-done" {
-				return post.IsTurnOver(s.Root, m, a)
+				return answers.IsTurnOver(m, a)
 			}
 			return answers.HasReached(m, a, kind)
 		})

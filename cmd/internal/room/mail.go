@@ -3,12 +3,12 @@ package room
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/headers"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -18,40 +18,24 @@ type want struct {
 	due                time.Time
 }
 
-// wantsOf are what messages want, as far as they were read. A message never changes.
+// wantsOf are what messages want.
 type wantsOf map[wire.ID]want
 
-// readFirst is how many messages are read for the first snapshot, which must not wait for a large mailbox; readNext for each
-// of the others.
-const readFirst, readNext = 250, 4000
-
-// read reads what the newest of my open mail wants, and forgets what is open no more. hasMore: there is more to read.
-func (w wantsOf) read(r *Room, s *Snapshot) (hasMore bool) {
-	open := slices.Concat(s.Unread, s.Owed)
-	if len(w) > len(open) {
-		isOpen := map[wire.ID]bool{}
-		for _, id := range open {
-			isOpen[id] = true
-		}
-		maps.DeleteFunc(w, func(id wire.ID, _ want) bool { return !isOpen[id] })
+// openMail returns a part of my open mail, newest first, and adds what it wants. One that cannot be read wants no more than
+// others: opening it tells why.
+func (w wantsOf) openMail(me *maildir.Box, rg maildir.Range) (ids []wire.ID) {
+	rg.Newest = true
+	rg.Keep = func(h *headers.Header) bool {
+		id := h.ID.ID()
+		ids, w[id] = append(ids, id), want{h.Has(headers.IsUrgent), h.Has(headers.WantsAck) || h.Has(headers.WantsReply), h.Due}
+		return false
 	}
-	most := readFirst
-	if len(w) > 0 {
-		most = readNext
+	rg.Bad = func(bad *maildir.BadError) {
+		id, _ := maildir.MessageID(bad.Name)
+		ids = append(ids, id)
 	}
-	for _, id := range open {
-		if _, isKnown := w[id]; isKnown {
-			continue
-		}
-		if most--; most < 0 {
-			return true
-		}
-		w[id] = want{}
-		if it, err := r.Scope.Me.Get(id); err == nil { // else it wants no more than others: opening it tells why
-			w[id] = wantOf(it.Message)
-		}
-	}
-	return false
+	me.Walk(rg, func(*maildir.Item) bool { return true })
+	return ids
 }
 
 func wantOf(m *wire.Message) want {

@@ -34,10 +34,8 @@ import (
 const (
 	readEvery = 3 * time.Second        // a killed runner's lock and the clock change states without an event
 	pause     = 100 * time.Millisecond // between two reads, since changes come together
-	// Late answers are looked for at most so often, and with much mail still less: that reads all that is open.
+	// Late answers are looked for when something has changed, and at rest for what falls due.
 	lateAtMost, lateAtRest = 3 * time.Second, 15 * time.Second
-	lateShare              = 300         // the time between two looks is so many times what one took,
-	lateMost               = time.Minute // but not longer
 
 	maxRead  = 1000 // of my read messages; the day of the last one is listed whole
 	maxTurns = 20
@@ -256,7 +254,6 @@ func (r *Room) Run(ctx context.Context) error {
 	}()
 	var drafts, asked []ask.Question
 	var lookedForLate time.Time
-	var lateTook time.Duration
 	wants, unread := wantsOf{}, 0
 	for s := *first; ctx.Err() == nil; app.Sleep(ctx, pause) {
 		hasNews := true
@@ -285,17 +282,14 @@ func (r *Room) Run(ctx context.Context) error {
 		my, _ := s.Member(first.Me)
 		if hasMail.Swap(false) || my.Unread != unread { // a message that is unread again is no news to the watcher
 			unread = my.Unread
-			r.readMail(&s)
+			wants = r.readMail(&s)
 		}
 		s.Waiting = r.waiting(s.Members, drafts, asked)
-		if hasMore := wants.read(r, &s); hasMore {
-			changed.send()
-		}
 		s.order(wants, time.Now())
 		r.publish(s)
 		// The members are shown before what takes longer. Look reports its errors.
 		since := time.Since(lookedForLate)
-		isDue := since > min(lateShare*lateTook, lateMost) && (since > lateAtRest || hasNews && since > lateAtMost)
+		isDue := since > lateAtRest || hasNews && since > lateAtMost
 		hasNewDraft, hasNewAsked := hasDraft.Swap(false), hasAsked.Swap(false)
 		if hasNewDraft {
 			drafts, _ = presence.Drafts(ctx, r.Scope.Team, s.Members)
@@ -309,7 +303,6 @@ func (r *Room) Run(ctx context.Context) error {
 		if isDue {
 			lookedForLate = time.Now()
 			s.Overdue, _ = notices.OverdueAnswers(ctx, r.Scope.Team)
-			lateTook = time.Since(lookedForLate)
 		}
 		if hasNewDraft || hasNewAsked || isDue {
 			s.order(wants, time.Now())
@@ -330,14 +323,16 @@ func isAboutDraft(e watcher.Entry) bool {
 		e.Event != nil && (e.Event.Kind == wire.DraftReady || strings.HasPrefix(e.Event.Kind, "session_"))
 }
 
-// readMail reads the ids of my mail. The error of an unreadable mailbox is that of my row.
-func (r *Room) readMail(s *Snapshot) {
+// readMail reads the ids of my mail, and what that wants. The error of an unreadable mailbox is that of my row.
+func (r *Room) readMail(s *Snapshot) wantsOf {
+	wants := wantsOf{}
 	if me := r.Scope.Me; me != nil {
 		s.MailVersion++
-		s.Unread, _ = me.IDs(maildir.Range{Unread: true, Newest: true})
-		s.Owed, _ = me.IDs(maildir.Range{Owed: true, Newest: true})
+		s.Unread = wants.openMail(me, maildir.Range{Unread: true})
+		s.Owed = wants.openMail(me, maildir.Range{Owed: true})
 		s.Read, _ = me.IDs(maildir.Range{Done: true, Archive: true, Newest: true, Limit: maxRead})
 	}
+	return wants
 }
 
 // readMembers reads the members. An error does not hide the rest.

@@ -159,7 +159,7 @@ func lookForHook(ctx context.Context, b *maildir.Box, patience time.Duration) (i
 	limited, stop := context.WithTimeout(ctx, hookIngestTime)
 	ingested, _ := drop.Ingest(limited, b, patience) // what cannot be ingested now stays where it is
 	stop()
-	if ids, err = b.AddHeld(ingested.Unread); err == nil && len(ids) > 0 {
+	if ids, err = b.UnreadFrom(ingested.Unread); err == nil && len(ids) > 0 {
 		err = b.Store().MayAct(ctx)
 	}
 	return ids, err

@@ -22,9 +22,10 @@ import (
 
 // Ingested is the result of Ingest.
 type Ingested struct {
-	Again  time.Time // when the first of the files that are not taken in yet can be looked at again; zero: there are none
-	Left   int       // files that are left where they are: BadFiles says why
-	Unread []wire.ID // all unread messages, if no file was taken in; else nil
+	Again time.Time // when the first of the files that are not taken in yet can be looked at again; zero: there are none
+	Left  int       // files that are left where they are: BadFiles says why
+
+	Unread *maildir.Listing // what is in inbox/new, if no file was taken in; else nil
 }
 
 // MaxSize is the size of the largest dropped file that is taken in. A larger one is set aside without being read.
@@ -71,7 +72,7 @@ func Ingest(ctx context.Context, b *maildir.Box, patience time.Duration) (in Ing
 // ingestOnce looks at the dropped files once, and takes in those that are settled.
 func ingestOnce(ctx context.Context, b *maildir.Box) (in Ingested, err error) {
 	found, err := List(b)
-	in.Left, in.Unread = len(found.Left), b.Due(found.unread)
+	in.Left, in.Unread = len(found.Left), found.unread
 	if err != nil || len(found.Drops) == 0 {
 		return in, err
 	}
@@ -124,7 +125,7 @@ type File struct {
 type Listing struct {
 	Drops  []File    // the oldest first
 	Left   []BadFile // what stays where it is
-	unread []wire.ID // the oldest first
+	unread *maildir.Listing
 }
 
 // InboxDirs are the directories of an inbox. A file with such a name is not a dropped one.
@@ -133,7 +134,7 @@ var InboxDirs = []string{"tmp", "new", "cur", "held", "done", "withdrawn", "bad"
 // List lists what inbox and inbox/new have.
 func List(b *maildir.Box) (found Listing, err error) {
 	for _, dir := range []string{"inbox/tmp", "inbox", "inbox/new"} {
-		names, e := b.Store().Dir().Names(b.In(dir))
+		names, e := found.namesIn(b, dir)
 		err = cmp.Or(err, e)
 		for _, name := range names {
 			found.add(b, dir, name)
@@ -143,14 +144,19 @@ func List(b *maildir.Box) (found Listing, err error) {
 	return found, err
 }
 
+// namesIn lists a directory, of inbox/new what it has beside the messages, which are listed too.
+func (l *Listing) namesIn(b *maildir.Box, dir string) (names []string, err error) {
+	if dir != "inbox/new" {
+		return b.Store().Dir().Names(b.In(dir))
+	}
+	l.unread, err = b.List(b.Unread())
+	return l.unread.Others, err
+}
+
 // add adds an entry of a directory of the mailbox.
 func (l *Listing) add(b *maildir.Box, dir, name string) {
-	id, isMessage := maildir.MessageID(name)
 	_, _, isBegun := parseBegun(name)
 	switch {
-	case dir == "inbox/new" && isMessage:
-		l.unread = append(l.unread, id)
-		return
 	case dir == "inbox/tmp" && !isBegun, dir == "inbox" && slices.Contains(InboxDirs, name), name[0] == '.':
 		return
 	}

@@ -24,6 +24,7 @@ const (
 	Session Kind = "session" // of the agent's program, in a hook's answer; Who is its id
 	Push    Kind = "push"    // likewise, beside its hooks: mail may wait in the program
 	Lease   Kind = "lease"   // a member, Who; "": the message was given back
+	Later   Kind = "later"   // nobody, and nobody is shown it before until, and before what it needs is done
 	Aside   Kind = "aside"   // nobody: it was given out in vain too often, and is not any more
 )
 
@@ -55,6 +56,15 @@ func New(kind Kind, who, call string, now time.Time) Holder {
 	h := Holder{Kind: kind, Times: 1, Since: moment(now), Call: clip(call), Who: clip(who)}
 	if kind != Runner {
 		h.Until = h.Since.Add(answerTime)
+	}
+	return h
+}
+
+// Waits returns the holder of a message that is not due before a time, or, with a zero one, only needs others to be done.
+func Waits(notBefore time.Time) Holder {
+	h := Holder{Kind: Later}
+	if !notBefore.IsZero() {
+		h.Until = moment(notBefore).Add(time.Millisecond) // not a fraction too early
 	}
 	return h
 }
@@ -117,8 +127,11 @@ func (h Holder) SetAside() Holder {
 
 // IsLive reports whether the holder has the message now. One from the future has not: the clock was set back since.
 func (h Holder) IsLive(now time.Time, isRunning bool) bool {
-	if h.Kind == Runner && h.Until.IsZero() {
+	switch {
+	case h.Kind == Runner && h.Until.IsZero():
 		return isRunning
+	case h.Kind == Later:
+		return false
 	}
 	return now.Before(h.Until) && !h.Since.After(now.Add(time.Minute)) && !h.Until.After(now.Add(MaxLease+time.Minute))
 }
@@ -136,13 +149,23 @@ func (h Holder) Name() string {
 	if h.Kind == "" {
 		return h.Who
 	}
-	until := ""
-	if !h.Until.IsZero() {
-		until = h.Until.UTC().Format(stamp)
-	}
 	return strings.Join([]string{
-		string(h.Kind), strconv.Itoa(h.Times), h.Since.UTC().Format(stamp), until, url.QueryEscape(h.Call), url.QueryEscape(h.Who),
+		string(h.Kind), strconv.Itoa(h.Times), format(h.Since), format(h.Until), url.QueryEscape(h.Call), url.QueryEscape(h.Who),
 	}, ",")
+}
+
+func format(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(stamp)
+}
+
+func parse(s string) (t time.Time, err error) {
+	if s != "" {
+		t, err = time.Parse(stamp, s)
+	}
+	return t, err
 }
 
 // Parse returns the holder with this directory. What is no name of a holder is somebody of no kind, who has had the message.
@@ -155,10 +178,8 @@ func Parse(name string) Holder {
 	h := Holder{Kind: Kind(part[0])}
 	var errs [5]error
 	h.Times, errs[0] = strconv.Atoi(part[1])
-	h.Since, errs[1] = time.Parse(stamp, part[2])
-	if part[3] != "" {
-		h.Until, errs[2] = time.Parse(stamp, part[3])
-	}
+	h.Since, errs[1] = parse(part[2])
+	h.Until, errs[2] = parse(part[3])
 	h.Call, errs[3] = url.QueryUnescape(part[4])
 	h.Who, errs[4] = url.QueryUnescape(part[5])
 	if errs != [5]error{} || h.Name() != name {

@@ -3,7 +3,6 @@
 package inbox
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,8 +11,8 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/headers"
 	"github.com/agentteammail/atm/internal/maildir/holder"
-	"github.com/agentteammail/atm/wire"
 )
 
 // Walk is Box.Walk, and with Unread it ingests dropped files first.
@@ -25,38 +24,38 @@ func Walk(ctx context.Context, b *maildir.Box, rg maildir.Range, f func(*maildir
 	return b.Walk(rg, f)
 }
 
-// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones, and those that were set aside. Bad are the files that BadFiles
-// lists.
+// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones, those that were set aside and those
+// that are not due. Bad are the files that BadFiles lists.
 type Counts struct{ Unread, Leased, Aside, Owed, Bad int }
 
-// Count ingests dropped files and counts messages without opening them. With an error it returns
-// what it could count.
+// Count ingests dropped files and counts messages without opening them. With an error it returns what it could count.
 func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
 	ingested, err := drop.Ingest(ctx, b, 0)                                            // what cannot be ingested now stays where it is
 	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, durable.ErrNotDirectory) { // a link to another's is no mailbox
 		return c, err
 	}
-	err = b.EachFolder(maildir.Range{Unread: true, Owed: true, Listed: ingested.Unread}, func(d maildir.Folder, ids []wire.ID) bool {
+	unread := ingested.Unread
+	if unread == nil {
+		unread, err = b.List(b.Unread())
+	}
+	held, heldErr := b.Held()
+	notDue := b.NotDue(held)
+	c.Unread = unread.Len()
+	for id, h := range held {
 		switch {
-		case d.State == maildir.Owed:
-			c.Owed = len(ids)
-		case len(ids) > 0:
-			held, _ := b.Held()
-			for _, h := range held {
-				switch {
-				case h.IsLiveLease(time.Now()):
-					c.Leased++
-				case h.Kind == holder.Aside:
-					c.Aside++
-				}
-			}
-			c.Unread = len(ids) - c.Leased - c.Aside
+		case h.IsLiveLease(time.Now()):
+			c.Leased++
+		case h.Kind == holder.Aside:
+			c.Aside++
+		case !notDue[id]:
+			c.Unread++
 		}
-		return true
-	})
+	}
+	owed, owedErr := b.List(b.Owed())
+	c.Owed = owed.Len()
 	bad, badErr := drop.CountBad(b, ingested)
 	c.Bad = bad
-	return c, cmp.Or(err, badErr)
+	return c, cmp.Or(err, heldErr, owedErr, badErr)
 }
 
 // dueFor is how long a day of done messages is searched for overdue answers after its last change.
@@ -66,11 +65,9 @@ const dueFor = 14 * 24 * time.Hour
 // expired ones. Some may have been answered.
 func Due(ctx context.Context, b *maildir.Box) (due []*maildir.Item, err error) {
 	now := time.Now()
-	rg := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), Keep: func(_ wire.ID, raw []byte) bool {
-		return bytes.Contains(raw, []byte(`"due_at"`)) || bytes.Contains(raw, []byte(`\u`))
-	}}
+	rg := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), With: headers.HasDue}
 	_, err = Walk(ctx, b, rg, func(it *maildir.Item) bool {
-		if !it.DueAt.IsZero() && !it.Expired(now) {
+		if !it.Expired(now) {
 			due = append(due, it)
 		}
 		return true

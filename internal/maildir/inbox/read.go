@@ -22,6 +22,7 @@ var moveBadTime = time.Second
 // ReadOptions select the unread messages of a batch.
 type ReadOptions struct {
 	IDs      []wire.ID                // these only; nil: all
+	listed   *maildir.Listing         // all, as listed just now; nil: they are listed
 	Match    func(*maildir.Item) bool // nil: all
 	Current  bool                     // skip expired messages
 	Limit    int                      // 0: none
@@ -59,12 +60,10 @@ func Peek(ctx context.Context, b *maildir.Box, opt ReadOptions) (batch Batch, er
 		return batch, err
 	}
 	held, err := b.Held()
-	if opt.IDs == nil && err == nil {
-		opt.IDs, err = b.AddHeld(ingested.Unread)
-	}
 	if err != nil {
 		return batch, err
 	}
+	opt.listed = ingested.Unread
 	batch, err = Choose(b, opt, held, hiddenFromReaders(b, held))
 	bad, _ := drop.CountBad(b, ingested) // doctor reports a directory that cannot be read
 	batch.Bad += bad
@@ -152,15 +151,15 @@ func CheckMark(b *maildir.Box, items ...*maildir.Item) error {
 // Choose selects the batch from the unread messages, which have these holders, but for those in skipped. It moves files
 // that are not messages to bad.
 func Choose(b *maildir.Box, opt ReadOptions, held, skipped maildir.Held) (batch Batch, err error) {
-	list := slices.Clone(opt.IDs)
-	if opt.IDs == nil {
-		if list, err = b.UnreadIDs(); err != nil {
-			return batch, err
-		}
+	rg := maildir.Range{Unread: true, Listed: opt.listed}
+	if opt.IDs != nil {
+		rg.Listed = b.Only(b.Unread(), opt.IDs)
 	}
-	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := skipped[id]; return ok })
+	if len(skipped) > 0 {
+		rg.Wants = func(id wire.ID) bool { _, ok := skipped[id]; return !ok }
+	}
 	now := time.Now()
-	isBad := func(bad *maildir.BadError) {
+	rg.Bad = func(bad *maildir.BadError) {
 		if bad.Unreadable != nil {
 			batch.Bad++
 		} else if time.Since(now) < moveBadTime {
@@ -168,7 +167,8 @@ func Choose(b *maildir.Box, opt ReadOptions, held, skipped maildir.Held) (batch 
 		}
 	}
 	isFull, bytes := false, int64(0)
-	for i, it := range b.EachUnread(list, held, isBad) {
+	isLast := false
+	found, err := b.Walk(rg, func(it *maildir.Item) bool {
 		if isWanted := opt.wants(it, now); isWanted && (isFull || opt.Fits != nil && !opt.Fits(it.Message)) {
 			isFull = true
 			batch.More++
@@ -180,10 +180,11 @@ func Choose(b *maildir.Box, opt ReadOptions, held, skipped maildir.Held) (batch 
 			isFull = isFull || batch.IsCut
 		}
 		countsRest := opt.Match == nil && !opt.Current || opt.CountsAll || batch.IsCut
-		if isFull && countsRest {
-			batch.More += len(list) - i - 1
-			break
-		}
+		isLast = isFull && countsRest
+		return !isLast
+	})
+	if isLast {
+		batch.More += found.More
 	}
 	batch.IsCut = batch.IsCut && batch.More > 0
 	return batch, err

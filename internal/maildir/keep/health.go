@@ -65,21 +65,18 @@ func Examine(b *maildir.Box, fix bool) (h Health, err error) {
 // examineMessages checks the newest 500 files that have a message's name.
 func (h *Health) examineMessages(b *maildir.Box) error {
 	left := 500
-	return b.EachFolder(maildir.Range{Unread: true, Later: true, Owed: true, Done: true, Newest: true}, func(d maildir.Folder, ids []wire.ID) bool {
-		ids = ids[:min(left, len(ids))]
-		left -= len(ids)
-		for _, id := range ids {
-			_, err := b.Open(d, id)
-			name := strings.TrimPrefix(d.File(id), b.In()+"/")
-			if d.State == maildir.Done && d != b.Done(id) {
-				h.add("drop.misplaced", name)
-			}
-			if bad, isBad := errors.AsType[*maildir.BadError](err); isBad && bad.Unreadable == nil {
-				h.add("message.torn", name)
-			} else if isBad {
-				h.add("drop.unreadable", name)
-			}
+	return b.Entries(maildir.Range{Unread: true, Later: true, Owed: true, Done: true, Newest: true}, func(d maildir.Folder, id wire.ID) bool {
+		_, err := b.Open(d, id)
+		name := strings.TrimPrefix(d.File(id), b.In()+"/")
+		if d.State == maildir.Done && d != b.Done(id) {
+			h.add("drop.misplaced", name)
 		}
+		if bad, isBad := errors.AsType[*maildir.BadError](err); isBad && bad.Unreadable == nil {
+			h.add("message.torn", name)
+		} else if isBad {
+			h.add("drop.unreadable", name)
+		}
+		left--
 		return left > 0
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -96,12 +97,13 @@ func IsPerson(r *teamdir.Root, a wire.Address) bool {
 	return c.IsPerson(a.Agent)
 }
 
-// Answers finds the answers to some messages. It walks the mailbox of each of their senders once, when the first reply is
-// asked for, and asks once for each member whether it is a person: that reads team.toml.
+// Answers finds the answers to some messages and the acks of them. It looks through the mailbox of each of their senders
+// once, when the first is asked for, and asks once for each member whether it is a person: that reads team.toml.
 type Answers struct {
 	root     *teamdir.Root
-	replies  func() map[asked][]*maildir.Item
+	found    func() map[asked]answers
 	isPerson func(wire.Address) bool
+	past     progress.Past
 }
 
 // asked is a message that may be answered.
@@ -109,6 +111,9 @@ type asked struct {
 	from wire.Address
 	id   wire.ID
 }
+
+// answers are what was found for a message, oldest first.
+type answers struct{ replies, acks []*maildir.Item }
 
 // AnswersTo finds the answers to messages.
 func AnswersTo(ctx context.Context, r *teamdir.Root, to ...*wire.Message) *Answers {
@@ -121,40 +126,80 @@ func AnswersTo(ctx context.Context, r *teamdir.Root, to ...*wire.Message) *Answe
 		}
 		return is
 	}
-	return &Answers{r, sync.OnceValue(func() map[asked][]*maildir.Item { return repliesTo(ctx, r, to) }), isPerson}
+	return &Answers{r, sync.OnceValue(func() map[asked]answers { return answersTo(ctx, r, to) }), isPerson, progress.Past{}}
 }
 
-// repliesTo finds the replies to messages, oldest first, in the mailboxes of their senders. To one on another host it finds
-// those that members here have sent.
-func repliesTo(ctx context.Context, r *teamdir.Root, to []*wire.Message) map[asked][]*maildir.Item {
-	found, ids := map[asked][]*maildir.Item{}, map[wire.Address][]wire.ID{}
+// Again looks for the answers to one of the messages anew, and reads of what its recipients did only what is new.
+func (a *Answers) Again(ctx context.Context, m *wire.Message) *Answers {
+	again := AnswersTo(ctx, a.root, m)
+	again.past = a.past
+	return again
+}
+
+// answersTo finds the replies to messages and the acks of them in the mailboxes of their senders. To a message from another
+// host it finds the replies that members here have sent.
+func answersTo(ctx context.Context, r *teamdir.Root, to []*wire.Message) map[asked]answers {
+	found, ids := map[asked]answers{}, map[wire.Address][]wire.ID{}
 	for _, m := range to {
-		found[asked{m.From, m.ID}], ids[m.From] = nil, append(ids[m.From], m.ID)
+		found[asked{m.From, m.ID}], ids[m.From] = answers{}, append(ids[m.From], m.ID)
 	}
 	for from, ids := range ids {
-		isReply := func(it *maildir.Item) bool {
+		var all []*maildir.Item
+		isAnswer := func(it *maildir.Item) bool {
 			_, isAsked := found[asked{from, it.InReplyTo}]
-			return isAsked && IsReply(it.Message)
+			return isAsked && it.Type != wire.TypeNotice && (from.Host == "" || IsReply(it.Message))
 		}
-		var replies []*maildir.Item
 		if t, err := r.Team(from.Team); err == nil && from.Host != "" {
 			rg := search.Answering(ids, search.EveryBox(t)...)
-			replies, _ = search.Collect(ctx, t, maildir.Range{Sent: true, Since: rg.Since, Keep: rg.Keep}, nil, isReply)
+			rg.Unread, rg.Owed, rg.Done, rg.Archive, rg.Sent = false, false, false, false, true
+			all, _ = search.Collect(ctx, t, rg, nil, isAnswer)
 		} else if box, err := r.Mailbox(from); err == nil {
 			inbox.Walk(ctx, box, search.Answering(ids, box), func(it *maildir.Item) bool {
-				if isReply(it) {
-					replies = append(replies, it)
+				if isAnswer(it) {
+					all = append(all, it)
 				}
 				return true
 			})
 		}
-		slices.SortFunc(replies, search.ByID)
-		for _, it := range replies {
+		slices.SortFunc(all, search.ByID)
+		for _, it := range all {
 			to := asked{from, it.InReplyTo}
-			found[to] = append(found[to], it)
+			if some := found[to]; IsReply(it.Message) {
+				found[to] = answers{append(some.replies, it), some.acks}
+			} else {
+				found[to] = answers{some.replies, append(some.acks, it)}
+			}
 		}
 	}
 	return found
+}
+
+// Acks is AcksOf for one of the messages.
+func (a *Answers) Acks(m *wire.Message, recipient wire.Address) ([]*maildir.Item, error) {
+	if m.From.Host != "" {
+		return acksOf(a.root, m, recipient, a.isPerson)
+	}
+	isAck := isAckFor(a.root, recipient, m, a.isPerson)
+	acks := slices.Clone(a.found()[asked{m.From, m.ID}].acks)
+	acks = slices.DeleteFunc(acks, func(it *maildir.Item) bool { return !isAck(it.Message) })
+	if len(acks) == 0 {
+		return nil, maildir.ErrNotFound
+	}
+	for n, it := range acks {
+		if it.ID != wire.LaterAckID(m.ID, recipient, n) { // one was withdrawn, or another message has its id
+			return acksOf(a.root, m, recipient, a.isPerson)
+		}
+	}
+	return acks, nil
+}
+
+// Ack is AckOf for one of the messages.
+func (a *Answers) Ack(m *wire.Message, recipient wire.Address) (*maildir.Item, error) {
+	acks, err := a.Acks(m, recipient)
+	if err != nil {
+		return nil, err
+	}
+	return acks[len(acks)-1], nil
 }
 
 // Replies are the replies to a message, oldest first.
@@ -171,7 +216,7 @@ type NoAnswer struct {
 
 // Replies returns the replies to one of the messages. With a recipient only those that speak for it are counted.
 func (a *Answers) Replies(m *wire.Message, recipient wire.Address) (out Replies) {
-	for _, it := range a.replies()[asked{m.From, m.ID}] {
+	for _, it := range a.found()[asked{m.From, m.ID}].replies {
 		if err := checkAnswer(a.root, m, it.Message, a.isPerson); err != nil {
 			out.Others = append(out.Others, NoAnswer{it, err})
 		} else if recipient == (wire.Address{}) || speaksFor(a.root, recipient, it.From, m) {
@@ -188,7 +233,7 @@ func (a *Answers) IsAnswered(m *wire.Message, recipient wire.Address) bool {
 	if sender, _ := a.root.Mailbox(m.From); sender == nil {
 		return true
 	}
-	if acks, err := acksOf(a.root, m, recipient, a.isPerson); err == nil {
+	if acks, err := a.Acks(m, recipient); err == nil {
 		last := acks[len(acks)-1]
 		if last.From != recipient || last.Outcome() == "done" || last.Outcome() == "declined" {
 			return true
@@ -200,7 +245,7 @@ func (a *Answers) IsAnswered(m *wire.Message, recipient wire.Address) bool {
 // HasFinished reports whether a member has acknowledged or answered one of the messages for one of its recipients.
 func (a *Answers) HasFinished(m *wire.Message, recipient, by wire.Address) bool {
 	isBy := func(it *maildir.Item) bool { return it.From == by }
-	acks, err := acksOf(a.root, m, recipient, a.isPerson)
+	acks, err := a.Acks(m, recipient)
 	return err == nil && isBy(acks[len(acks)-1]) || slices.ContainsFunc(a.Replies(m, recipient).Counted, isBy)
 }
 

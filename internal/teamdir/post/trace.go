@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -17,7 +16,7 @@ import (
 func (answers *Answers) Trace(m *wire.Message, a wire.Address) progress.Trace {
 	t := progress.New(a)
 	answers.addTo(&t, m, a)
-	t.Look(answers.root, m, a)
+	t.Look(answers.root, m, a, answers.past)
 	if reply := t.Stage("replied"); reply.At != nil && m.RequiresAck {
 		t.Add("acked", *reply.At, "", "the reply")
 	}
@@ -31,7 +30,7 @@ func (answers *Answers) Trace(m *wire.Message, a wire.Address) progress.Trace {
 
 // HasReached reports whether there is evidence for a stage of one of the messages at one recipient.
 func (answers *Answers) HasReached(m *wire.Message, a wire.Address, stage string) bool {
-	t := progress.Of(answers.root, m, a)
+	t := progress.Of(answers.root, m, a, answers.past)
 	if !t.Reached(stage) && stage != "read" { // which no answer is evidence for
 		t = answers.Trace(m, a)
 	}
@@ -40,8 +39,9 @@ func (answers *Answers) HasReached(m *wire.Message, a wire.Address, stage string
 
 // IsTurnOver reports whether the turn is over into which a recipient was handed a message, also because its runner was
 // killed. Events tell nothing about people.
-func IsTurnOver(r *teamdir.Root, m *wire.Message, a wire.Address) bool {
-	t := progress.Of(r, m, a)
+func (answers *Answers) IsTurnOver(m *wire.Message, a wire.Address) bool {
+	r := answers.root
+	t := progress.Of(r, m, a, answers.past)
 	if IsPerson(r, a) || t.Reached("turn_done") || !t.Reached("turn_started") {
 		return !IsPerson(r, a) && t.Reached("turn_done")
 	}
@@ -64,7 +64,7 @@ func (answers *Answers) addTo(t *progress.Trace, m *wire.Message, a wire.Address
 	if m.From.Host != "" {
 		where = "sent to " + m.From.String()
 	}
-	if acks, err := acksOf(answers.root, m, a, answers.isPerson); err == nil {
+	if acks, err := answers.Acks(m, a); err == nil {
 		first, last := acks[0], acks[len(acks)-1]
 		evidence := func(ack *maildir.Item) string { return fmt.Sprintf("ack %s %s", ack.ID.Short(6), where) }
 		text := first.Body

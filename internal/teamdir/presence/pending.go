@@ -1,7 +1,6 @@
 package presence
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/headers"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -85,9 +85,6 @@ func Asked(ctx context.Context, t *teamdir.Team, members []Member) ([]ask.Questi
 	return append(drafts, asked...), errors.Join(err, mailErr)
 }
 
-// askedMail is how many of a person's newest messages, unread or owed, are searched for questions.
-const askedMail = 1000
-
 // MailQuestions returns the messages with choices to people of this machine that nobody has answered: they want an ack, so
 // they are unread or owed.
 func MailQuestions(t *teamdir.Team) (out []ask.Question, err error) {
@@ -97,10 +94,9 @@ func MailQuestions(t *teamdir.Team) (out []ask.Question, err error) {
 		if !c.IsPerson(box.Agent()) {
 			continue
 		}
-		rg := maildir.Range{Unread: true, Owed: true, Newest: true, Limit: askedMail}
-		rg.Keep = func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"choices"`)) }
+		rg := maildir.Range{Unread: true, Owed: true, Newest: true, With: headers.HasChoices | headers.WantsAck}
 		_, walkErr := box.Walk(rg, func(it *maildir.Item) bool {
-			if len(it.Choices) > 0 && it.RequiresAck && !it.Expired(time.Now()) {
+			if !it.Expired(time.Now()) {
 				out = append(out, mailQuestion(it.Message, box.Address()))
 			}
 			return true
@@ -199,7 +195,7 @@ func DraftAnswers(ctx context.Context, t *teamdir.Team, agent wire.Name, looked 
 			looked[id] = true
 			return isNew
 		},
-		Keep: func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
+		With: headers.IsInput,
 	}
 	// Without dropped files, which are no verdicts, and may need git, for which nobody waits under a lock.
 	_, err := t.Box(agent).Walk(rg, func(it *maildir.Item) bool {

@@ -48,20 +48,40 @@ func RemoteState(r *teamdir.Root, m *wire.Message, a wire.Address) maildir.State
 }
 
 // Of returns the progress of a message as far as it is known where the message is. It asks no runner.
-func Of(r *teamdir.Root, m *wire.Message, a wire.Address) Trace {
+func Of(r *teamdir.Root, m *wire.Message, a wire.Address, past Past) Trace {
 	t := New(a)
-	t.Look(r, m, a)
+	t.Look(r, m, a, past)
 	return t
 }
 
+// Past is what recipients did since a message was sent, for one who looks again and again: then only what is new is read.
+type Past map[wire.Address]*history.History
+
+// turnsOf returns what a recipient did since a time.
+func (p Past) turnsOf(team *teamdir.Team, box *maildir.Box, since time.Time) *history.History {
+	turns := p[box.Address()]
+	last, err := box.Log().LastSeq()
+	if turns == nil || err != nil || last < turns.Seq() { // the last: another log took its place
+		turns, _ = team.HistorySince(box.Agent(), since)
+		p[box.Address()] = turns
+	} else if last > turns.Seq() {
+		events := box.Log().Follow(turns.Seq())
+		defer events.Close()
+		for e, _, err := events.Next(); err == nil; e, _, err = events.Next() {
+			turns.Apply(&e)
+		}
+	}
+	return turns
+}
+
 // Look adds what is known where the message is, unless there is evidence already. It asks no runner.
-func (t *Trace) Look(r *teamdir.Root, m *wire.Message, a wire.Address) {
+func (t *Trace) Look(r *teamdir.Root, m *wire.Message, a wire.Address, past Past) {
 	if a.Host != "" {
 		t.fillRemote(r, m, a)
 	} else if box, err := r.Mailbox(a); err != nil {
 		t.Err = err
 	} else {
-		t.fill(r, m, box)
+		t.fill(r, m, box, past)
 	}
 }
 
@@ -97,10 +117,9 @@ func (t *Trace) addStages(stages []Stage) {
 }
 
 // fill adds what the recipient's events and mailbox show.
-func (t *Trace) fill(r *teamdir.Root, m *wire.Message, box *maildir.Box) {
+func (t *Trace) fill(r *teamdir.Root, m *wire.Message, box *maildir.Box, past Past) {
 	team, _ := r.Team(box.Address().Team)
-	turns, _ := team.HistorySince(box.Agent(), search.BeforeAnswers(m.ID, m.SentAt, box))
-	t.Delivery = turns.Delivery(m.ID)
+	t.Delivery = past.turnsOf(team, box, search.BeforeAnswers(m.ID, m.SentAt, box)).Delivery(m.ID)
 	t.addStages(StagesOf(t.Delivery, box.Agent()))
 	it, err := box.Get(m.ID)
 	if t.Item, t.Err = it, err; err != nil {

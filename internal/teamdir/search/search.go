@@ -2,7 +2,6 @@
 package search
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,10 +9,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/headers"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -38,37 +37,19 @@ func OwnMessage(box *maildir.Box, id wire.ID) *wire.Message {
 	return nil
 }
 
-// mentioning selects the messages that contain a message's or thread's id, of those in which there may be some.
-func mentioning(id wire.ID, in ...*maildir.Box) maildir.Range {
-	return maildir.Range{
-		Unread: true, Owed: true, Done: true, Archive: true, Since: BeforeAnswers(id, id.Time(), in...),
-		Keep: func(_ wire.ID, raw []byte) bool { return mayMention(raw, id) },
-	}
-}
-
-// Answering selects the messages that may answer one of several.
+// Answering selects the messages that answer one of several.
 func Answering(ids []wire.ID, in ...*maildir.Box) maildir.Range {
-	rg := mentioning(ids[0], in...)
-	for _, id := range ids[1:] {
-		if since := BeforeAnswers(id, id.Time(), in...); since.Before(rg.Since) {
-			rg.Since = since
-		}
-		rg.Keep = func(_ wire.ID, raw []byte) bool {
-			return bytes.Contains(raw, []byte(`"in_reply_to"`)) || hasEscapes(raw)
-		}
+	asked := map[headers.Key]bool{}
+	rg := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, With: headers.IsReply}
+	for _, id := range ids {
+		asked[headers.KeyOf(id)] = true
 	}
+	if len(ids) == 1 { // of many, the first signs cost more than the days that they save
+		rg.Since = BeforeAnswers(ids[0], ids[0].Time(), in...)
+	}
+	rg.Keep = func(h *headers.Header) bool { return asked[h.InReplyTo] }
 	return rg
 }
-
-// mayMention reports whether a message may contain an id, by its text as a file. A stranger may have written the id in
-// upper case, without hyphens or with escapes; its last twelve digits are never divided.
-func mayMention(raw []byte, id wire.ID) bool {
-	last := []byte(id[strings.LastIndexByte(string(id), '-')+1:])
-	return bytes.Contains(raw, last) || hasEscapes(raw) || bytes.Contains(bytes.ToLower(raw), last)
-}
-
-// hasEscapes reports whether any character of a JSON text may be written as an escape.
-func hasEscapes(raw []byte) bool { return bytes.Contains(raw, []byte(`\u`)) }
 
 // EveryBox returns the mailboxes of the team, also retired ones.
 func EveryBox(t *teamdir.Team) []*maildir.Box {
@@ -82,8 +63,10 @@ func ByID(a, b *maildir.Item) int { return strings.Compare(string(a.ID), string(
 // Thread returns the messages of a thread that members have received or sent, each once, in order: all members, or only
 // the named ones.
 func Thread(ctx context.Context, t *teamdir.Team, thread wire.ID, members ...wire.Name) ([]*maildir.Item, error) {
-	rg := mentioning(thread, EveryBox(t)...)
-	rg.Withdrawn, rg.Sent = true, true
+	key := headers.KeyOf(thread)
+	rg := maildir.Everywhere
+	rg.Sent, rg.Since = true, BeforeAnswers(thread, thread.Time(), EveryBox(t)...)
+	rg.Keep = func(h *headers.Header) bool { return h.Thread == key }
 	out, err := Collect(ctx, t, rg, members, func(it *maildir.Item) bool { return it.ThreadID() == thread })
 	// Not by id alone: the id of an ack or a notice is derived from another message's.
 	slices.SortFunc(out, func(a, b *maildir.Item) int { return cmp.Or(a.SentAt.Compare(b.SentAt), ByID(a, b)) })
@@ -94,22 +77,12 @@ func Thread(ctx context.Context, t *teamdir.Team, thread wire.ID, members ...wir
 // retired members. It goes on after an error. A copy of a message that it has looked at is not opened.
 func Collect(ctx context.Context, t *teamdir.Team, rg maildir.Range, members []wire.Name, matches func(*maildir.Item) bool) ([]*maildir.Item, error) {
 	found := map[wire.ID]*maildir.Item{}
-	var mu sync.Mutex // guards what follows
-	looked, rejected, wanted := 0, map[wire.ID]bool{}, rg.Keep
-	rg.Keep = func(id wire.ID, raw []byte) bool {
-		isKept := wanted == nil || wanted(id, raw)
-		mu.Lock()
-		defer mu.Unlock()
-		if looked++; t.Progress != nil {
-			t.Progress(looked)
-		}
-		if !isKept {
-			rejected[id] = true
-		}
-		return isKept
-	}
+	looked, rejected := 0, map[wire.ID]bool{}
 	walk := func(b *maildir.Box) error {
 		_, err := inbox.Walk(ctx, b, rg, func(it *maildir.Item) bool {
+			if looked++; t.Progress != nil {
+				t.Progress(looked)
+			}
 			isCopy := it.State == "" // of what is not due for its recipients
 			if isCopy && !b.IsDue(it.Message) {
 				rejected[it.ID] = true
@@ -136,7 +109,7 @@ func Collect(ctx context.Context, t *teamdir.Team, rg maildir.Range, members []w
 		}
 		return err
 	}
-	sent := maildir.Range{Sent: rg.Sent, Since: rg.Since, Keep: rg.Keep}
+	sent := maildir.Range{Sent: rg.Sent, Since: rg.Since, With: rg.With, Keep: rg.Keep, Texts: rg.Texts}
 	rg.Sent = false
 	rg.Wants = func(id wire.ID) bool { return found[id] == nil } // another recipient's copy may be another text
 	err := all()
@@ -202,27 +175,21 @@ func Search(ctx context.Context, t *teamdir.Team, q Query) ([]*maildir.Item, err
 		Unread: in("new"), Owed: in("cur"), Done: in("done"), Archive: in("done"),
 		Withdrawn: q.In == "", Sent: q.In == "", Since: q.Since,
 	}
-	rg.Keep = func(_ wire.ID, raw []byte) bool { return q.mayMatch(raw) }
+	rg.Texts, rg.Keep = true, q.mayMatch
 	out, err := Collect(ctx, t, rg, nil, func(it *maildir.Item) bool { return q.matches(it, t.Name) })
 	slices.SortFunc(out, func(a, b *maildir.Item) int { return ByID(b, a) })
 	return out, err
 }
 
-// mayMatch reports whether a message may match, by its text as a file. Decoding it takes ten times as long.
-func (q Query) mayMatch(raw []byte) bool {
-	if hasEscapes(raw) {
-		return true
-	}
+// mayMatch reports whether a message may match, by its header.
+func (q Query) mayMatch(h *headers.Header) bool {
 	from, _, _ := strings.Cut(q.From, "@")
 	to, _, _ := strings.Cut(q.To, "@")
-	if !bytes.Contains(raw, []byte(from)) || !bytes.Contains(raw, []byte(to)) {
+	if !strings.Contains(h.About, from) || !strings.Contains(h.About, to) || !strings.HasPrefix(h.About, q.Type) ||
+		q.IsUrgent && !h.Has(headers.IsUrgent) || q.Thread != "" && h.Thread != headers.KeyOf(q.Thread) {
 		return false
 	}
-	raw = bytes.ToLower(raw)
-	return !slices.ContainsFunc(q.Words, func(w string) bool {
-		isEscaped := strings.ContainsFunc(w, func(r rune) bool { return r < ' ' || strings.ContainsRune(`"\/`, r) })
-		return !isEscaped && !bytes.Contains(raw, []byte(w))
-	})
+	return !h.Has(headers.IsWhole) || !slices.ContainsFunc(q.Words, func(w string) bool { return !strings.Contains(h.Text, w) })
 }
 
 func (q Query) matches(it *maildir.Item, team wire.Name) bool {
@@ -235,7 +202,7 @@ func (q Query) matches(it *maildir.Item, team wire.Name) bool {
 	if q.To != "" && !slices.ContainsFunc(it.To, func(a wire.Address) bool { return isCalled(a, q.To) }) {
 		return false
 	}
-	text := strings.ToLower(it.Subject + "\n" + it.Body)
+	text := headers.LowerText(it.Message)
 	return !slices.ContainsFunc(q.Words, func(w string) bool { return !strings.Contains(text, w) })
 }
 

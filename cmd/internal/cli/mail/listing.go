@@ -77,25 +77,29 @@ func (m message) MarshalJSON() ([]byte, error) {
 	return msg.MarshalJSON()
 }
 
-// lacksAck reports whether the sender has no ack of a recipient yet. Of one on another host trace knows more.
-func (m *message) lacksAck(s *app.Scope) bool {
-	return m.RequiresAck && slices.ContainsFunc(m.To, func(a wire.Address) bool {
-		_, err := post.AckOf(s.Root, m.Message, a)
-		return err != nil
-	})
+// traceAll finds the states of messages at each recipient, and returns for each whether an ack is missing.
+func traceAll(ctx context.Context, s *app.Scope, all []message) (areUnacked []bool) {
+	var sent []*wire.Message
+	for _, m := range all {
+		sent = append(sent, m.Message)
+	}
+	answers := post.AnswersTo(ctx, s.Root, sent...)
+	for i := range all {
+		areUnacked = append(areUnacked, all[i].trace(s, answers))
+	}
+	return areUnacked
 }
 
 // trace finds the message's state at each recipient, and reports whether an ack is missing.
-func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
+func (m *message) trace(s *app.Scope, answers *post.Answers) (isUnacked bool) {
 	order := []maildir.State{maildir.Later, maildir.Unread, maildir.Owed, maildir.Done, maildir.Withdrawn, ""}
-	answers := post.AnswersTo(ctx, s.Root, m.Message)
 	for _, a := range m.To {
 		it := s.CopyAt(m.Message, a)
 		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
 			m.slowest = it.State
 		}
 		state := cmp.Or(post.StateAt(it), "no evidence")
-		ack, noAck := post.AckOf(s.Root, m.Message, a)
+		ack, noAck := answers.Ack(m.Message, a)
 		if state == "read" && noAck == nil { // without being asked
 			state = "acked"
 		}

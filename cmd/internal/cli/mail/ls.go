@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/headers"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -141,10 +141,14 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 	if o.sent {
 		rg = maildir.Range{Sent: true, Newest: true, Since: o.filter.since}
 		if o.owed {
-			rg.Keep = func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"requires_ack"`)) }
+			rg.With = headers.WantsAck
 		}
 	}
-	if o.filter.matchesAll() && !(o.sent && o.owed) { // then messages beyond the limit are not read
+	if o.sent && o.owed {
+		isAcked := l.acked(ctx, s, box, rg)
+		rg.Wants = func(id wire.ID) bool { return !isAcked[id] }
+	}
+	if o.filter.matchesAll() { // then messages beyond the limit are not read
 		if rg.Limit = o.limit; o.limit > 0 {
 			rg.Limit += o.offset
 		}
@@ -156,17 +160,31 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 		in, _ := drop.Ingest(ctx, box, drop.Patience) // what cannot be ingested now stays where it is
 		rg.Listed = in.Unread
 	}
+	before := len(l.Messages)
 	found, err := box.Walk(rg, func(it *maildir.Item) bool {
-		switch m := (message{Item: it}); {
-		case !o.filter.matches(it), o.sent && o.owed && !m.lacksAck(s):
-		case o.sent && !m.trace(ctx, s) && o.owed:
-		default:
-			l.Messages = append(l.Messages, m)
+		if o.filter.matches(it) {
+			l.Messages = append(l.Messages, message{Item: it})
 		}
 		return true
 	})
-	l.More = found.More
+	if l.More = found.More; o.sent {
+		traceAll(ctx, s, l.Messages[before:])
+	}
 	return found.Bad, err
+}
+
+// acked returns those of the messages of a range that want no ack any more.
+func (l *listing) acked(ctx context.Context, s *app.Scope, box *maildir.Box, rg maildir.Range) map[wire.ID]bool {
+	may, acked, some := post.MayBeAcked(ctx, s.Root, box), map[wire.ID]bool{}, []message(nil)
+	rg.Wants = func(id wire.ID) bool { return may[id] }
+	box.Walk(rg, func(it *maildir.Item) bool {
+		some = append(some, message{Item: it})
+		return true
+	})
+	for i, isUnacked := range traceAll(ctx, s, some) {
+		acked[some[i].ID] = !isUnacked
+	}
+	return acked
 }
 
 // listLater lists the messages of the team that are not due, or those that one member wrote or is to get.
@@ -186,7 +204,7 @@ func listLater(ctx context.Context, s *app.Scope, p *command.Printer, o lsOption
 		}
 		seen[it.ID] = true
 		m := message{Item: it}
-		if m.trace(ctx, s); m.comes == "" { // it lies in an outbox
+		if m.trace(s, post.AnswersTo(ctx, s.Root, m.Message)); m.comes == "" { // it lies in an outbox
 			m.setLater(s)
 		}
 		l.Messages = append(l.Messages, m)

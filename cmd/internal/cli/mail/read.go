@@ -226,12 +226,11 @@ func (g *page) ahead(b inbox.Batch) (ahead []*maildir.Item) {
 		return nil
 	}
 	bytes := 0
-	others := maildir.Range{Unread: true, Limit: 200, Wants: func(id wire.ID) bool {
-		return !slices.ContainsFunc(b.Items, func(it *maildir.Item) bool { return it.ID == id })
-	}}
-	g.s.Me.Walk(others, func(it *maildir.Item) bool {
-		ahead = append(ahead, it.WithoutText())
-		bytes += len(it.Body)
+	g.s.Me.Walk(maildir.Range{Unread: true, Limit: 200 + len(b.Items)}, func(it *maildir.Item) bool {
+		if !slices.ContainsFunc(b.Items, func(shown *maildir.Item) bool { return it.ID == shown.ID }) {
+			ahead = append(ahead, it.WithoutText())
+			bytes += len(it.Body)
+		}
 		return bytes < maxPortion
 	})
 	return ahead

@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -56,7 +57,7 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	m := message{Item: it}
 	if it.State == "" || it.State == maildir.Later { // as it was sent
-		m.trace(c.Context, s)
+		m.trace(s, post.AnswersTo(c.Context, s.Root, m.Message))
 		if m.slowest == maildir.Withdrawn {
 			it.State = maildir.Withdrawn
 		}
