@@ -255,7 +255,7 @@ func (o *Outcome) moveToNew() (isThere bool, err error) {
 		}
 	}
 	o.place = "new"
-	if d := b.folderFor(o.post.Message); d != b.Unread() {
+	if d := b.FolderFor(o.post.Message); d != b.Unread() {
 		o.place = "held/" + path.Base(d.Dir)
 	}
 	for range looks {

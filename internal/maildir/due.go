@@ -123,8 +123,8 @@ func (b *Box) NextDue() (next time.Time) {
 	return next
 }
 
-// folderFor is where a message is delivered: new, or held until it is due.
-func (b *Box) folderFor(m *wire.Message) Folder {
+// FolderFor is where a message is delivered: new, or held until it is due.
+func (b *Box) FolderFor(m *wire.Message) Folder {
 	if b.host != "" || m.NotBefore.IsZero() && len(m.Needs) == 0 {
 		return b.Unread()
 	}

@@ -57,14 +57,19 @@ func (t *Team) moveOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer unlock() // a second time that does nothing
 	for _, name := range names {
 		b := t.Box(name)
 		if err := b.Locked(ctx, "reader", func() error { return moveClaims(b) }); err != nil {
 			return err
 		}
 	}
-	return nil
+	unlock()
+	err = MoveLater(ctx, t)
+	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, ErrNoTeam) { // what nobody can get stays there
+		err = nil
+	}
+	return err
 }
 
 // formerClaim is an entry of run/claims.json, which said who had which unread message.
@@ -109,4 +114,58 @@ func moveClaims(b *maildir.Box) error {
 		return err
 	}
 	return b.Store().Dir().RemoveAll(file)
+}
+
+// oldLater is where roots and backups of before v0.1.0 have messages to be sent later: <due>.<sender>.<id>.json, or
+// ….after.json of one that waits for those in meta.atm.after. sent_at is when it is due.
+const oldLater = ".later"
+
+// MoveLater delivers what waits in oldLater, as what waits in its recipient's inbox, and removes it there. After a kill it is
+// done again: nobody gets it twice. What cannot be delivered to all stays, with an error.
+func MoveLater(ctx context.Context, t *Team) (errs error) {
+	names, err := t.Dir().Names(oldLater)
+	errs = err
+	for _, name := range names {
+		if strings.HasSuffix(name, ".json") {
+			if err := moveLater(ctx, t, oldLater+"/"+name); err != nil {
+				errs = errors.Join(errs, fmt.Errorf("%s: %w", t.Dir().Join(oldLater+"/"+name), err))
+			}
+		}
+	}
+	return errors.Join(errs, t.Dir().RemoveAll(oldLater+"/after"))
+}
+
+func moveLater(ctx context.Context, t *Team, file string) error {
+	data, err := t.Dir().ReadFile(file, wire.MaxFile)
+	if err != nil {
+		return err
+	}
+	m, err := wire.Decode(data)
+	if err != nil {
+		return err
+	}
+	var meta struct{ ATM struct{ After []wire.ID } }
+	json.Unmarshal(m.Meta, &meta)
+	m.NotBefore, m.SentAt, m.Needs = m.SentAt, m.ID.Time().UTC(), meta.ATM.After
+	post := &maildir.Post{Message: m, Given: true}
+	if sender := t.Box(m.From.Agent); sender.Exists() {
+		post.Sender = sender
+	}
+	for _, a := range m.To {
+		box, unknown := t.root.Mailbox(a)
+		if _, isHost := errors.AsType[*UnknownHostError](unknown); isHost { // it waits in the outbox
+			unknown = nil
+		}
+		if err = errors.Join(err, unknown); unknown == nil {
+			post.To = append(post.To, box)
+		}
+	}
+	maildir.Deliver(ctx, post)
+	for _, out := range post.Outcomes {
+		err = errors.Join(err, out.Err)
+	}
+	if err == nil {
+		err = t.Dir().Remove(file)
+	}
+	return err
 }

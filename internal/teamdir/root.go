@@ -55,7 +55,12 @@ func OpenFound(f rootdir.Found, told Told) (*Root, error) {
 	dir, err := durable.Open(f.Path)
 	r := &Root{Found: f, MayAct: f.CheckAccepted, dir: dir, told: told, teams: map[wire.Name]*Team{}}
 	if err == nil && f.IsOlder() {
-		if err = r.moveOver(context.Background()); err != nil {
+		err = r.moveOver(context.Background())
+		for _, t := range r.teams { // opened without what the caller is about to set
+			t.Store.Close()
+			t.sessions.Close()
+		}
+		if clear(r.teams); err != nil {
 			r.Close()
 		}
 	}

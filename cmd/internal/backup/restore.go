@@ -22,7 +22,6 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
-	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -108,7 +107,7 @@ func (r *restorer) moveLater() (errs error) {
 	teams, err := r.root.Teams()
 	for _, name := range teams {
 		if t, err := r.root.Team(name); err == nil {
-			errs = errors.Join(errs, post.MoveLater(r.ctx, t))
+			errs = errors.Join(errs, teamdir.MoveLater(r.ctx, t))
 		}
 	}
 	return cmp.Or(err, errs)

@@ -34,7 +34,7 @@ func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
 	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, durable.ErrNotDirectory) { // a link to another's is no mailbox
 		return c, err
 	}
-	unread := ingested.Unread
+	unread, err := ingested.Unread, error(nil)
 	if unread == nil {
 		unread, err = b.List(b.Unread())
 	}

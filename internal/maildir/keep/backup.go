@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -70,7 +71,7 @@ func RestoreMessages(ctx context.Context, b *maildir.Box, all []*Restoration) {
 	defer inbox.Close()
 	maildir.InParallel(all, func(r *Restoration) {
 		if r.Err = ctx.Err(); r.Err == nil { // a batch may take longer than somebody waits after Ctrl-C
-			r.Err = r.write(inbox)
+			r.Err = r.write(b, inbox)
 		}
 	})
 	moved := map[string][]*Restoration{} // by directory
@@ -103,13 +104,15 @@ func RestoreMessages(ctx context.Context, b *maildir.Box, all []*Restoration) {
 }
 
 // write finds out where the message belongs, and writes it to tmp unless it is there.
-func (r *Restoration) write(inbox *maildir.Inbox) error {
+func (r *Restoration) write(b *maildir.Box, inbox *maildir.Inbox) error {
 	m, err := wire.Decode(r.Data)
 	if err != nil {
 		return err
 	}
 	if r.id, r.dir = m.ID, r.Dir; r.Dir == "done" {
 		r.dir += "/" + m.ID.Day()
+	} else if d := b.FolderFor(m); r.Dir == "new" && d != b.Unread() {
+		r.dir = "held/" + path.Base(d.Dir)
 	} else if !slices.Contains([]string{"new", "cur", "withdrawn"}, r.Dir) {
 		return fmt.Errorf("a message cannot be restored into %q", r.Dir)
 	}

@@ -124,7 +124,7 @@ func TestMoveLater(t *testing.T) {
 		teamtest.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(`{"from":"alice@main",`+text+`}`), 0o600))
 	}
 	for range 2 {
-		if err := MoveLater(t.Context(), team); err == nil || !strings.Contains(err.Error(), `no agent "zed"`) {
+		if err := teamdir.MoveLater(t.Context(), team); err == nil || !strings.Contains(err.Error(), `no agent "zed"`) {
 			t.Error(err)
 		}
 		left, err := os.ReadDir(dir)
