@@ -209,7 +209,7 @@ func holdsMessages(t *teamdir.Team, name string) bool {
 		return dir == "done" && wire.IsName(agent) && t.Box(wire.Name(agent)).Exists()
 	}
 	first, last := path.Split(name)
-	return strings.HasSuffix(first, "/inbox/") && strings.Contains(" new cur done withdrawn tmp ", " "+last+" ")
+	return strings.HasSuffix(first, "/inbox/") && strings.Contains(" new held cur done withdrawn tmp ", " "+last+" ")
 }
 
 // writeFile saves a file with its current length: a log may grow or be cut back meanwhile. It leaves out what somebody

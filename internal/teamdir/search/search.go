@@ -65,6 +65,7 @@ func ByID(a, b *maildir.Item) int { return strings.Compare(string(a.ID), string(
 func Thread(ctx context.Context, t *teamdir.Team, thread wire.ID, members ...wire.Name) ([]*maildir.Item, error) {
 	key := headers.KeyOf(thread)
 	rg := maildir.Everywhere
+	rg.Later = false
 	rg.Sent, rg.Since = true, BeforeAnswers(thread, thread.Time(), EveryBox(t)...)
 	rg.Keep = func(h *headers.Header) bool { return h.Thread == key }
 	out, err := Collect(ctx, t, rg, members, func(it *maildir.Item) bool { return it.ThreadID() == thread })
