@@ -154,9 +154,15 @@ type Attachment struct {
 // IsSHA256 reports whether s is a SHA-256 as Attachment has it.
 func IsSHA256(s string) bool { return len(s) == 64 && isHex(s) }
 
-// StartsNoTurn reports whether an agent gets the message in a turn or with other mail only: it is a notice of another's state.
-func (m *Message) StartsNoTurn() bool {
+// IsOfState reports whether the message is a notice of another's state.
+func (m *Message) IsOfState() bool {
 	return m.Type == TypeNotice && parseObject(m.Payload).Text("state") != ""
+}
+
+// StartsNoTurn reports whether an agent gets the message in a turn or with other mail only: it is a notice of what came of a
+// turn that such a notice began.
+func (m *Message) StartsNoTurn() bool {
+	return m.IsOfState() && string(parseObject(m.Payload).Get("echo")) == "true"
 }
 
 // Urgent reports whether the message may interrupt a running turn.

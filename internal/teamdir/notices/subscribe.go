@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -237,49 +238,82 @@ func tellSubscriber(ctx context.Context, t *teamdir.Team, sub, name wire.Name) {
 		return
 	}
 	for isNews := true; isNews; {
-		isNews, _ = noteTold(ctx, t, sub, name)
+		var push []func()
+		isNews, push, _ = noteTold(ctx, t, sub, name)
+		for _, f := range push {
+			f()
+		}
 	}
 }
 
-// noteTold notes a member's state as told, if it is news, and stores the notice of it. Nobody pushes that: it starts no turn,
-// else two who are told of each other would go on for ever.
-func noteTold(ctx context.Context, t *teamdir.Team, sub, name wire.Name) (isNews bool, err error) {
+// noteTold notes a member's state as told, if it is news, and stores the notice of it, which push then gives to the
+// subscriber's program.
+func noteTold(ctx context.Context, t *teamdir.Team, sub, name wire.Name) (isNews bool, push []func(), err error) {
 	lock, err := t.Locks().Lock(ctx, string(sub)+".subscriptions", lockfile.Exclusive, t.LockWait(), t.Box(sub).CheckPresent)
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
 	defer lock.Unlock()
 	s, err := readSubscriber(t, sub) // what was seen before the lock does not count
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
 	now, err := look(t, name)
 	if err != nil || !s.isNews(now.word, name) {
-		return false, err
+		return false, nil, err
 	}
 	last, box := s.Told[name], t.Box(name)
 	for _, o := range occurrences(view{word: last.State}, now, watcher.Entry{Address: box.Address()}) {
 		if !s.wants(o.Event, name) || post.IsPerson(t.Root(), box.Address()) {
 			continue
 		}
-		m := notice(o)
+		m := notice(o, isEcho(box))
 		m.Supersedes = last.Notice
-		if _, _, err = post.StoreFor(ctx, t, box, sub, m); err != nil {
-			return false, err
+		_, f, err := post.StoreFor(ctx, t, box, sub, m)
+		if err != nil {
+			return false, nil, err
 		}
+		push = append(push, f)
 		last.Notice = m.ID
 	}
 	last.State = now.word
 	s.Told[name] = last
 	err = writeSubscriber(t, sub, s)
-	return err == nil, err
+	return err == nil, push, err
 }
 
-// notice is the mail about a state that a member has come into. It has no word of others in it.
-func notice(o Occurrence) *wire.Message {
+// isEcho reports whether mail about states, and nothing else, has begun a member's last turn. Mail about what came of that
+// starts no turn: else two who are told of each other would wake each other for ever.
+func isEcho(box *maildir.Box) bool {
+	var ids []wire.ID
+	isFound, looked := false, 0
+	box.Log().Tail(func(e *wire.Event) bool {
+		looked++
+		now := reducer.Activity(e.Field("new"))
+		isStart := e.Kind == wire.TurnStarted || e.Kind == wire.StateChange && (now == reducer.Thinking || now == reducer.Responding || now == reducer.ToolRunning)
+		isEnd := e.Kind == wire.TurnCompleted || e.Kind == wire.TurnIdle || e.Kind == wire.StateChange && now == reducer.Idle
+		isMail := e.Kind == wire.EventInjected || e.Source == wire.SourceHook && (e.Kind == wire.EventAnnounced || e.Kind == wire.EventRead)
+		if isMail {
+			ids = append(ids, e.MessageID())
+		}
+		isBefore := isFound && (isStart || isEnd)
+		isFound = isFound || isStart
+		return isBefore || looked == maxEcho
+	})
+	isOther := func(id wire.ID) bool {
+		it, err := box.OpenAnywhere(id)
+		return err != nil || !it.IsOfState()
+	}
+	return len(ids) > 0 && !slices.ContainsFunc(ids, isOther)
+}
+
+const maxEcho = 2000 // events of one turn, about so many
+
+// notice is the mail about a state that a member has come into. It has no word of others in it. With isEcho it starts no turn.
+func notice(o Occurrence, isEcho bool) *wire.Message {
 	since := o.At.Format("2006-01-02 15:04:05 UTC")
 	return &wire.Message{
-		Type: wire.TypeNotice, ReplyWanted: "no", Payload: json.RawMessage(fmt.Sprintf(`{"state":%q}`, o.Event)),
+		Type: wire.TypeNotice, ReplyWanted: "no", Payload: json.RawMessage(fmt.Sprintf(`{"state":%q,"echo":%t}`, o.Event, isEcho)),
 		Subject: fmt.Sprintf("%s is %s", o.Agent, o.Event),
 		Body:    fmt.Sprintf("Since %s. atm status %s says more. You asked to be told: atm watch --mail-me", since, o.Agent),
 	}
