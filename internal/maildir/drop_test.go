@@ -27,12 +27,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// countDrops counts the dropped files that wait.
-func countDrops(b *maildir.Box) int {
-	found, _ := drop.List(b)
-	return len(found.Drops)
-}
-
 func dropEvents(t tb, b *maildir.Box) (out []wire.Event) {
 	return slices.DeleteFunc(eventsOf(t, b), func(e wire.Event) bool { return e.Source != "drop" })
 }

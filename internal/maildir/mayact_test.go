@@ -87,3 +87,9 @@ func TestMayActWhileMailComesBack(t *testing.T) {
 	must(t, err)
 	equal(t, "claimed", idsOf(c.Items), ids[1])
 }
+
+// countDrops counts the dropped files that wait.
+func countDrops(b *maildir.Box) int {
+	found, _ := drop.List(b)
+	return len(found.Drops)
+}
