@@ -29,7 +29,7 @@ func Waits(what string) {
 }
 
 // Reads says that this goroutine is about to read what grows: a log, a mailbox. While it holds the lock team all members of a
-// team would wait for that. Package session is not held to it yet.
+// team would wait for that. Package session only looks once more, at what has come since its look before.
 func Reads(what string) {
 	if !isIn("/session.") {
 		mayHold(what, func(kind string) bool { return kind != "team" })

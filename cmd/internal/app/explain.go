@@ -42,7 +42,7 @@ var known = []struct {
 	{isA[*maildir.LeasedError], failure.Refused, "`atm trace ID` says who has it"},
 	{isA[*maildir.ContentError], failure.Usage, "send it as a file: --attach FILE"},
 	{is(rootdir.ErrNewer), failure.Refused, "go install github.com/agentteammail/atm/cmd/...@latest, or the newest of https://github.com/agentteammail/atm/releases"},
-	{is(teamdir.ErrOlderRuns), failure.Refused, "`atm stop --force NAME` of that atm, or kill that process; mail that was being typed is typed again, marked"},
+	{is(teamdir.ErrOlderRuns), failure.Refused, "kill that process; mail that was being typed is typed again, marked"},
 	{is(rootdir.ErrFormat), failure.Refused, "write 3 into its file FORMAT"},
 	{is(git.ErrBusy), failure.Locked, "try again when git has ended; if no git runs, one that was killed has left that lock: remove it"},
 	{is(git.ErrNoGit), failure.Refused, "put git on PATH, then try again"},

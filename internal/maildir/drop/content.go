@@ -39,7 +39,7 @@ func (o *opened) plain(ctx context.Context, notJSON error) (*wire.Message, error
 		return m, nil
 	}
 	content := durable.ReadUntil(ctx, io.NewSectionReader(o, 0, MaxSize))
-	a, err := filestore.Add(o.box.Store().Dir(), m.Subject, content)
+	a, err := filestore.AddOnce(o.box.Store().Dir(), m.Subject, o.id, content)
 	m.Body, m.Attachments = fmt.Sprintf("(the file is attached, %d bytes)", a.Size), []wire.Attachment{a}
 	return m, err
 }

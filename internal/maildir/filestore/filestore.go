@@ -28,8 +28,14 @@ var (
 
 // Add stores content durably in .files and describes it.
 func Add(dir *durable.Root, name string, content io.Reader) (wire.Attachment, error) {
-	temp := Dir + "/." + string(wire.NewID()) + ".tmp"
-	if err := dir.MkdirAll(Dir); err != nil {
+	return AddOnce(dir, name, wire.NewID(), content)
+}
+
+// AddOnce is Add for one who may be killed and try again: only one caller at a time has that id, and a killed one's temp file
+// is replaced.
+func AddOnce(dir *durable.Root, name string, id wire.ID, content io.Reader) (wire.Attachment, error) {
+	temp := Dir + "/." + string(id) + ".tmp"
+	if err := cmp.Or(dir.MkdirAll(Dir), dir.Remove(temp)); err != nil {
 		return wire.Attachment{}, err
 	}
 	a, err := describe(name, content, func(r io.Reader) error { return dir.CreateFrom(temp, r) })

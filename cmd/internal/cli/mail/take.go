@@ -26,7 +26,8 @@ var takeCommand = &cli.Command{
 	UsageText: `atm take jobs
 atm take jobs --wait 10m --lease 30m
 atm take --renew 9f3a1c`,
-	Description: `The oldest unread message, urgent ones first, is yours until the lease ends; nobody else can take it.
+	Description: `The oldest unread message, or the oldest urgent one, is yours until the lease ends: nobody
+else can take it.
 atm ack or atm reply finishes it, atm unread gives it back. To create such an inbox:
 atm team add jobs --shared. Exit 0 if it is empty.`,
 	Flags: []cli.Flag{
