@@ -34,8 +34,11 @@ func (d *directories) openLocked(r *Root, name string) (dir *os.Root, isKept boo
 		}
 		delete(d.byName, name) // it may be in use: os.Root closes itself when nobody has it any more
 	}
-	dir, err = d.openFresh(r, name)
-	if err != nil || len(d.byName) >= mostKept {
+	if len(d.byName) >= mostKept {
+		dir, err = r.root.OpenRoot(name + here)
+		return dir, false, err
+	}
+	if dir, err = d.openFresh(r, name); err != nil {
 		return dir, false, err
 	}
 	info, err := dir.Stat(".")

@@ -20,7 +20,7 @@ const (
 )
 
 // mostKept is how many directories of a root stay open: a command works in a few, and a process may open 1,024 files.
-const mostKept = 32
+const mostKept = 96
 
 func syncDirectory(d *os.File) error { return d.Sync() }
 
