@@ -63,7 +63,7 @@ func TestSweep(t *testing.T) {
 	id := string(wire.NewID())
 	var stale, stay []string
 	for _, name := range []string{
-		"bob/inbox/tmp/" + id + ".1", "bob/.state.json.X.tmp", "bob/run/.claims.json.X.tmp", "bob/events/.base.json.X.tmp",
+		"bob/inbox/tmp/" + id + ".1", "bob/.state.json.X.tmp", "bob/run/.policy.json.X.tmp", "bob/events/.base.json.X.tmp",
 		"bob/inbox/bad/.x.reason.X.tmp", "bob/sent/2026-01-02/.x.json.X.tmp", "bob/sent/once/.X.tmp",
 	} {
 		writeOld(t, bob.Store().Dir().Join(name))
@@ -71,11 +71,14 @@ func TestSweep(t *testing.T) {
 		write(t, bob.Store().Dir().Join(name+"2.tmp"), "x") // fresh
 		stay = append(stay, name+"2.tmp")
 	}
-	for _, name := range []string{"bob/inbox/tmp/" + id + ".note.drop", "bob/inbox/tmp/theirs", "bob/inbox/bad/x.tmp", "bob/inbox/new/" + id + ".json", "bob/run/.theirs"} {
+	empty := "bob/inbox/held/runner,1,20260101T000000.000,20260101T000000.000,,killed"
+	must(t, bob.Store().Dir().MkdirAll(empty))
+	stale = append(stale, empty)
+	for _, name := range []string{"bob/inbox/held/x/" + id + ".json", "bob/inbox/tmp/" + id + ".note.drop", "bob/inbox/tmp/theirs", "bob/inbox/bad/x.tmp", "bob/inbox/new/" + id + ".json", "bob/run/.theirs"} {
 		writeOld(t, bob.Store().Dir().Join(name))
 		stay = append(stay, name)
 	}
-	if h, err := keep.Examine(bob, false); err != nil || len(h.Files["tmp.stale"]) != len(stale) || len(h.Files["drop.unfinished"]) != 1 {
+	if h, err := keep.Examine(bob, false); err != nil || len(h.Files["tmp.stale"]) != len(stale)-1 || len(h.Files["drop.unfinished"]) != 1 {
 		t.Error(h, err)
 	}
 	l, err := bob.Store().Locks().Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)

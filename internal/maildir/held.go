@@ -54,6 +54,15 @@ func (b *Box) heldFolders() (folders []Folder, err error) {
 	return folders, err
 }
 
+// RemoveEmptyHeld removes the directories of holders who have nothing any more: a kill leaves them. The caller holds the
+// reader lock.
+func (b *Box) RemoveEmptyHeld() {
+	folders, _ := b.heldFolders()
+	for _, d := range folders {
+		b.store.root.Remove(d.Dir) // one that is not empty stays
+	}
+}
+
 // HeldBy is the folder of a holder: new for nobody.
 func (b *Box) HeldBy(h holder.Holder) Folder {
 	if h == (holder.Holder{}) {

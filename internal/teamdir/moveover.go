@@ -132,7 +132,9 @@ func MoveLater(ctx context.Context, t *Team) (errs error) {
 			}
 		}
 	}
-	return errors.Join(errs, t.Dir().RemoveAll(oldLater+"/after"))
+	errs = errors.Join(errs, t.Dir().RemoveAll(oldLater+"/after"))
+	t.Dir().Remove(oldLater) // if nothing is left in it
+	return errs
 }
 
 func moveLater(ctx context.Context, t *Team, file string) error {

@@ -59,6 +59,7 @@ func GC(ctx context.Context, b *maildir.Box, opt GCOptions) (total Moved, err er
 	err = b.Locked(ctx, "reader", func() (err error) {
 		if total, err = eachOldDay(ctx, b, opt, func(day maildir.Folder, ids []wire.ID) error { return archiveDay(b, day, ids) }, bytes); err == nil {
 			removeStale(b, stale(b))
+			b.RemoveEmptyHeld()
 			b.Store().Dir().RemoveAll(b.In(maildir.HeadersDir)) // the next look keeps those of the days that are left
 		}
 		return err
