@@ -113,6 +113,18 @@ func ReleaseClaim(ctx context.Context, t *teamdir.Team, by wire.Name, path strin
 	return had, err
 }
 
+// ReleaseAll ends the claims of a member who leaves.
+func ReleaseAll(ctx context.Context, t *teamdir.Team, by wire.Name) error {
+	all, err := Claims(t)
+	for _, c := range all {
+		if c.By == by {
+			_, failed := ReleaseClaim(ctx, t, by, c.Path)
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
 // Claims returns the claims that hold, by path.
 func Claims(t *teamdir.Team) (all []Claim, err error) {
 	err = eachEdits(t, func(f fileEdits) {

@@ -280,10 +280,18 @@ func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err != nil {
 		return err
 	}
-	where, err := s.Team.Retire(c.Context, name)
-	unread := n.Unread + n.Leased
+	where, err := retireMember(c.Context, s, name)
+	unread := n.Unread + n.Leased + n.Aside
 	return p.PrintUnlessError(err, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
 		fmt.Sprintf("retired %s with %d unread; atm team restore %[1]s --team %[3]s brings both back", name, unread, s.Team.Name))
+}
+
+// retireMember retires a member, who keeps nothing of the team's: neither jobs nor claims on files.
+func retireMember(ctx context.Context, s *app.Scope, name wire.Name) (where string, err error) {
+	if where, err = s.Team.Retire(ctx, name); err == nil {
+		err = edits.ReleaseAll(ctx, s.Team, name)
+	}
+	return where, err
 }
 
 // retireUnseen shows who was not seen for long, and retires them with --yes.
@@ -316,7 +324,7 @@ func retireUnseen(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		lines = append(lines, "nothing was done; to retire them: "+again)
 	default:
 		for _, name := range names {
-			if _, err := s.Team.Retire(c.Context, name); err != nil {
+			if _, err := retireMember(c.Context, s, name); err != nil {
 				if len(retired) > 0 {
 					err = fmt.Errorf("retired %s, but not %s: %w", app.Join(retired), name, err)
 				}
