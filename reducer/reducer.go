@@ -27,7 +27,7 @@ import (
 )
 
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
-const Version = 39
+const Version = 40
 
 // TurnStatus is the state of a turn in the daemon stream's words. Terminal: it is over, but the agent is not idle yet.
 type TurnStatus string

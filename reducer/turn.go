@@ -98,6 +98,9 @@ func (ses *Session) start(e *event) bool {
 	if ses.hasEnded(e.turn) || e.turn != "" && e.turn == ses.Turn.ID {
 		return false // late, or a repeat
 	}
+	if e.restsOn() == FromScreen && ses.Source == fromHook && ses.Turn.IsOpen() && !ses.isRunners() {
+		return false // a hook was faster, and has told of it
+	}
 	if e.source == wire.SourceHook && ses.isRunners() {
 		ses.Turn.IsGenerated = true
 	}

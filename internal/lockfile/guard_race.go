@@ -29,9 +29,10 @@ func Waits(what string) {
 }
 
 // Reads says that this goroutine is about to read what grows: a log, a mailbox. While it holds the lock team all members of a
-// team would wait for that. What changes a session looks once more, at what has come since its look before.
+// team would wait for that. What changes a session, or answers on its channel, looks once more, at what has come since its look
+// before.
 func Reads(what string) {
-	if !isIn("/session.") && !isIn("/teamdir/input.") {
+	if !isIn("/session.") && !isIn("/teamdir/input.") && !isIn("/aswire.") {
 		mayHold(what, func(kind string) bool { return kind != "team" })
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -376,27 +377,27 @@ func TestDropBeingWritten(t *testing.T) {
 		must(t, err)
 		ends.Go(func() {
 			defer f.Close()
-			for range 6 {
+			for range 24 {
 				f.WriteString("a part, ")
-				time.Sleep(maildir.Settling / 2)
+				time.Sleep(maildir.Settling / 8)
 			}
 			f.WriteString("the end")
 		})
 	}
-	whole, isOver := 0, false
+	whole, isOver := 0, atomic.Bool{}
 	write(t, filepath.Join(bob.Path(), "inbox/whole.json"), `{"body":"a good one"}`)
-	go func() { ends.Wait(); isOver = true }()
+	go func() { ends.Wait(); isOver.Store(true) }()
 	for began := time.Now(); time.Since(began) < 2*maildir.Settling; {
 		whole += len(read(t, bob))
 	}
-	if isOver || whole != 1 {
-		t.Errorf("%d were read; isOver: %v", whole, isOver)
+	if isOver.Load() || whole != 1 {
+		t.Errorf("%d were read; isOver: %v", whole, isOver.Load())
 	}
 	ends.Wait()
 	settleDrops(t, bob)
 	read(t, bob)
 	c := takeCensus(t, bob)
-	all := strings.Repeat("a part, ", 6) + "the end"
+	all := strings.Repeat("a part, ", 24) + "the end"
 	bodies := map[string]int{}
 	for _, m := range c.texts {
 		bodies[m.Body]++

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -71,10 +72,12 @@ func TestNothingIsKept(t *testing.T) {
 // Names and headers are read from what is kept, and no message is opened for what none of them has.
 func TestHeadersAreAsked(t *testing.T) {
 	var opened []string
+	var mu sync.Mutex // guards opened
 	fault := func(op, name string) error {
-		if op == "open" || op == "list" {
+		if mu.Lock(); op == "open" || op == "list" {
 			opened = append(opened, name)
 		}
+		mu.Unlock()
 		return nil
 	}
 	s := openStore(t, t.TempDir(), fault, "bob")
