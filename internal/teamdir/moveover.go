@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/runinfo"
@@ -53,18 +53,12 @@ func (t *Team) moveOver(ctx context.Context) error {
 			return fmt.Errorf("bring %s to the format of this atm: %s %w (process %d)", t.root.Path, name, ErrOlderRuns, run.Runner)
 		}
 	}
-	unlock, err := t.Store.Lock(ctx, "team", lockfile.Exclusive, nil)
-	if err != nil {
-		return err
-	}
-	defer unlock() // a second time that does nothing
-	for _, name := range names {
+	for _, name := range names { // their locks are enough: of two that do this at once one finds nothing left
 		b := t.Box(name)
 		if err := b.Locked(ctx, "reader", func() error { return moveClaims(b) }); err != nil {
 			return err
 		}
 	}
-	unlock()
 	err = MoveLater(ctx, t)
 	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, ErrNoTeam) { // what nobody can get stays there
 		err = nil
@@ -84,6 +78,9 @@ type formerClaim struct {
 
 func (c formerClaim) holder() holder.Holder {
 	kind, who, _ := strings.Cut(c.Owner, ":")
+	if !slices.Contains([]holder.Kind{holder.Session, holder.Push, holder.Lease}, holder.Kind(kind)) {
+		kind = string(holder.Runner) // which is dead, or somebody of no known kind
+	}
 	h := holder.New(holder.Kind(kind), who, c.Call, c.At)
 	h.Times = max(1, c.Times)
 	if c.Offered || h.Kind == holder.Lease {
@@ -105,6 +102,9 @@ func moveClaims(b *maildir.Box) error {
 	}
 	for _, c := range all {
 		for _, id := range c.IDs {
+			if !wire.IsID(string(id)) {
+				continue
+			}
 			if moved := b.HandTo(id, holder.Holder{}, c.holder()); !errors.Is(moved, maildir.ErrNotFound) {
 				err = cmp.Or(err, moved)
 			}

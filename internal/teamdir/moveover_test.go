@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,5 +69,29 @@ func TestMoveOver(t *testing.T) {
 	format, _ := os.ReadFile(filepath.Join(root.Path, rootdir.FormatFile))
 	if _, err := os.Stat(file); !os.IsNotExist(err) || string(format) != "3\n" || len(held) != 3 {
 		t.Errorf("format %q, %v, %v", format, err, held)
+	}
+}
+
+// What is no claim in the file of an older atm hides no message, and moves nothing else.
+func TestMoveOverOddClaims(t *testing.T) {
+	for _, text := range []string{
+		`[{"ids":["ID"],"at":"2026-01-01T00:00:00Z","times":3}]`, `[{"ids":["ID"],"owner":":","times":1}]`,
+		`[{"ids":["ID"],"owner":"../../../x:y","times":1}]`, `[{"ids":["../../../alice/state","../new/ID"],"owner":"runner:x"}]`, `[{"ids":["ID"]`, `{}`,
+	} {
+		root := teamtest.NewRoot(t, nil)
+		team := teamtest.NewTeam(t, root, "alice", "bob")
+		id := teamtest.Post(t, team, "alice", "bob", "hello")
+		state, claims := filepath.Join(team.Dir().Path(), "alice/state.json"), filepath.Join(team.Dir().Path(), "bob/run/claims.json")
+		teamtest.Must(t, os.WriteFile(state, []byte("{}"), 0o600))
+		teamtest.Must(t, os.MkdirAll(filepath.Dir(claims), 0o700))
+		teamtest.Must(t, os.WriteFile(claims, []byte(strings.ReplaceAll(text, "ID", string(id))), 0o600))
+		teamtest.Must(t, os.WriteFile(filepath.Join(root.Path, rootdir.FormatFile), []byte("2\n"), 0o600))
+		again, err := teamdir.Open(root.Path, nil)
+		teamtest.Must(t, err)
+		again.Close()
+		unread, err := team.Box("bob").UnreadIDs()
+		if _, stateErr := os.Stat(state); err != nil || !slices.Equal(unread, []wire.ID{id}) || stateErr != nil {
+			t.Errorf("%s: unread %v, %v; %v", text, unread, err, stateErr)
+		}
 	}
 }
