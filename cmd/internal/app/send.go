@@ -150,6 +150,7 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 		default:
 			switch member := out.addDelivered(s, to, m.Content, later); {
 			case later != "":
+				out.Delivered[len(out.Delivered)-1].When = outlook.Later
 			case member.OnlyShowsMail():
 				out.warn("%s only shows its mail, and nothing acts on it: a worker is a loop around atm take --wait", member.Name)
 			case member.Runner.Gate == control.GateUnknown && to.Push.By == "":

@@ -250,7 +250,7 @@ func TestLooseArguments(t *testing.T) {
 	s.Atm("team", "add", "carol")
 	c := s.connect("--as", "bob")
 	c.says("send", args{"to": []string{"alice", "carol"}, "body": "both", "fyi": nil, "due": "", "attach": []string{}, "ack": "true"}, "to alice, carol", `"failed":[]`)
-	c.says("send", args{"to": "alice", "text": "later", "in": "2h"}, "sent later: ", `"state":"later"`)
+	c.says("send", args{"to": "alice", "text": "later", "in": "2h"}, " to alice (later: ", `"when":"later"`)
 	c.says("send", args{"to": []string{"alice"}, "message": "one", "subject": nil}, "sent ", `"failed":[]`)
 	c.says("send", args{"recipients": "alice , carol,", "content": "both"}, "to alice, carol", `"failed":[]`)
 	c.says("send", args{"to": `["alice", "carol"]`, "text": "both", "attachments": "[]", "requires_ack": "false"}, "to alice, carol", `"failed":[]`)

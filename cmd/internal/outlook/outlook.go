@@ -46,6 +46,7 @@ const (
 	Run     When = "run"      // when it runs again
 	Read    When = "read"     // when it reads its mail itself
 	Bridge  When = "bridge"   // when the bridge has sent it
+	Later   When = "later"    // when it is due
 	Never   When = "never"    // somebody has to do something first
 	Unknown When = "unknown"
 )
