@@ -155,7 +155,7 @@ func TestFile(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(st.mail.Dir().Path(), sessionsDir, id+extension))
 	must(t, err)
 	want := strings.Replace(first, `"messages":[{"sender":"human","content":"hello","timestamp":"2026-03-01T10:01:00Z","edited":true}],`, "", 1)
-	at, _ := json.Marshal(s.UpdatedAt)
+	at, _ := wire.Marshal(s.UpdatedAt)
 	want = strings.NewReplacer(`"updated_at":"2026-03-01T10:00:00Z"`, `"updated_at":`+string(at),
 		`"auto":true}`, `"auto":true},{"to":"active","at":`+string(at)+`,"why":"by me"}`).Replace(want)
 	if diff := cmp.Diff(want+"\n", string(data)); diff != "" {

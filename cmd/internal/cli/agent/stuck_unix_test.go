@@ -77,7 +77,10 @@ func stuckRunner(team, often string) {
 	}
 	unread, _ := box.UnreadIDs()
 	_, claimErr := hold.Claim(context.Background(), unread)
-	runs, err := durable.Open(runDir)
+	runs, err := (*durable.Root)(nil), os.MkdirAll(runDir, 0o700)
+	if err == nil {
+		runs, err = durable.Open(runDir)
+	}
 	info := runinfo.Info{Run: run, Runner: os.Getpid(), PID: program.Process.Pid, Started: time.Now(), Command: []string{"sh"}}
 	if err := cmp.Or(claimErr, err, info.Write(runs)); err != nil {
 		panic(err)
