@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -254,18 +253,15 @@ func (o *Outcome) moveToNew() (isThere bool, err error) {
 			return isThere, err
 		}
 	}
-	o.place = "new"
-	if d := b.FolderFor(o.post.Message); d != b.Unread() {
-		o.place = "held/" + path.Base(d.Dir)
-	}
-	for range looks {
+	o.place = b.PlaceFor(o.post.Message)
+	for range looks { // the last message may just have left a directory of mail that waits
 		if o.place != "new" {
 			err = o.at.inbox.MkdirAll(o.place)
 		}
 		if err == nil {
 			err = o.at.inbox.Move(o.temp, o.place+"/"+FileName(o.post.Message.ID))
 		}
-		if o.place == "new" || !durable.IsAbsent(err) { // else the last message has just left that directory
+		if o.place == "new" || !durable.IsAbsent(err) {
 			break
 		}
 	}

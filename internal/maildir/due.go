@@ -123,10 +123,10 @@ func (b *Box) NextDue() (next time.Time) {
 	return next
 }
 
-// FolderFor is where a message is delivered: new, or held until it is due.
-func (b *Box) FolderFor(m *wire.Message) Folder {
+// PlaceFor is the directory of the inbox in which a message is delivered: new, or one in which it is held until it is due.
+func (b *Box) PlaceFor(m *wire.Message) string {
 	if b.host != "" || m.NotBefore.IsZero() && len(m.Needs) == 0 {
-		return b.Unread()
+		return "new"
 	}
-	return b.HeldBy(holder.Waits(m.NotBefore))
+	return "held/" + holder.Waits(m.NotBefore).Name()
 }

@@ -292,8 +292,9 @@ func (b *Box) withHeld(l *Listing, rg Range) (*Listing, error) {
 		all.ids = l.ids
 		return all, err
 	}
+	all.ids = []wire.ID{} // not nil: they are not in kept
 	if rg.Unread {
-		all.ids = slices.Clone(l.IDs())
+		all.ids = append(all.ids, l.IDs()...)
 	}
 	notDue := b.NotDue(held)
 	for id := range held {
@@ -302,7 +303,7 @@ func (b *Box) withHeld(l *Listing, rg Range) (*Listing, error) {
 		}
 	}
 	slices.Sort(all.ids)
-	all.ids = slices.Compact(append([]wire.ID{}, all.ids...)) // not nil: they are not in kept
+	all.ids = slices.Compact(all.ids)
 	return all, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -111,9 +110,9 @@ func (r *Restoration) write(b *maildir.Box, inbox *maildir.Inbox) error {
 	}
 	if r.id, r.dir = m.ID, r.Dir; r.Dir == "done" {
 		r.dir += "/" + m.ID.Day()
-	} else if d := b.FolderFor(m); r.Dir == "new" && d != b.Unread() {
-		r.dir = "held/" + path.Base(d.Dir)
-	} else if !slices.Contains([]string{"new", "cur", "withdrawn"}, r.Dir) {
+	} else if r.Dir == "new" {
+		r.dir = b.PlaceFor(m)
+	} else if !slices.Contains([]string{"cur", "withdrawn"}, r.Dir) {
 		return fmt.Errorf("a message cannot be restored into %q", r.Dir)
 	}
 	isThere, err := inbox.Exists(r.dir + "/" + maildir.FileName(r.id))

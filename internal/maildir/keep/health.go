@@ -99,7 +99,7 @@ func (h *Health) examineDirs(b *maildir.Box) {
 // examineFiles checks the files that people put into the mailbox where nobody looks for dropped files.
 func (h *Health) examineFiles(b *maildir.Box) {
 	for _, dir := range []string{
-		"", "inbox/tmp", "inbox/cur", "inbox/withdrawn", "inbox/done", "sent", "../" + b.Archived("done"),
+		"", "inbox/tmp", "inbox/held", "inbox/cur", "inbox/withdrawn", "inbox/done", "sent", "../" + b.Archived("done"),
 	} {
 		names, _ := b.Store().Dir().Names(b.In(dir))
 		for _, name := range names {

@@ -118,7 +118,7 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 		return a, nil, nil, err
 	}
 	if isJob := by != box.Address() && it.State == maildir.Unread; isJob && outcome == "declined" {
-		if a.IsPassedOn, err = passOn(ctx, box, m, me, ack.Body, r); a.IsPassedOn || err != nil {
+		if a.IsPassedOn, err = passOn(ctx, r, me, box, m, ack.Body); a.IsPassedOn || err != nil {
 			return a, nil, nil, err
 		}
 	}
@@ -274,10 +274,7 @@ func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Mes
 	if isAcked() || isAckedThere {
 		return "", nil
 	}
-	var lease maildir.Lease
-	if b != nil {
-		lease, _, _ = claim.LastLease(b, m.ID)
-	}
+	lease, _, _ := claim.LastLease(b, m.ID)
 	state, err := b.Withdraw(ctx, m.ID, me.Address())
 	if hadIt := lease.Until.After(time.Now()); hadIt && err == nil && state == maildir.Unread {
 		return Taken, tellTaker(ctx, r, me, m, lease.By, origin)

@@ -109,7 +109,7 @@ func decliners(box *maildir.Box, id wire.ID) (by []wire.Address) {
 
 // passOn gives back a job that a member declines, for the next one who serves its inbox. It reports false, and does nothing, if
 // nobody is left to do it: then the sender gets the member's ack.
-func passOn(ctx context.Context, box *maildir.Box, m *wire.Message, me *maildir.Box, why string, r *teamdir.Root) (isPassed bool, err error) {
+func passOn(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m *wire.Message, why string) (isPassed bool, err error) {
 	t, err := r.Team(box.Address().Team)
 	if err != nil {
 		return false, err
