@@ -313,6 +313,12 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 	return s, nil
 }
 
+// ArchiveEnded archives the sessions that are over and still lie beside the others, as an older atm leaves them: each look reads
+// those.
+func (st *Store) ArchiveEnded(ctx context.Context) error {
+	return st.locked(ctx, func() error { return nil })
+}
+
 // locked calls f under the team's lock. It archives what is over and still lies beside the others: an older atm left it
 // there, or one that was killed.
 func (st *Store) locked(ctx context.Context, f func() error) error {

@@ -59,6 +59,9 @@ func (t *Team) moveOver(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := t.Sessions().ArchiveEnded(ctx); err != nil {
+		return err
+	}
 	err = MoveLater(ctx, t)
 	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, ErrNoTeam) { // what nobody can get stays there
 		err = nil

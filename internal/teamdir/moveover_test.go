@@ -18,6 +18,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+const endedSession = `{"session_id":"0190163d-8694-739b-aea5-966c26f8ad91","goal_id":"00000000-0000-0000-0000-000000000000","channel_id":"cli:tty0",` +
+	`"agent_id":"bob","state":"completed","created_at":"2026-03-01T10:00:00Z","updated_at":"2026-03-01T10:00:00Z","messages":[],"draft_ids":[]}`
+
 // Who had a message in a root of an older format has it still, or the message is known to have been handed out.
 func TestMoveOver(t *testing.T) {
 	root := teamtest.NewRoot(t, nil)
@@ -38,6 +41,9 @@ func TestMoveOver(t *testing.T) {
 	teamtest.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	teamtest.Must(t, os.WriteFile(file, claims, 0o600))
 	teamtest.Must(t, os.WriteFile(filepath.Join(root.Path, rootdir.FormatFile), []byte("1\n"), 0o600))
+	const over = "0190163d-8694-739b-aea5-966c26f8ad91.json"
+	teamtest.Must(t, os.MkdirAll(filepath.Join(dir, ".sessions"), 0o700))
+	teamtest.Must(t, os.WriteFile(filepath.Join(dir, ".sessions", over), []byte(endedSession), 0o600))
 	open := func() (*teamdir.Root, error) { return teamdir.Open(root.Path, nil) }
 
 	runner, err := claim.HoldRunner(t.Context(), team.Store, "bob")
@@ -65,6 +71,9 @@ func TestMoveOver(t *testing.T) {
 	}
 	if r := held[ids[2]]; r.IsLive(now, true) || r.Times != 1 {
 		t.Errorf("a dead runner's: %v", r)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".archive/sessions", over)); err != nil {
+		t.Errorf("a session that is over lies beside the others: %v", err)
 	}
 	format, _ := os.ReadFile(filepath.Join(root.Path, rootdir.FormatFile))
 	if _, err := os.Stat(file); !os.IsNotExist(err) || string(format) != "3\n" || len(held) != 3 {
