@@ -5,6 +5,8 @@ package crashtest
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -38,6 +40,8 @@ func TestStressTake(t *testing.T) {
 	d := testround.Lasts(t, 3*time.Second)
 	w := &shared{newWorld(t, memory(t), takers...), map[string][]*taken{}}
 	w.must("team", "add", "jobs", "--shared")
+	// Kills alone set no message aside here.
+	w.want(os.WriteFile(filepath.Join(w.team(), "team.toml"), []byte("[members.jobs]\ntries = 100\n"), 0o600))
 	end := time.Now().Add(d)
 	var all sync.WaitGroup
 	all.Go(func() {

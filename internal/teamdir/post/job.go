@@ -57,7 +57,8 @@ func endTries(ctx context.Context, t *teamdir.Team, box *maildir.Box) error {
 		case h.Times >= t.Tries(box.Agent()):
 			failed = setAside(ctx, t, box, it, h)
 		}
-		if !errors.Is(failed, maildir.ErrNotFound) {
+		_, isTaken := errors.AsType[*maildir.LeasedError](failed) // by somebody just now
+		if !isTaken && !errors.Is(failed, maildir.ErrNotFound) {
 			err = errors.Join(err, failed)
 		}
 	}
