@@ -165,7 +165,7 @@ func (qs *Questions) Close(id string, now reducer.Activity) {
 		return // nobody has seen it
 	}
 	if now != "" {
-		qs.Owner.Append(q.closing(now))
+		qs.Owner.Append(Closing(&q.Question, q.event, q.given, q.by, now))
 	}
 	if q.given != nil {
 		qs.last = q
@@ -183,15 +183,16 @@ func (qs *Questions) End() {
 	qs.Close("", "")
 }
 
-func (q *question) closing(now reducer.Activity) wire.Event {
+// Closing returns the event that closes a question, with the answer that was given, nil for none. e is what Opening got.
+func Closing(q *ask.Question, e wire.Event, given *ask.Option, by string, now reducer.Activity) wire.Event {
 	previous := reducer.Confirming
 	if q.Kind == reducer.Question {
 		previous = reducer.AwaitingInput
 	}
-	e := wire.Event{Kind: wire.StateChange, Source: q.event.Source, Session: q.event.Session, TurnID: q.event.TurnID}
+	e = wire.Event{Kind: wire.StateChange, Source: e.Source, Session: e.Session, TurnID: e.TurnID}
 	e = e.With("previous", string(previous)).With(wire.FieldNew, string(now)).With(wire.FieldID, q.ID)
-	if o := q.given; o != nil {
-		e = e.With("answer", o.Label).With(wire.FieldBy, q.by).With("option_id", o.ID).With("decision", ask.Answer{Deny: o.Denies()}.Decision())
+	if o := given; o != nil {
+		e = e.With("answer", o.Label).With(wire.FieldBy, by).With("option_id", o.ID).With("decision", ask.Answer{Deny: o.Denies()}.Decision())
 	}
 	return e
 }

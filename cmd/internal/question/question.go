@@ -96,8 +96,8 @@ func Wait(ctx context.Context, team *teamdir.Team, box *maildir.Box, q Question,
 	w := &wait{ctx: ctx, q: q, o: o, team: team, box: box}
 	w.questions = questions.Questions{Owner: w, Agent: box.Agent(), Patience: closeWithin}
 	err := w.prepare()
-	if o.OnlyRules && (err != nil || questions.Ruled(&w.q.Question, w.rule()) == nil) {
-		return errors.Join(ErrUnruled, err)
+	if o.OnlyRules {
+		return w.answerByRule(err)
 	}
 	var server *control.Server
 	if err == nil {
@@ -203,6 +203,28 @@ func (w *wait) serve(server *control.Server) error {
 		return nil
 	}
 	return err
+}
+
+// answerByRule gives the program the answer of a rule, whatever its runner sees and asks in that instant: the program has
+// asked this process, and takes the first answer.
+func (w *wait) answerByRule(err error) error {
+	o := questions.Ruled(&w.q.Question, w.rule())
+	if err != nil || o == nil {
+		return errors.Join(ErrUnruled, err)
+	}
+	log := w.box.Log()
+	if err = log.Append(w.ctx, questions.Opening(&w.q.Question, w.q.Event)); err != nil {
+		return err
+	}
+	a := ask.Answer{Option: o.ID, Deny: o.Denies(), By: ask.ByRule}
+	if err = w.o.Give(a); err != nil {
+		return errors.Join(ErrUnruled, err)
+	}
+	next := reducer.ToolRunning
+	if a.Deny {
+		next = reducer.Thinking
+	}
+	return log.Append(w.ctx, questions.Closing(&w.q.Question, w.q.Event, o, a.By, next))
 }
 
 // find returns the question as the log has it, nil if it is over, and what an answer lets the program do.

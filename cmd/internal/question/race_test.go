@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/wire"
 )
 
 // Of processes that are told of one question at the same time one waits, and it can be reached.
@@ -50,5 +51,25 @@ func TestToldAtOnce(t *testing.T) {
 			t.Errorf("the first one ends with %+v", r)
 		}
 		cancel()
+	}
+}
+
+// A rule answers the program also when its runner sees the dialog in that instant, and asks about it.
+func TestRuleWhileSeen(t *testing.T) {
+	a := newTeam(t, led+"[[rules]]\nagent = \"bob\"\ntool = \"Bash(make)\"\ndecision = \"allow\"\n")
+	log := a.team.Box("bob").Log()
+	for i := range 25 {
+		begun, err := log.LastSeq()
+		must(t, err)
+		done := make(chan result, 1)
+		go func() { done <- a.waits(t.Context(), bash("make"), question.Options{OnlyRules: true}) }()
+		for last := begun; last == begun; last, err = log.LastSeq() {
+			must(t, err)
+		}
+		seen := wire.Event{Kind: wire.ConfirmRequired, Source: wire.SourcePTY}
+		must(t, log.Append(t.Context(), seen.With(wire.FieldID, fmt.Sprint("seen", i)).With("dialog", "permission").With("prompt", "Run make?")))
+		if r := <-done; r.err != nil || r.By != ask.ByRule {
+			t.Fatalf("round %d: got %+v", i, r)
+		}
 	}
 }
