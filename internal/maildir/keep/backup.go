@@ -78,7 +78,7 @@ func RestoreMessages(ctx context.Context, b *maildir.Box, all []*Restoration) {
 	if lockErr == nil {
 		present := findPresent(b, all)
 		for _, r := range all {
-			if r.Err == nil && r.temp != "" && !present[r.id] {
+			if r.Err = cmp.Or(r.Err, ctx.Err()); r.Err == nil && r.temp != "" && !present[r.id] {
 				r.Err = moveRestored(b, inbox, r, moved[r.dir] == nil)
 				present[r.id] = true
 			}

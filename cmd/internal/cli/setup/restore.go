@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/backup"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
@@ -70,7 +71,7 @@ func restoreFile(ctx context.Context, p *command.Printer, name string, isSure bo
 	if err != nil {
 		return err
 	}
-	ctx, stop := app.Interruptible(ctx)
+	ctx, stop := output.UntilSignal(ctx) // and then it says how to go on, however slow the disk is
 	defer stop()
 	if rootdir.CheckRestored(s.Root.Path) == nil {
 		there, isNew, damaged := backup.Brings(ctx, s.Root, f)
