@@ -66,7 +66,7 @@ func (t *Team) policyInForce(agent wire.Name) (p policy.Policy, err error) {
 // comes, acks, and answers to what the agent has sent; and an abort that counts, which is no mail.
 func (t *Team) WhyKept(m *wire.Message, agent wire.Name, p policy.Policy) string {
 	in, isInput := t.Sessions().InputOf(agent, m)
-	isForeign := func(a wire.Address) bool { return a != t.Box(agent).Address() && !p.TakesFrom(t.known(a)) }
+	isForeign := func(a wire.Address) bool { return a != t.Box(agent).Address() && !p.TakesFrom(t.NameOf(a)) }
 	if m.IsReserved() || isInput && in.Kind == foreign.HumanAbort || !slices.ContainsFunc(senders(m), isForeign) || t.answers(m, agent) {
 		return ""
 	}
@@ -90,8 +90,8 @@ func senders(m *wire.Message) []wire.Address {
 	return []wire.Address{m.From}
 }
 
-// known is how team.toml calls a sender: alice, or alice@laptop.
-func (t *Team) known(a wire.Address) wire.Name {
+// NameOf is how team.toml calls a sender: alice, or alice@laptop.
+func (t *Team) NameOf(a wire.Address) wire.Name {
 	switch {
 	case a.Team != t.Name:
 		return wire.Name(a.String())

@@ -139,7 +139,7 @@ func (p *prompt) showEvent(e *wire.Event, turn *history.Turn) {
 		}
 		return
 	}
-	if m, err := presence.Summary(context.Background(), p.Team, p.name()); err == nil {
+	if m, err := presence.One(context.Background(), p.Team, p.name()); err == nil {
 		title := fmt.Sprintf("%s is %s: %s", p.name(), m.State, m.StateDetail())
 		p.showProgress(strings.TrimSuffix(title, ": "), acp.ToolCallStatusInProgress)
 	}

@@ -97,7 +97,7 @@ func (s *Scope) onlyShowsMail(a wire.Address) bool {
 	if err != nil || a.Host != "" {
 		return false
 	}
-	m, err := presence.Summary(context.Background(), t, a.Agent)
+	m, err := presence.One(context.Background(), t, a.Agent)
 	return err == nil && m.OnlyShowsMail()
 }
 

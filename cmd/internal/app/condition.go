@@ -264,17 +264,16 @@ func (s *Scope) whenIs(kind string, a wire.Address) (*Condition, error) {
 	c.look = func(ctx context.Context, e watcher.Entry) finding {
 		ctx, cancel := context.WithTimeout(ctx, askWithin)
 		defer cancel()
-		var now presence.Member
 		var err error
-		if a.Host != "" {
-			now, err = presence.Remote(team, a.Agent, a.Host)
-		} else if state == nil {
+		if state == nil && a.Host == "" {
 			state, err = team.State(a.Agent)
-		} else if e.Event != nil && e.Event.Seq > state.Seq {
+		} else if e.Event != nil && state != nil && e.Event.Seq > state.Seq {
 			state.Apply(e.Event) // each one, so that no short state is missed
 		}
-		if err == nil && a.Host == "" {
-			now, err = presence.SummaryOf(ctx, team, a.Agent, state)
+		var now presence.Member
+		if err == nil {
+			now = presence.Look(ctx, team, presence.Query{State: state}, team.NameOf(a))[0]
+			err = now.Err
 		}
 		if err == nil && hasState(now, kind) {
 			return finding{met: &Match{Kind: kind, Agent: now.Name, Member: &now}}
@@ -378,7 +377,8 @@ const askWithin = 200 * time.Millisecond
 func (s *Scope) summary(ctx context.Context, a wire.Address) (presence.Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	return presence.SummaryAt(ctx, s.Root, a)
+	m := presence.At(ctx, s.Root, a)[a]
+	return m, m.Err
 }
 
 // impossible says why the condition cannot be met any more: an agent whose mailbox shows it is retired, the message was

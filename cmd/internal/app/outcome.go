@@ -68,7 +68,7 @@ func lookOnce(r *teamdir.Root, known map[wire.Address]presence.Member) func(wire
 	return func(a wire.Address) presence.Member {
 		m, isKnown := known[a]
 		if !isKnown {
-			m, _ = presence.SummaryAt(context.Background(), r, a)
+			m = presence.At(context.Background(), r, a)[a]
 			known[a] = m
 		}
 		return m

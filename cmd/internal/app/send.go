@@ -67,7 +67,7 @@ func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 	}
 	sent := post.SendAll(ctx, s.Root, ready)
 	s.CarryOut(ctx)
-	look := lookOnce(s.Root, presence.SummariesAt(ctx, s.Root, reached(sent)))
+	look := lookOnce(s.Root, presence.At(ctx, s.Root, reached(sent)...))
 	for i, m := range all {
 		if outgoing[i] == nil {
 			continue

@@ -53,7 +53,7 @@ func TestOldRows(t *testing.T) {
 	again := rows
 	again.ReceivedAt = now
 	must(t, presence.SaveRows(laptop.Team, again))
-	if m, err := presence.Remote(laptop.Team, "bob", "build"); err != nil || m.State != reducer.WordUnknown {
+	if m, err := presence.One(t.Context(), laptop.Team, "bob@build"); err != nil || m.State != reducer.WordUnknown {
 		t.Errorf("bob@build is %+v, %v", m, err)
 	}
 	again.At = now.Add(-time.Second)
@@ -62,7 +62,7 @@ func TestOldRows(t *testing.T) {
 	}
 	again.At = now.Add(time.Second)
 	must(t, presence.SaveRows(laptop.Team, again))
-	if m, err := presence.Remote(laptop.Team, "bob", "build"); err != nil || m.State != reducer.WordIdle || m.Clock != "" || m.Usage != nil {
+	if m, err := presence.One(t.Context(), laptop.Team, "bob@build"); err != nil || m.State != reducer.WordIdle || m.Clock != "" || m.Usage != nil {
 		t.Errorf("bob@build is %+v, %v", m, err)
 	}
 }

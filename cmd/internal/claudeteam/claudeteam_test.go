@@ -172,13 +172,13 @@ func TestIngestsRecordedEntries(t *testing.T) {
 	equal(t, "from", got[0].From.String(), "team-lead@main")
 	equal(t, "meta", string(got[0].Meta), `{"claude":{"from":"team-lead","summary":"hi","timestamp":"2026-11-21T19:03:51.875Z","msgV":1,"msg_id":"d8fa2ef2-dec5-4672-86a4-095a3b5fde88","type":"message","team":"session-7f770861"}}`)
 	equal(t, "sent at", got[0].SentAt, time.Date(2026, 11, 21, 19, 3, 51, 875e6, time.UTC))
-	state, err := presence.Summary(t.Context(), sc.team, "rev_1")
+	state, err := presence.One(t.Context(), sc.team, "rev_1")
 	must(t, err)
 	equal(t, "state of rev_1", string(state.State)+" "+string(state.LastTurn.Status), "idle interrupted")
 
 	sc.write("inboxes/bob.json", "["+strings.Replace(isIdle, "interrupted", "available", 1)+"]")
 	sc.pass("")
-	state, err = presence.Summary(t.Context(), sc.team, "rev_1")
+	state, err = presence.One(t.Context(), sc.team, "rev_1")
 	must(t, err)
 	equal(t, "last turn after a second notification", string(state.LastTurn.Status), "interrupted")
 

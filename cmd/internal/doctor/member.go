@@ -46,11 +46,11 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 	for _, b := range boxes {
 		names = append(names, b.Agent())
 	}
-	members, memberErrs := presence.Summaries(d.ctx, t, names)
+	members := presence.Look(d.ctx, t, presence.Query{}, names...)
 	for i, b := range boxes {
 		d.about = b.Address().String() + ": "
 		d.checkMailbox(b, found[i].health, found[i].healthErr)
-		if m := members[i]; memberErrs[i] == nil {
+		if m := members[i]; m.Err == nil {
 			d.checkRunner(t, b, m)
 			d.checkVersions(t, m, found[i].fold)
 			d.checkWaiting(t, b, m)

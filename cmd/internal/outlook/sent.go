@@ -15,7 +15,7 @@ import (
 
 // Of is Sent for a recipient that has not been looked at.
 func Of(ctx context.Context, r *teamdir.Root, to post.Recipient, sent *wire.Message) Outlook {
-	m, _ := presence.SummaryAt(ctx, r, to.Address) // what cannot be read has no State
+	m := presence.At(ctx, r, to.Address)[to.Address] // what cannot be read has no State
 	return Sent(r, &m, to, sent)
 }
 

@@ -127,7 +127,7 @@ func (t *Trace) unreadGate(team *teamdir.Team, name wire.Name) failure.Hint {
 	if it.Lease != nil {
 		return failure.Say("%s: `atm wait --acked %s`", lease, it.ID.Short(6))
 	}
-	m, err := presence.Summary(context.Background(), team, name)
+	m, err := presence.One(context.Background(), team, name)
 	if err != nil {
 		return failure.Say("%s", lease)
 	}
@@ -160,7 +160,7 @@ const shownBefore = 5
 
 // turnGate says what a member's open turn waits for, and a command that helps; "": unknown.
 func (t *Trace) turnGate(team *teamdir.Team, name wire.Name, m *wire.Message) failure.Hint {
-	to, err := presence.Summary(context.Background(), team, name)
+	to, err := presence.One(context.Background(), team, name)
 	if err != nil {
 		return ""
 	}

@@ -55,8 +55,8 @@ func speaksFor(r *teamdir.Root, recipient, sender wire.Address, m *wire.Message)
 		return false
 	}
 	if recipient.Host != "" { // which member has taken it is known only there
-		remote, err := presence.Remote(t, recipient.Agent, recipient.Host)
-		return err == nil && remote.Shared
+		m, err := presence.One(context.Background(), t, t.NameOf(recipient))
+		return err == nil && m.Shared
 	}
 	return claim.HasTaken(t.Box(recipient.Agent), m.ID, sender)
 }
@@ -90,7 +90,7 @@ func IsPerson(r *teamdir.Root, a wire.Address) bool {
 		return false
 	}
 	if a.Host != "" {
-		m, err := presence.Remote(t, a.Agent, a.Host)
+		m, err := presence.One(context.Background(), t, t.NameOf(a))
 		return err == nil && m.Kind == "person"
 	}
 	c, _ := t.Config() // doctor reports its mistakes

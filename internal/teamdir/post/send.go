@@ -183,7 +183,7 @@ func recipient(r *teamdir.Root, from, a wire.Address) (*maildir.Box, error) {
 		return b, err
 	}
 	t, _ := r.Team(a.Team)
-	if _, unknown := presence.Remote(t, a.Agent, a.Host); errors.Is(unknown, maildir.ErrNoAgent) {
+	if _, unknown := presence.One(context.Background(), t, t.NameOf(a)); errors.Is(unknown, maildir.ErrNoAgent) {
 		return nil, unknown // but unreadable rows do not prevent sending
 	}
 	if a.Team != from.Team {

@@ -50,8 +50,7 @@ func (answers *Answers) IsTurnOver(m *wire.Message, a wire.Address) bool {
 			return false
 		}
 	}
-	now, _ := presence.SummaryAt(context.Background(), r, a)
-	return now.RunnerGone
+	return presence.At(context.Background(), r, a)[a].RunnerGone
 }
 
 // addTo adds how a recipient has answered.

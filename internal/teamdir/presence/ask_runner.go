@@ -19,8 +19,8 @@ type runnerAnswer struct {
 
 // How long runners may take to say how they are. It is at once, unless one is drawing a flood, or the machine is busy.
 const (
-	askWithin    = 2 * time.Second        // those that the caller has named
-	askAllWithin = 500 * time.Millisecond // all of a team
+	askWithin  = 2 * time.Second
+	askBriefly = 500 * time.Millisecond
 )
 
 func askRunner(ctx context.Context, t *teamdir.Team, name wire.Name) (a runnerAnswer) {
@@ -40,12 +40,16 @@ func askRunner(ctx context.Context, t *teamdir.Team, name wire.Name) (a runnerAn
 
 // askRunners asks those of some members' runners that run, all at the same time: of those that do not answer, each takes
 // as long as all.
-func askRunners(ctx context.Context, t *teamdir.Team, names []wire.Name, limit time.Duration) map[wire.Name]runnerAnswer {
+func askRunners(ctx context.Context, t *teamdir.Team, names []wire.Name, isBrief bool) map[wire.Name]runnerAnswer {
 	var (
 		asked   sync.WaitGroup
 		mu      sync.Mutex // guards answers
 		answers = map[wire.Name]runnerAnswer{}
 	)
+	limit := askWithin
+	if isBrief {
+		limit = askBriefly
+	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for _, name := range names {

@@ -225,25 +225,25 @@ func (r *Rows) localize(row Row) Member {
 	return m
 }
 
-// Remote returns a member of another host from its last rows. Without fresh rows a missing member is unknown, with them
+// remote returns a member of another host from its last rows. Without fresh rows a missing member is unknown, with them
 // it is an *UnknownError.
-func Remote(t *teamdir.Team, name, host wire.Name) (Member, error) {
+func remote(t *teamdir.Team, name, host wire.Name) Member {
 	r, err := rowsOf(t, host)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Member{}, err
+		return Member{Name: name + "@" + host, Err: err}
 	}
 	unknown := &teamdir.UnknownError{Name: name + "@" + host, Team: t.Name}
 	for _, m := range r.Members {
 		if m.Name == name {
-			return r.localize(m), nil
+			return r.localize(m)
 		}
 		unknown.Members = append(unknown.Members, m.Name+"@"+host)
 	}
 	if r.isFresh() {
-		return Member{}, unknown
+		return Member{Name: unknown.Name, Err: unknown}
 	}
 	r.Host = host
-	return r.localize(Row{Member: Member{Name: name, Kind: "agent"}}), nil
+	return r.localize(Row{Member: Member{Name: name, Kind: "agent"}})
 }
 
 // EvidenceAge says how old the evidence about a member of another host is.

@@ -46,12 +46,12 @@ func TestProgramWasKilled(t *testing.T) {
 		}
 		teamtest.Must(t, team.Box("bob").Log().Append(t.Context(),
 			wire.Event{Source: "hook", Kind: "session_start", Session: "s1"}, wire.Event{Source: "hook", Kind: wire.TurnStarted, Session: "s1", TurnID: "t1"}))
-		if m, err := Summary(t.Context(), team, "bob"); err != nil || m.State != reducer.WordBusy {
+		if m, err := One(t.Context(), team, "bob"); err != nil || m.State != reducer.WordBusy {
 			t.Errorf("%s: before it is %s, %v", c.name, m.State, err)
 		}
 		teamtest.Must(t, child.Process.Kill())
 		child.Wait()
-		m, err := Summary(t.Context(), team, "bob")
+		m, err := One(t.Context(), team, "bob")
 		if err != nil || m.State != c.want || (m.Presence == reducer.Offline) != (c.want == reducer.WordOff) || (m.Since == nil) != (c.want == reducer.WordOff) {
 			t.Errorf("%s: it is %s, %s, since %v, %v", c.name, m.State, m.Presence, m.Since, err)
 		}

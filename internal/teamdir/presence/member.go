@@ -69,6 +69,7 @@ type Member struct {
 	Started    time.Time          `json:"-"` // when a runner last started its program
 	Programs   []programs.Program `json:"-"` // that people have started under its name, and that still run
 	Questions  []ask.Question     `json:"-"` // what is open in all sessions of its program; none while it is off
+	Err        error              `json:"-"` // why nothing is known, or its mail was not counted
 	EventsErr  error              `json:"-"` // an *UnreadableError if its events cannot be read
 	note       string             // the end of Detail that is atm's own
 	drafts     []reducer.Draft    // that it announced
@@ -121,99 +122,104 @@ func (t OrNull) MarshalJSON() ([]byte, error) {
 	return wire.Quote(string(t)), nil
 }
 
-// Summary returns a member without the counts of its mailbox. A member whose events cannot be read is unknown, which is
-// no error.
-func Summary(ctx context.Context, t *teamdir.Team, name wire.Name) (Member, error) {
-	return summary(ctx, t, knownOf(t), name)
+// A Query says how to look at members. The zero value is for those that somebody has named.
+type Query struct {
+	Mail  bool           // count their mail too: that takes in dropped files, which may be events
+	Brief bool           // wait less long for runners that do not answer
+	State *reducer.State // of the only one, if the caller keeps it up to date
+
+	config *config.Config
 }
 
-// known is what a look at one member, or at many, has found out before.
-type known struct {
-	config  *config.Config
-	runners map[wire.Name]runnerAnswer // of those that ran then
-}
-
-// knownOf reads team.toml once, of which doctor reports the mistakes.
-func knownOf(t *teamdir.Team) known {
-	c, _ := t.Config()
-	return known{config: c}
-}
-
-func summary(ctx context.Context, t *teamdir.Team, k known, name wire.Name) (Member, error) {
-	s, err := t.State(name)
-	if errors.Is(err, maildir.ErrNoAgent) {
-		return Member{Name: name}, err
-	}
-	if err != nil {
-		m, bad := summaryOf(ctx, t, k, name, &reducer.State{})
-		m.Detail, m.LastError, m.EventsErr = "its events cannot be read", err.Error(), teamdir.Unreadable(t.Box(name), err)
-		return m, bad
-	}
-	m, err := summaryOf(ctx, t, k, name, s)
-	if m.RunnerGone { // or it ended after State had read the log, which says so by now
-		if s, bad := t.State(name); bad == nil {
-			return summaryOf(ctx, t, k, name, s)
+// Look returns how members are, in the order of their names, which are bob or bob@host. It asks all runners at the same
+// time. A member of another host is as the last rows of that host have it.
+func Look(ctx context.Context, t *teamdir.Team, q Query, names ...wire.Name) []Member {
+	q.config, _ = t.Config() // doctor reports its mistakes
+	runners := askRunners(ctx, t, names, q.Brief)
+	members := make([]Member, len(names))
+	teamdir.AtOnce(len(names), func(i int) {
+		name, host, isElsewhere := strings.Cut(string(names[i]), "@")
+		if isElsewhere {
+			members[i] = remote(t, wire.Name(name), wire.Name(host))
+			return
 		}
-	}
-	return m, err
+		var count inbox.Counts
+		var countErr error
+		if q.Mail {
+			count, countErr = inbox.Count(ctx, t.Box(names[i])) // first: it takes in dropped files
+		}
+		m := &members[i]
+		*m = look(ctx, t, q, names[i], runners)
+		if q.Mail {
+			m.addMail(t, count, countErr)
+		}
+	})
+	return members
 }
 
-// SummaryAt returns the summary of the member at an address, for another host's member from that host's last rows.
-func SummaryAt(ctx context.Context, r *teamdir.Root, a wire.Address) (Member, error) {
-	t, err := r.Team(a.Team)
-	if err != nil {
-		return Member{}, err
-	}
-	if a.Host != "" {
-		return Remote(t, a.Agent, a.Host)
-	}
-	return Summary(ctx, t, a.Agent)
+// One is Look for one member. It fails if nothing is known of the member. One whose events cannot be read is unknown, which
+// is no error.
+func One(ctx context.Context, t *teamdir.Team, name wire.Name) (Member, error) {
+	m := Look(ctx, t, Query{}, name)[0]
+	return m, m.Err
 }
 
-// Summaries is Summary for several members, whose runners it asks all at the same time. Each has its own error.
-func Summaries(ctx context.Context, t *teamdir.Team, names []wire.Name) ([]Member, []error) {
-	k := knownOf(t)
-	k.runners = askRunners(ctx, t, names, askWithin)
-	members, errs := make([]Member, len(names)), make([]error, len(names))
-	teamdir.AtOnce(len(names), func(i int) { members[i], errs[i] = summary(ctx, t, k, names[i]) })
-	return members, errs
-}
-
-// SummariesAt is Summary for several addresses, which asks all runners of a team at the same time. What it cannot read has
-// no State.
-func SummariesAt(ctx context.Context, r *teamdir.Root, addresses []wire.Address) map[wire.Address]Member {
-	all, local := map[wire.Address]Member{}, map[wire.Name][]wire.Name{}
+// At is Look for members of several teams. Of a team that cannot be opened, Member.Err says why.
+func At(ctx context.Context, r *teamdir.Root, addresses ...wire.Address) map[wire.Address]Member {
+	all, teams := map[wire.Address]Member{}, map[wire.Name][]wire.Address{}
 	for _, a := range addresses {
-		if a.Host != "" {
-			all[a], _ = SummaryAt(ctx, r, a)
-		} else if !slices.Contains(local[a.Team], a.Agent) {
-			local[a.Team] = append(local[a.Team], a.Agent)
+		if !slices.Contains(teams[a.Team], a) {
+			teams[a.Team] = append(teams[a.Team], a)
 		}
 	}
-	for team, names := range local {
-		t, err := r.Team(team)
+	for name, those := range teams {
+		t, err := r.Team(name)
 		if err != nil {
+			for _, a := range those {
+				all[a] = Member{Err: err}
+			}
 			continue
 		}
-		members, _ := Summaries(ctx, t, names)
-		for i, name := range names {
-			all[t.Box(name).Address()] = members[i]
+		names := make([]wire.Name, len(those))
+		for i, a := range those {
+			names[i] = t.NameOf(a)
+		}
+		for i, m := range Look(ctx, t, Query{}, names...) {
+			all[those[i]] = m
 		}
 	}
 	return all
 }
 
-// SummaryOf is Summary for a state that the caller keeps up to date.
-func SummaryOf(ctx context.Context, t *teamdir.Team, name wire.Name, s *reducer.State) (Member, error) {
-	return summaryOf(ctx, t, knownOf(t), name, s)
+func look(ctx context.Context, t *teamdir.Team, q Query, name wire.Name, runners map[wire.Name]runnerAnswer) Member {
+	s, err := q.State, error(nil)
+	if s == nil {
+		s, err = t.State(name)
+	}
+	if errors.Is(err, maildir.ErrNoAgent) {
+		return Member{Name: name, Err: err}
+	}
+	if err != nil {
+		m := member(ctx, t, q, name, &reducer.State{}, runners)
+		m.Detail, m.LastError, m.EventsErr = "its events cannot be read", err.Error(), teamdir.Unreadable(t.Box(name), err)
+		return m
+	}
+	m := member(ctx, t, q, name, s, runners)
+	if m.RunnerGone && q.State == nil { // or it ended after State had read the log, which says so by now
+		if s, err = t.State(name); err == nil {
+			m = member(ctx, t, q, name, s, runners)
+		}
+	}
+	return m
 }
 
-func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s *reducer.State) (Member, error) {
+// member returns what is known by the events that a state has, and by what runs.
+func member(ctx context.Context, t *teamdir.Team, q Query, name wire.Name, s *reducer.State, runners map[wire.Name]runnerAnswer) Member {
 	running, err := t.Running(name)
 	if err != nil {
-		return Member{Name: name}, err
+		return Member{Name: name, Err: err}
 	}
-	entry, run := k.config.Members[name], t.RunInfo(name)
+	entry, run := q.config.Members[name], t.RunInfo(name)
 	m := Member{Name: name, Kind: "agent", Role: entry.Role}
 	given := s
 	m.Programs = programs.Of(t, name)
@@ -223,14 +229,14 @@ func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s 
 	}
 	if running {
 		m.Inject = run.Inject
-		answer, isKnown := k.runners[name]
+		answer, isKnown := runners[name]
 		if !isKnown {
 			answer = askRunner(ctx, t, name)
 		}
 		m.Runner, m.RunnerErr = answer.status, answer.err
 		m.Running = !errors.Is(m.RunnerErr, control.ErrNoRunner) // else it has just ended
 	}
-	isPerson := k.config.IsPerson(name)
+	isPerson := q.config.IsPerson(name)
 	evidence := reducer.Evidence{
 		Now: time.Now(), IsPerson: isPerson, RunID: run.Run, IsRunnerLocked: m.Running,
 		IsStopping: m.Runner.Gate == control.GateStopping, IsNotAnswering: errors.Is(m.RunnerErr, control.ErrNotAnswering),
@@ -242,7 +248,7 @@ func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s 
 	if isPerson { // whatever its events say
 		m.Kind, m.TurnStatus, m.Activity = "person", reducer.TurnIdle, reducer.Unknown
 		m.TurnID, m.LastTurn = "", nil
-		return m, nil
+		return m
 	}
 	if strings.HasSuffix(m.Detail, reducer.NotAnswering) {
 		m.note = reducer.NotAnswering
@@ -271,7 +277,7 @@ func summaryOf(ctx context.Context, t *teamdir.Team, k known, name wire.Name, s 
 	if text := m.Sharing(); text != "" {
 		m.addNote(text)
 	}
-	return m, nil
+	return m
 }
 
 // withoutEnded returns the state in which the sessions of programs that were killed are over.
@@ -332,10 +338,24 @@ func (m *Member) addNote(text string) {
 	m.Detail, m.note = strings.TrimPrefix(m.Detail+"; "+text, "; "), strings.TrimPrefix(m.note+"; "+text, "; ")
 }
 
-// Status returns a member with the counts of its mailbox, and ingests dropped files. With an *UnreadableError it
+// addMail adds what the mailbox of the member has.
+func (m *Member) addMail(t *teamdir.Team, c inbox.Counts, countErr error) {
+	box := t.Box(m.Name)
+	if m.Err = teamdir.Unreadable(box, cmp.Or(countErr, m.Err)); m.Err != nil {
+		m.State = cmp.Or(m.State, reducer.WordUnknown)
+		m.addNote("its mailbox cannot be read: atm doctor")
+	}
+	m.Shared, _ = claim.Shared(box)
+	m.MailCounts = MailCounts{Unread: c.Unread, Leased: c.Leased, Aside: c.Aside, Owed: c.Owed, Bad: c.Bad}
+	if m.Unread > 0 && m.Running {
+		m.Held = m.holdReason()
+	}
+}
+
+// Status returns a member with the counts of its mailbox, its ways, and what its state rests on. With an *UnreadableError it
 // returns what could be read.
 func Status(ctx context.Context, t *teamdir.Team, name wire.Name) (Member, error) {
-	m, err := status(ctx, t, knownOf(t), name)
+	m := Look(ctx, t, Query{Mail: true}, name)[0]
 	m.Ways, m.WaysIn = m.Runner.Ways, programs.WaysNow(t, name)
 	if m.Kind != "person" {
 		m.Source, m.HeardAt = m.source, TimeOrNil(m.heardAt)
@@ -343,23 +363,7 @@ func Status(ctx context.Context, t *teamdir.Team, name wire.Name) (Member, error
 			m.HeardAt = m.Since
 		}
 	}
-	return m, err
-}
-
-func status(ctx context.Context, t *teamdir.Team, k known, name wire.Name) (Member, error) {
-	c, countErr := inbox.Count(ctx, t.Box(name)) // before summary: it ingests dropped files, which may be events
-	m, err := summary(ctx, t, k, name)
-	err = teamdir.Unreadable(t.Box(name), cmp.Or(countErr, err))
-	if err != nil {
-		m.State = cmp.Or(m.State, reducer.WordUnknown)
-		m.addNote("its mailbox cannot be read: atm doctor")
-	}
-	m.Shared, _ = claim.Shared(t.Box(name))
-	m.MailCounts = MailCounts{Unread: c.Unread, Leased: c.Leased, Aside: c.Aside, Owed: c.Owed, Bad: c.Bad}
-	if m.Unread > 0 && m.Running {
-		m.Held = m.holdReason()
-	}
-	return m, err
+	return m, m.Err
 }
 
 // Members returns all members, those of other hosts last. With an *UnreadableError it returns what could be read.
@@ -377,22 +381,19 @@ func Members(ctx context.Context, t *teamdir.Team) ([]Member, error) {
 // localMembers is Members without those of other hosts.
 func localMembers(ctx context.Context, t *teamdir.Team) (members []Member, err error) {
 	boxes, err := t.Boxes()
-	if err != nil {
-		return []Member{}, err
+	names := make([]wire.Name, len(boxes))
+	for i, b := range boxes {
+		names[i] = b.Agent()
 	}
-	var names []wire.Name
-	for _, b := range boxes {
-		names = append(names, b.Agent())
-	}
-	k := knownOf(t)
-	k.runners = askRunners(ctx, t, names, askAllWithin)
-	all, errs := make([]Member, len(boxes)), make([]error, len(boxes))
-	teamdir.AtOnce(len(boxes), func(i int) { all[i], errs[i] = status(ctx, t, k, names[i]) })
 	members = []Member{} // in JSON nobody is [], not null
-	for i, m := range all {
-		if !errors.Is(errs[i], maildir.ErrNoAgent) {
-			members = append(members, m)
+	for _, m := range Look(ctx, t, Query{Mail: true, Brief: true}, names...) {
+		if errors.Is(m.Err, maildir.ErrNoAgent) { // retired meanwhile
+			continue
 		}
+		members, err = append(members, m), errors.Join(err, m.Err)
 	}
-	return members, teamdir.JoinUnreadable(boxes, errs)
+	if err != nil {
+		err = &teamdir.UnreadableError{Err: err}
+	}
+	return members, err
 }

@@ -126,7 +126,7 @@ func TestSummariesAskAllAtOnce(t *testing.T) {
 		for waiting.Load() > 0 {
 			time.Sleep(time.Millisecond)
 		}
-		found := SummariesAt(ctx, r, append(addresses, addresses[0], wire.Address{Team: "main", Agent: "nobody"}))
+		found := At(ctx, r, append(addresses, addresses[0], wire.Address{Team: "main", Agent: "nobody"})...)
 		for _, a := range addresses {
 			if found[a].Name != a.Agent {
 				t.Errorf("%s: %+v", a, found[a])

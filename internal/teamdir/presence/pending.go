@@ -44,7 +44,7 @@ func PendingQuestions(ctx context.Context, t *teamdir.Team) ([]ask.Question, err
 
 // Questions returns the open questions of a member.
 func Questions(t *teamdir.Team, name wire.Name) ([]ask.Question, error) {
-	m, err := Summary(context.Background(), t, name)
+	m, err := One(context.Background(), t, name)
 	return m.Questions, cmp.Or(err, m.EventsErr)
 }
 

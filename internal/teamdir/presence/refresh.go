@@ -21,8 +21,8 @@ func RefreshSession(ctx context.Context, t *teamdir.Team, s *session.Session) (*
 		return s, nil // of a retired agent, say: only people end it
 	}
 	c, _ := t.Config() // doctor reports its mistakes
-	m, err := SummaryOf(ctx, t, agent, state)
-	if err != nil {
+	m := Look(ctx, t, Query{State: state}, agent)[0]
+	if m.Err != nil {
 		return s, nil
 	}
 	rules := c.SessionOf(agent).Rules()

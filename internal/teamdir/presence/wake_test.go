@@ -52,7 +52,7 @@ func TestDeclaredState(t *testing.T) {
 		teamtest.Must(t, os.WriteFile(filepath.Join(config, "sessions", fmt.Sprint(p.PID, ".json")), []byte(file), 0o600))
 		s, err := team.State("bob")
 		teamtest.Must(t, err)
-		m, err := Summary(t.Context(), team, "bob")
+		m, err := One(t.Context(), team, "bob")
 		teamtest.Must(t, err)
 		if declared := m.declaredState(s, later); declared != nil {
 			s = declared

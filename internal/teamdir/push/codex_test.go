@@ -128,7 +128,7 @@ func (s *scene) send(text string, change func(*wire.Message)) (push.Outcome, []s
 
 func (s *scene) look() presence.Member {
 	s.t.Helper()
-	m, err := presence.Summary(s.t.Context(), s.team, "bob")
+	m, err := presence.One(s.t.Context(), s.team, "bob")
 	teamtest.Must(s.t, err)
 	return m
 }

@@ -93,7 +93,7 @@ func Unread(ctx context.Context, t *teamdir.Team, name wire.Name) (h Outcome) {
 	if _, ok := programs.Bound(t, name); !ok {
 		return h
 	}
-	h.To, _ = presence.Summary(ctx, t, name) // the mail may begin a turn
+	h.To, _ = presence.One(ctx, t, name) // the mail may begin a turn
 	if h.To.State == reducer.WordLimited {
 		return Outcome{Why: "it is at its usage limit"}
 	}

@@ -205,7 +205,7 @@ func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 		if _, gone := q.team.Member(q.box.Agent()); errors.Is(gone, maildir.ErrNoAgent) {
 			return false, gone
 		}
-		if m, err := presence.Summary(ctx, q.team, q.box.Agent()); err == nil && m.RunnerGone && delivery.IsHanded && !q.isPerson {
+		if m, err := presence.One(ctx, q.team, q.box.Agent()); err == nil && m.RunnerGone && delivery.IsHanded && !q.isPerson {
 			return false, fmt.Errorf("the runner of %s was killed before it answered", q.box.Agent())
 		}
 	}

@@ -258,7 +258,7 @@ func (k *call) forked(ctx context.Context, asked string) (id string, err error) 
 		return "", nil
 	}
 	if id = asked; k.s.IsMember(asked) {
-		m, err := presence.Summary(ctx, k.s.Team, wire.Name(asked))
+		m, err := presence.One(ctx, k.s.Team, wire.Name(asked))
 		if id = string(m.Session); err != nil || id == "" {
 			return "", cmp.Or(err, error(failure.NotFound("no conversation of %s is known", asked).WithHint("`atm status %s --json` has its id as session, once its program has told it", asked)))
 		}

@@ -103,7 +103,7 @@ func (k *call) askToStop(ctx context.Context, by wire.Name, isLate bool) (ended 
 func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	info, infoErr := runinfo.Read(k.s.Team.Dir(), r.Name)
 	left, leftErr := process.Leftovers(info.Run)
-	m, err := presence.Summary(ctx, k.s.Team, r.Name) // before HoldRunner, which makes it look running
+	m, err := presence.One(ctx, k.s.Team, r.Name) // before HoldRunner, which makes it look running
 	if err = cmp.Or(infoErr, leftErr, err); err != nil || len(left) == 0 && !m.RunnerGone {
 		return r, err
 	}

@@ -172,7 +172,7 @@ func (k *call) attach(ctx context.Context, o attachOptions) error {
 
 // noteBlocked says that the agent waits for a person, once: its question is no entry of the log. It returns the agent's state.
 func (k *call) noteBlocked(ctx context.Context, con *console, before reducer.Word) reducer.Word {
-	m, err := presence.Summary(ctx, k.s.Team, wire.Name(k.session.AgentID))
+	m, err := presence.One(ctx, k.s.Team, wire.Name(k.session.AgentID))
 	if err == nil && m.State == reducer.WordBlocked && m.State != before {
 		con.note("%s: `atm pending` shows what it asks", app.InState(m))
 	}

@@ -21,7 +21,7 @@ func resume(ctx context.Context, k *call) error {
 	trial := k.session.InteractiveSession
 	stateErr := trial.Transition(sessions.Active, time.Now())
 	plan, planErr := k.s.Team.Config()
-	m, err := presence.Summary(ctx, k.s.Team, k.agent())
+	m, err := presence.One(ctx, k.s.Team, k.agent())
 	if err := cmp.Or(stateErr, planErr, err); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func primerText(program *cli.App, s *app.Scope, inHook bool) (string, error) {
 		return s.Primer(verbs, "", "", false)
 	}
 	by := ""
-	if m, err := presence.Summary(context.Background(), s.Team, s.Me.Agent()); err == nil && m.Running && m.Inject != "off" {
+	if m, err := presence.One(context.Background(), s.Team, s.Me.Agent()); err == nil && m.Running && m.Inject != "off" {
 		by = "runner"
 	} else if programs.ReachesIdle(s.Team, s.Me.Agent()) {
 		by = "push"

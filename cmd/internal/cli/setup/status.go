@@ -37,8 +37,8 @@ atm status --all --as-wire missiond`,
 func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	name, isTheirs := c.Args().First(), c.IsSet("as-wire")
 	if a, _ := s.Address(name); a.Host != "" && !isTheirs { // its bridge has reported it
-		m, err := presence.SummaryAt(c.Context, s.Root, a)
-		return p.PrintUnlessError(err, m, statusText(m, command.IsColoured(p.Out)))
+		m := presence.At(c.Context, s.Root, a)[a]
+		return p.PrintUnlessError(m.Err, m, statusText(m, command.IsColoured(p.Out)))
 	}
 	if isAll := c.Bool("all") || name == "" && !isTheirs; !isAll {
 		box, err := s.EnterTeamOf(name)
