@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/wire"
 )
@@ -14,18 +15,18 @@ import (
 // mail says.
 type fakeFollower struct {
 	lock     sync.Mutex // guards the following
-	run      Followed
+	run      runhost.Followed
 	withheld []wire.ID
 	mayPass  bool
 	isOver   bool
 }
 
-func (f *fakeFollower) follow(run Followed) Follower {
+func (f *fakeFollower) follow(run runhost.Followed) runhost.Follower {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	f.run = run
-	return Follower{
-		Withhold: f.withhold, Body: func(m *wire.Message) string { return "he said " + m.Body }, Detach: func(Exit, error) { f.isOver = true },
+	return runhost.Follower{
+		Withhold: f.withhold, Body: func(m *wire.Message) string { return "he said " + m.Body }, Detach: func(runhost.Ended) { f.isOver = true },
 	}
 }
 

@@ -8,9 +8,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/letter"
+	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/internal/testagent"
-	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
@@ -148,8 +149,8 @@ func TestFormsDoNotMix(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
 	var heard sync.Map // the messages that the runner has heard of, which are queued behind that
-	r.opt.Follow = func(Followed) Follower {
-		return Follower{Withhold: func(m *wire.Message) string {
+	r.opt.Follow = func(runhost.Followed) runhost.Follower {
+		return runhost.Follower{Withhold: func(m *wire.Message) string {
 			heard.Store(m.ID, true)
 			return ""
 		}}

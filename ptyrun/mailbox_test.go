@@ -8,9 +8,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -34,7 +35,7 @@ func fakeOptions(t *testing.T, team *teams.Team) Options {
 	argv, env, err := testagent.Command(testagent.Options{Profile: "claude"})
 	must(t, err)
 	d, _ := driver.Named("claude")
-	return Options{Command: argv, Env: append(os.Environ(), env...), Dir: t.TempDir(), Driver: d, Mail: &Mail{Mailbox: bob}, timing: &quick}
+	return Options{Command: argv, Env: append(os.Environ(), env...), Dir: t.TempDir(), Host: runhost.Host{Driver: d}, Mail: &Mail{Mailbox: bob}, timing: &quick}
 }
 
 // An agent whose mailbox is named gets its mail, and nobody else runs it meanwhile.

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/acp"
+	"github.com/agentteammail/atm/internal/process"
+	"github.com/agentteammail/atm/ptyrun/internal/acp"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/speaker"
 	"github.com/agentteammail/atm/ptyrun/internal/terminal"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -71,7 +71,7 @@ func (r *runner) startSpeaker(command []string, conversation string) (*speaker.S
 	return speaker.Start(r.Run, speaker.Options{
 		ACP: acp.Options{
 			Command: command, Dir: r.Dir, Env: r.Env, Run: r.ID, Load: conversation,
-			Version: r.Version, Session: r.ACP.Session, Rules: r.ACP.Rules, Team: r.Box.Store().Dir().Path(),
+			Version: r.Version, Session: r.ACP.Session, Rules: r.Rules, Team: r.Box.Store().Dir().Path(),
 			Edited: func(path string) {
 				if r.Edited != nil {
 					r.notify("noting what was edited", func() error { return r.Edited(context.Background(), path) })

@@ -67,14 +67,13 @@ import (
 	"os"
 	"time"
 
+	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/speaker"
 	"github.com/agentteammail/atm/reducer/ask"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -92,83 +91,37 @@ const Never, OnCrash, Always Restart = "never", "on-crash", "always"
 // Options say what to run, and how. Only Command is required.
 type Options struct {
 	// The agent.
-	Mail    *Mail  // nil: it gets no mail, and its events are kept until Close
-	Run     string // the ATM_RUN of every process of this run, which tells it from all other runs; "": a new one
-	Version string // of the program that runs it, for run.json, and for an agent with the Agent Client Protocol
+	Mail *Mail  // nil: it gets no mail, and its events are kept until Close
+	Run  string // the ATM_RUN of every process of this run, which tells it from all other runs; "": a new one
 
 	// Its program and terminal.
-	Command     []string       // the program and its arguments
-	Arguments   []string       // more arguments, which are not shown where Command is
-	Dir         string         // "": the current one
-	Env         []string       // the whole environment, but for the mark of the run; nil: that of this process
-	Driver      *driver.Driver // nil: chosen by the name of the program in Command
-	ACP         *ACP           // the program speaks the Agent Client Protocol, and gets no terminal; nil: it draws a screen
-	Cols, Rows  int            // of its terminal; 0: 120 by 30
+	Command     []string // the program and its arguments
+	Dir         string   // "": the current one
+	Env         []string // the whole environment, but for the mark of the run; nil: that of this process
+	ACP         *ACP     // the program speaks the Agent Client Protocol, and gets no terminal; nil: it draws a screen
+	Cols, Rows  int      // of its terminal; 0: 120 by 30
 	Restart     Restart
-	GoesOn      bool   // it is told to go on when a usage limit is over that has ended its turn
-	Resume      bool   // each program continues the agent's last conversation, if its driver knows how
-	Fork        string // the first program goes on from a copy of the conversation with this id; "": it does not
-	Anew        bool   // GoesOn is no reason to continue a conversation
-	RecordInput bool   // record typed keys as well
+	Resume      bool // each program continues the agent's last conversation, if its driver knows how
+	RecordInput bool // record typed keys as well
 
 	// Its mail.
-	Inject  Inject
-	Prompt  string                  // typed once, at the first idle
-	Carrier Carrier                 // gives mail beside its prompt; nil: all mail is typed
-	Follow  func(Followed) Follower // called once; nil: nobody follows
-
-	Work Work // what the agent takes by itself; nil: nothing
-
-	// Conversation returns the id of the conversation that the program of an earlier run showed last, if no event has told
-	// one; "": it is not known. It may be nil.
-	Conversation func(run string) string
-
-	// Authorize is control.Handler's CheckRight. Nil: whoever reaches the socket has every right.
-	Authorize func(right control.Right, pid int, by string) error
-
-	// NotifyLead sends the lead a question that no rule answered, and WithdrawNotice withdraws it. Remind sends what is
-	// due about overdue answers: notices to the lead and, if the agent is idle, reminders to it. Edited is told of each
-	// file that an agent with the Agent Client Protocol has edited. HasAnswered tells whether the agent has replied to a
-	// message, or acknowledged it. Each may block, and may be nil.
-	NotifyLead     func(ctx context.Context, q ask.Question) error
-	WithdrawNotice func(ctx context.Context, id wire.ID) error
-	Remind         func(ctx context.Context, isIdle bool) error
-	Edited         func(ctx context.Context, path string) error
-	HasAnswered    func(ctx context.Context, m *wire.Message) bool
+	Inject Inject
+	Prompt string // typed once, at the first idle
+	// Decide answers what the agent asks, with one of the question's options, or does not (false): then Handle.Answer may. It
+	// is called in a goroutine of its own, and may block. nil: nothing is decided.
+	Decide func(q ask.Question) (a ask.Answer, isDecided bool)
 
 	Log *slog.Logger // nil: silence
+
+	runhost.Host // what atm's own runner has it do besides; others leave it
 
 	now    func() time.Time // time.Now but in tests
 	timing *run.Timing      // run.StandardTiming but in tests
 }
 
-// Work is work that an agent takes by itself. Its methods are called beside the loop.
-type Work interface {
-	// Look is called every second while the agent is idle and would take a text (isFree), so that it gets some work, and less
-	// often while it is at work, so that it keeps that.
-	Look(ctx context.Context, isFree bool) error
-
-	// GiveBack is called before the first program starts, and when one has ended: the next one knows nothing of its work.
-	GiveBack(ctx context.Context) error
-}
-
-// A Carrier gives a program mail beside its prompt: by an inbox of its own, its server, a plugin. Then a person's draft and
-// keys are no reason to wait. The program, or what it has for this, tells which messages it has: they are read then. The runner
-// takes back, and types, what nobody has told of in time.
-//
-// Its methods are called beside the loop, one at a time.
-type Carrier interface {
-	// Carry gives those of the messages that nobody else has claimed, by the way that is open; by "": none is. After an error
-	// the way is of no use for a while. The program may take its mail itself.
-	Carry(ctx context.Context, ids []wire.ID) (by string, err error)
-	// TakeBack has unread messages that were given be given again, marked as possible repeats. After an error it is called again.
-	TakeBack(ctx context.Context, ids []wire.ID) error
-}
-
 // ACP is about an agent that speaks the Agent Client Protocol.
 type ACP struct {
 	Session map[string]any // parameters of a new session: metadata, workspace, model_preferences
-	Rules   policy.Rules   // for what the agent asks
 }
 
 // ACPName is the name that such an agent has instead of a driver's.

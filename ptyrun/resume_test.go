@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"
 )
@@ -18,12 +19,12 @@ func TestResumesWhatWasTold(t *testing.T) {
 		{"", "", "codex", "nothing has told the id of its conversation"},
 	} {
 		r := &runner{
-			Options: Options{Command: []string{"codex"}, Driver: codex, Resume: true, Conversation: func(run string) string {
+			Options: Options{Command: []string{"codex"}, Resume: true, Host: runhost.Host{Driver: codex, Conversation: func(run string) string {
 				if run != "r1" {
 					t.Errorf("it asks for the run %q", run)
 				}
 				return c.noted
-			}},
+			}}},
 			Run: &run.Run{State: reducer.State{Run: &reducer.Run{ID: "r1", Conversation: c.told}}},
 		}
 		if argv, how := r.resume(); strings.Join(argv, " ") != c.want || how.fresh != c.why {

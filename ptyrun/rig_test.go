@@ -15,14 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -88,12 +89,12 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
 	r.opt = Options{
 		Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, timing: &quick,
-		NotifyLead: func(_ context.Context, q ask.Question) error {
+		Host: runhost.Host{NotifyLead: func(_ context.Context, q ask.Question) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.asked = append(r.asked, q)
 			return nil
-		},
+		}},
 	}
 	if testing.Verbose() {
 		r.opt.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))

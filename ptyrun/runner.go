@@ -7,18 +7,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/internal/questions"
+	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/internal/runinfo"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
+	"github.com/agentteammail/atm/ptyrun/internal/record"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/terminal"
 	"github.com/agentteammail/atm/ptyrun/internal/viewers"
-	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/record"
 	"github.com/agentteammail/atm/watcher"
 )
 
@@ -48,7 +49,7 @@ type runner struct {
 	failed error // why the run cannot go on
 
 	inbox    *inbox.Inbox
-	follower Follower // of Options.Follow
+	follower runhost.Follower // of Options.Follow
 	viewers  *viewers.Viewers
 }
 
@@ -60,7 +61,7 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 	r.Notify = r.viewers.Notify
 	r.Questions = questions.Questions{Owner: asker{r}, Agent: r.Box.Agent(), Patience: r.Timing.PersonQuiet + pressTimeout}
 	if o.Follow != nil {
-		r.follower = o.Follow(Followed{r.Box.Path(), r.Options.Log, r})
+		r.follower = o.Follow(followed{r})
 	}
 	mail := inbox.Options{
 		Inject: inbox.Inject(r.Inject), Prompt: r.Prompt, Carrier: r.Carrier, HasTerminal: r.hasTerminal(), IsPlain: r.Driver.Plain, GoesOn: r.GoesOn,
@@ -160,7 +161,7 @@ func (r *runner) lost(why error) {
 
 func (r *runner) detachFollower(failed error) {
 	if r.follower.Detach != nil && r.Hold.StillHeld() {
-		r.follower.Detach(r.exit, failed)
+		r.follower.Detach(runhost.Ended{Code: r.exit.Code, Stopped: r.exit.Stopped, Loop: r.exit.Loop, Err: failed})
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/terminal"
@@ -149,6 +149,16 @@ func (a asker) MayRule() error {
 }
 
 func (a asker) Tell(q ask.Question, isOver bool) {
+	if a.Decide != nil && !isOver {
+		a.Go(func() {
+			if answer, isDecided := a.Decide(q); isDecided {
+				answer.ID = q.ID
+				if _, err := a.Questions.Answer(a.Context(), answer); err != nil {
+					a.Run.Log.Error("answering a question", "err", err)
+				}
+			}
+		})
+	}
 	a.notify("telling people about a question", func() error {
 		if isOver {
 			return a.WithdrawNotice(context.Background(), wire.ID(q.ID))

@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,15 +14,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -273,19 +275,66 @@ func (h *Handle) Type(ctx context.Context, text string, enter bool) error {
 	})
 }
 
-// Screen returns what the agent's terminal shows, or of an agent without a terminal the end of its transcript.
-func (h *Handle) Screen(ctx context.Context) (control.Screen, error) {
-	return h.r.Screen(ctx, control.ScreenRequest{})
+// Ask is Prompt for a text that wants an answer. It returns the turn that the text began when the turn is over, with what the
+// agent said in it and how long it took. A program that only a screen shows tells no answer: the Response is empty.
+func (h *Handle) Ask(ctx context.Context, text string) (history.FullTurn, error) {
+	from, err := h.r.Box.Log().LastSeq()
+	if err == nil {
+		err = h.Prompt(ctx, text)
+	}
+	if err != nil {
+		return history.FullTurn{}, err
+	}
+	var events []wire.Event
+	for e, err := range h.eventsAfter(ctx, from) {
+		if err != nil {
+			return history.FullTurn{}, err
+		}
+		events = append(events, e)
+		if turns := history.Full(events, 1); len(turns) > 0 && turns[0].Ended != nil {
+			return turns[0], nil
+		}
+	}
+	return history.FullTurn{}, cmp.Or(context.Cause(ctx), errors.New("the agent ended before its turn did"))
 }
 
-// Status returns what the agent does now, and in which ways it can be told something.
-func (h *Handle) Status(ctx context.Context) (control.Status, error) { return h.r.Status(ctx) }
+// Screen is what a terminal shows: its lines, without colours, and where its cursor is, from 0.
+type Screen struct {
+	Lines            []string
+	Cols, Rows       int
+	CursorX, CursorY int
+	Title            string // that the program has given its terminal
+}
+
+// Screen returns what the agent's terminal shows, or of an agent without a terminal the end of its transcript.
+func (h *Handle) Screen(ctx context.Context) (Screen, error) {
+	s, err := h.r.Screen(ctx, control.ScreenRequest{})
+	return Screen{s.Lines, s.Cols, s.Rows, s.CursorX, s.CursorY, s.Title}, err
+}
+
+// Status is what an agent does now.
+type Status struct {
+	PID      int // of its program; 0: none runs
+	Activity reducer.Activity
+	Detail   string // of the activity
+	IsReady  bool   // it has shown its first prompt
+}
+
+// Status returns what the agent does now.
+func (h *Handle) Status(ctx context.Context) (Status, error) {
+	s, err := h.r.Status(ctx)
+	return Status{s.ChildPID, reducer.Activity(s.State), s.Detail, s.Ready}, err
+}
 
 // Events returns the events in the agent's log from its start on, in order: its own, and what others report of it. It
 // waits for more until the agent has ended, or ctx ends. After Close it yields none: an agent's mailbox has them still.
 func (h *Handle) Events(ctx context.Context) iter.Seq2[wire.Event, error] {
+	return h.eventsAfter(ctx, h.from)
+}
+
+func (h *Handle) eventsAfter(ctx context.Context, seq uint64) iter.Seq2[wire.Event, error] {
 	return func(yield func(wire.Event, error) bool) {
-		cursor := h.r.Box.Log().Follow(h.from)
+		cursor := h.r.Box.Log().Follow(seq)
 		defer cursor.Close()
 		for {
 			more, isOver := h.logged.next(), isClosed(h.done)

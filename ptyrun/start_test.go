@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
-	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -79,7 +81,7 @@ func TestHandle(t *testing.T) {
 	}
 	must(t, h.Prompt(ctx, "CONFIRM touch made.txt"))
 	asked := await(t, h, "confirm_required")
-	if s, err := h.Status(ctx); err != nil || s.State != "confirming" || s.Ways.Answer == "" {
+	if s, err := h.Status(ctx); err != nil || s.Activity != reducer.Confirming || s.PID == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	must(t, h.Answer(ctx, asked.Text("id"), ""))
@@ -253,5 +255,24 @@ func TestOptions(t *testing.T) {
 		if _, err := Start(t.Context(), o); err == nil {
 			t.Errorf("%+v was started", o)
 		}
+	}
+}
+
+// An agent is asked and answers; what it asks before is decided by the program that runs it.
+func TestAsk(t *testing.T) {
+	h := startFake(t, testagent.Options{}, func(o *Options) {
+		o.Command, o.Driver, o.ACP = append(o.Command, "acp"), nil, &ACP{}
+		o.Decide = func(q ask.Question) (ask.Answer, bool) {
+			return ask.Answer{Deny: strings.Contains(q.Input+q.Prompt, "rm -rf")}, true
+		}
+	})
+	for text, want := range map[string]string{"SAY fine": "fine", "CONFIRM touch made.txt SAY made": "made"} {
+		turn, err := h.Ask(t.Context(), text)
+		if err != nil || turn.Status != "completed" || !strings.Contains(turn.Response, want) || turn.Began == nil || turn.Ended == nil {
+			t.Errorf("%s: %+v, %v", text, turn, err)
+		}
+	}
+	if turn, err := h.Ask(t.Context(), "CONFIRM [rm -rf made.txt]"); err != nil || !strings.Contains(turn.Response, "CONFIRM: no") {
+		t.Errorf("%+v, %v", turn, err)
 	}
 }

@@ -18,15 +18,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/process"
+	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -110,7 +111,7 @@ func (l *life) live() error {
 		return err
 	}
 	o := Options{
-		Mail: &Mail{Mailbox: (*mailbox.Mailbox)(s.Box("bob")), hold: hold}, Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
+		Mail: &Mail{Mailbox: (*mailbox.Mailbox)(s.Box("bob")), hold: hold}, Run: l.Run, Command: argv, Dir: l.Team, Host: runhost.Host{Driver: d}, Cols: 100, Rows: 30,
 		Env:    append(append(os.Environ(), env...), "ATM_RUN="+l.Run, "TERM=xterm-256color"),
 		Inject: Body, Restart: l.Restart, timing: &quick,
 	}

@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 

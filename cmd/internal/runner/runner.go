@@ -19,7 +19,15 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/cmd/internal/runner/sessions"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/driver/agents"
+	"github.com/agentteammail/atm/internal/letter"
+	"github.com/agentteammail/atm/internal/policy"
+	"github.com/agentteammail/atm/internal/process"
+	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
@@ -29,16 +37,9 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/teamdir/work"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
-	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
-	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/sessions"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -211,9 +212,12 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 	scope := app.Of(team)
 	origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: scope.Origin().UID}
 	o := ptyrun.Options{
-		Run: spec.Run, Version: version, Command: spec.Command, Arguments: spec.Hooks.Args, Dir: spec.Dir, Env: spec.Env,
-		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart), GoesOn: spec.GoesOn,
-		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, Fork: spec.Fork, Anew: spec.Anew, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
+		Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
+		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
+		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
+	}
+	o.Host = runhost.Host{
+		Version: version, Arguments: spec.Hooks.Args, Rules: p.Rules, GoesOn: spec.GoesOn, Fork: spec.Fork, Anew: spec.Anew,
 		Conversation: func(run string) string { return programs.ShownIn(team, name, run) },
 		Carrier:      push.Carrier{Team: team, Name: name, Run: spec.Run},
 		Follow: sessions.Options{
@@ -241,7 +245,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		o.Driver = d
 	}
 	if o.Driver.Protocol == "acp" {
-		o.ACP = &ptyrun.ACP{Session: spec.ACP, Rules: p.Rules}
+		o.ACP = &ptyrun.ACP{Session: spec.ACP}
 	}
 	return o
 }
