@@ -1,15 +1,19 @@
 package teams
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox"
@@ -19,7 +23,7 @@ import (
 // Message is what a member sends. It needs From, Text or a Payload or Files, and To unless it answers a message.
 type Message struct {
 	From    wire.Name
-	To      []string      // bob; in another team of the root bob@web
+	To      []string      // bob; in another team of the root bob@web; a group or a role: @dev; every other member: all
 	Answers *wire.Message // the message that it answers, which it marks as read, or as acknowledged; nil: none
 	Subject string
 	Text    string
@@ -127,11 +131,20 @@ func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) 
 	}
 	out := &post.Outgoing{From: from, Message: w, Parent: m.Answers, Once: m.Once}
 	for _, name := range m.To {
-		a, err := wire.ParseAddress(name, t.in.Name)
-		if err != nil {
-			return nil, err
+		named := strings.Replace(name, "@all", "all", 1) + "@" + string(t.in.Name) // under one key also when the group has grown
+		members, isGroup, err := presence.GroupOf(t.in, name, from.Address())
+		if isGroup && len(members) == 0 {
+			err = cmp.Or(err, fmt.Errorf("nobody but %s is in %s", m.From, name))
 		}
-		out.To = append(out.To, a)
+		if !isGroup && err == nil {
+			members = make([]wire.Address, 1)
+			members[0], err = wire.ParseAddress(name, t.in.Name)
+			named = members[0].String()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("send a message to %s: %w", name, err)
+		}
+		out.To, out.Named = append(out.To, members...), append(out.Named, named)
 	}
 	if m.Answers != nil && len(m.To) == 0 {
 		out.To = post.ReplyTo(ctx, t.in.Root(), m.Answers, from, false)
@@ -148,24 +161,67 @@ func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) 
 // origin says where a message comes from: see the package's comment for what follows from it.
 func origin() *wire.Origin { return &wire.Origin{Via: "library"} }
 
-// Ack acknowledges a message that a member has got, with a text or "". It may be called again. Errors: mailbox.ErrNotFound,
-// ErrNotCounted in the name of a person.
+// Ack acknowledges a message that a member has got, or a job that it has taken, with a text or "". A job is done then. It may
+// be called again. Errors: mailbox.ErrNotFound, ErrNotCounted in the name of a person.
 func (t *Team) Ack(ctx context.Context, member wire.Name, id wire.ID, text string) error {
-	box, err := t.in.Member(member)
+	me, err := t.in.Member(member)
 	if err != nil {
 		return err
 	}
-	it, err := box.Get(id)
+	box := me
+	it, err := me.Get(id)
+	if errors.Is(err, maildir.ErrNotFound) {
+		box, it, err = t.taken(me, id)
+	}
 	if err == nil && it.State == maildir.Withdrawn {
 		err = maildir.ErrWithdrawn
 	}
 	if err == nil {
-		_, err = post.Ack(ctx, t.in.Root(), box, box, it.Message, &wire.Message{Body: text, Origin: origin()})
+		_, err = post.Ack(ctx, t.in.Root(), me, box, it.Message, &wire.Message{Body: text, Origin: origin()})
 	}
 	if err != nil {
 		return fmt.Errorf("ack %s: %w", id.Short(6), err)
 	}
 	return nil
+}
+
+// Take takes the next job from a shared inbox for a member, who has it until the lease is over: others take other jobs. An
+// urgent one comes first. Ack ends it; without that it is given out again after the lease. Without a job it returns nil.
+func (t *Team) Take(ctx context.Context, member, inbox wire.Name, lease time.Duration) (*wire.Message, error) {
+	me, err := t.in.Member(member)
+	if err != nil {
+		return nil, err
+	}
+	box, err := t.in.Member(inbox)
+	if err != nil {
+		return nil, err
+	}
+	if isShared, err := claim.Shared(box); err != nil || !isShared {
+		return nil, cmp.Or(err, fmt.Errorf("take from %s: its inbox is not shared", inbox))
+	}
+	it, err := post.GiveJob(ctx, t.in, inbox, me.Address(), lease, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
+	if err != nil || it == nil {
+		return nil, err
+	}
+	return it.Message, nil
+}
+
+// taken finds a job that a member has taken, and the inbox that it is from.
+func (t *Team) taken(me *maildir.Box, id wire.ID) (*maildir.Box, *maildir.Item, error) {
+	boxes, err := t.in.Boxes()
+	for _, box := range boxes {
+		if isShared, _ := claim.Shared(box); !isShared {
+			continue
+		}
+		if it, bad := box.Get(id); bad == nil {
+			box, err = post.FindLease(t.in.Root(), box, it.Message, me.Address())
+			if box == nil && err == nil {
+				err = maildir.NotHeld(id)
+			}
+			return box, it, err
+		}
+	}
+	return nil, nil, cmp.Or(err, maildir.ErrNotFound)
 }
 
 // Delivery says how far a message got at one of its recipients.

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/input"
@@ -194,6 +195,18 @@ func (t *Team) Add(ctx context.Context, name wire.Name) error {
 		return fmt.Errorf("add member %s: %w", name, err)
 	}
 	return nil
+}
+
+// AddShared is Add for an inbox from which all members take: see Take. It may be called again.
+func (t *Team) AddShared(ctx context.Context, name wire.Name) error {
+	err := t.Add(ctx, name)
+	if errors.Is(err, maildir.ErrExists) {
+		err = nil
+	}
+	if err == nil {
+		err = claim.Share(t.in.Box(name))
+	}
+	return err
 }
 
 // Mailbox returns the mailbox of a member, or mailbox.ErrNoMailbox. It works until the team is closed.

@@ -312,3 +312,70 @@ func TestSendFile(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A message to a group goes to each of its members but its sender, and under its key once also when the group has grown.
+func TestSendToAGroup(t *testing.T) {
+	team := newTeam(t, "alice", "bob", "carol")
+	toml := "[groups]\ndev = [\"alice\", \"bob\"]\n"
+	if err := os.WriteFile(filepath.Join(team.Dir(), "team.toml"), []byte(toml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sent := func(to string) (names []string, id wire.ID, err error) {
+		id, all, err := team.Send(t.Context(), teams.Message{From: "alice", To: []string{to}, Text: "hello", Once: "k" + to})
+		for _, r := range all {
+			names = append(names, string(r.Address.Agent))
+		}
+		return names, id, err
+	}
+	for to, want := range map[string]string{"@dev": "bob", "all": "bob carol", "@all": "bob carol", "bob": "bob"} {
+		if got, _, err := sent(to); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, %v", to, got, err)
+		}
+	}
+	_, before, _ := sent("all")
+	if err := team.Add(t.Context(), "dave"); err != nil {
+		t.Fatal(err)
+	}
+	if names, after, err := sent("all"); err != nil || after != before {
+		t.Errorf("%q, %s after %s, %v", names, after, before, err)
+	}
+	if _, _, err := sent("@ops"); err == nil || !strings.Contains(err.Error(), "@ops") {
+		t.Errorf("no group: %v", err)
+	}
+}
+
+// Of two members that take from a shared inbox each gets another job, and what is acknowledged is done.
+func TestTake(t *testing.T) {
+	ctx, team := t.Context(), newTeam(t, "alice", "bob", "carol")
+	if err := team.AddShared(ctx, "jobs"); err != nil {
+		t.Fatal(err)
+	}
+	var ids []wire.ID
+	for _, text := range []string{"one", "two"} {
+		id, _, err := team.Send(ctx, teams.Message{From: "alice", To: []string{"jobs"}, Text: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	for i, member := range []wire.Name{"bob", "carol"} {
+		if job, err := team.Take(ctx, member, "jobs", time.Minute); err != nil || job == nil || job.ID != ids[i] {
+			t.Fatalf("%s: %+v, %v", member, job, err)
+		}
+	}
+	if job, err := team.Take(ctx, "bob", "jobs", time.Minute); err != nil || job != nil {
+		t.Errorf("a third one: %+v, %v", job, err)
+	}
+	if err := team.Ack(ctx, "bob", ids[1], ""); err == nil || !strings.Contains(err.Error(), "carol") {
+		t.Errorf("bob finishes carol's: %v", err)
+	}
+	if err := team.Ack(ctx, "bob", ids[0], "done"); err != nil {
+		t.Error(err)
+	}
+	if all, err := team.Trace(ctx, "alice", ids[0]); err != nil || all[0].State != mailbox.Done {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if _, err := team.Take(ctx, "bob", "alice", time.Minute); err == nil || !strings.Contains(err.Error(), "not shared") {
+		t.Errorf("from alice: %v", err)
+	}
+}

@@ -143,7 +143,7 @@ func (b *Box) LockRunner(ctx context.Context, m lockfile.Mode) (*lockfile.Lock, 
 			return l, err
 		}
 		if b.IsRunning() || time.Since(began) > probesTime {
-			return nil, fmt.Errorf("%s %w: %v", b.Address(), ErrRunning, held)
+			return nil, fmt.Errorf("%s: %w: %v", b.Address(), ErrRunning, held)
 		}
 	}
 }

@@ -73,7 +73,7 @@ var (
 	ErrNotDurable = errors.New("it may not survive a power cut: deliver it again, with the same id") // a *NotDurableError
 	ErrExists     = errors.New("already there")
 	ErrUnreadable = errors.New("the inbox's owner could not read what this user writes")
-	ErrRunning    = errors.New("is running")
+	ErrRunning    = errors.New("another runner runs it")
 	ErrWithdrawn  = errors.New("was withdrawn by its sender")
 )
 

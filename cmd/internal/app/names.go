@@ -10,7 +10,6 @@ import (
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -114,52 +113,52 @@ func (s *Scope) addresses(names []string) (to []wire.Address, named []string, er
 // group returns the members for whom a word stands, but me: all, on all machines, or a group of team.toml or a role,
 // behind an @. isGroup: it stands for some. A member of that name goes before a role that nobody else has.
 func (s *Scope) group(word string) (members []wire.Address, isGroup bool, err error) {
+	me := wire.Address{}
+	if s.Me != nil {
+		me = s.Me.Address()
+	}
 	name, hasAt := strings.CutPrefix(word, "@")
-	if name == "all" { // which is nobody's name
-		members, err = s.others()
+	members, isGroup, err = presence.GroupOf(s.Team, word, me)
+	switch {
+	case name == "all":
 		if err == nil && len(members) == 0 {
 			err = failure.Usage("you are the only member of team %q", s.Team.Name).WithHint("`atm team add NAME`")
 		}
 		return members, true, err
-	}
-	if !hasAt || !wire.IsName(name) {
+	case !hasAt || !wire.IsName(name):
 		return nil, false, nil
-	}
-	groups, err := presence.Groups(s.Team)
-	names, isGroup := groups[wire.Name(name)]
-	if s.IsMember(name) {
-		isNamed := func(n wire.Name) bool { return string(n) == name }
-		if others := slices.DeleteFunc(slices.Clone(names), isNamed); len(others) > 0 {
-			return nil, true, failure.Ambiguous("%s is a member, and the role of %s", word, Join(others)).
-				WithHint("`atm send %s \"…\"` is to the member; the others: `atm send %s \"…\"`", name, strings.Join(Strings(others), ","))
+	case s.IsMember(name):
+		others := slices.DeleteFunc(members, func(a wire.Address) bool { return string(a.Agent) == name && a.Host == "" })
+		if len(others) > 0 {
+			var names []string
+			for _, a := range others {
+				names = append(names, string(s.Team.NameOf(a)))
+			}
+			return nil, true, failure.Ambiguous("%s is a member, and the role of %s", word, strings.Join(names, ", ")).
+				WithHint("`atm send %s \"…\"` is to the member; the others: `atm send %s \"…\"`", name, strings.Join(names, ","))
 		}
 		return nil, false, nil
-	}
-	if err == nil && len(groups) == 0 {
-		_, err = s.Team.Member(wire.Name(name))
-		if unknown, ok := errors.AsType[*teamdir.UnknownError](err); ok && !unknown.Retired && !unknown.Planned {
-			return nil, false, failure.NotFound("%s is no member, and team %q has no groups", word, s.Team.Name).
-				WithHint("%s; to make a group: `atm init --toml`, then below [groups] in team.toml: %s = [\"%s\"]",
-					listed(s.Names()), name, strings.Join(Strings(s.Names()), `", "`)).
-				WithCandidates(Strings(s.Names())...).WithNearest(name, Strings(s.Names()))
-		}
-	}
-	if err != nil || !isGroup {
-		return nil, false, err
-	}
-	for _, n := range names {
-		a, err := s.Address(string(n))
-		if err != nil {
-			return nil, true, err
-		}
-		if s.Me == nil || a != s.Me.Address() {
-			members = append(members, a)
-		}
-	}
-	if len(members) == 0 {
+	case !isGroup && err == nil:
+		return nil, false, s.noGroup(word, name)
+	case isGroup && err == nil && len(members) == 0:
 		err = failure.Usage("nobody but you is in %s", word).WithHint("`atm team` shows the groups")
 	}
-	return members, true, err
+	return members, isGroup, err
+}
+
+// noGroup is the error for a word that is neither a group nor a member, in a team without groups.
+func (s *Scope) noGroup(word, name string) error {
+	if groups, err := presence.Groups(s.Team); err != nil || len(groups) > 0 {
+		return err
+	}
+	_, err := s.Team.Member(wire.Name(name))
+	if unknown, ok := errors.AsType[*teamdir.UnknownError](err); !ok || unknown.Retired || unknown.Planned {
+		return nil
+	}
+	return failure.NotFound("%s is no member, and team %q has no groups", word, s.Team.Name).
+		WithHint("%s; to make a group: `atm init --toml`, then below [groups] in team.toml: %s = [\"%s\"]",
+			listed(s.Names()), name, strings.Join(Strings(s.Names()), `", "`)).
+		WithCandidates(Strings(s.Names())...).WithNearest(name, Strings(s.Names()))
 }
 
 // IsGroup reports whether a word stands for several members: all, or a group or a role behind an @.
@@ -176,27 +175,6 @@ func (s *Scope) Members(word string) ([]wire.Address, error) {
 	}
 	a, err := s.Address(word)
 	return []wire.Address{a}, err
-}
-
-// others are the members on all machines but me, without shared inboxes: a copy there would be a job.
-func (s *Scope) others() (to []wire.Address, err error) {
-	members, err := s.Team.Agents()
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range members {
-		isShared, _ := claim.Shared(s.Team.Box(n))
-		if (s.Me == nil || n != s.Me.Agent()) && !isShared {
-			to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
-		}
-	}
-	rows, err := presence.ReadRows(s.Team)
-	for _, r := range rows {
-		for _, m := range r.Members {
-			to = append(to, wire.Address{Agent: m.Name, Team: s.Team.Name, Host: r.Host})
-		}
-	}
-	return to, err
 }
 
 // Member opens the mailbox of a member on this machine.

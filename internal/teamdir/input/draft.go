@@ -15,7 +15,7 @@ import (
 )
 
 // ErrAnswered says that a draft was already approved or rejected.
-var ErrAnswered = errors.New("already")
+var ErrAnswered = errors.New("already answered")
 
 // AnswerDraft approves or rejects a draft, or one of its artifacts. Of several answers to the whole draft, also
 // concurrent ones, the first counts, and the others get ErrAnswered.
@@ -26,7 +26,7 @@ func AnswerDraft(ctx context.Context, t *teamdir.Team, q ask.Question, in Sessio
 		answers, err := presence.DraftAnswers(ctx, t, q.Agent, looked, q)
 		if a, isAnswered := answers[q.ID]; err == nil && isAnswered {
 			verdict := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
-			err = fmt.Errorf("draft %s was %w %s by %s", q.ID, ErrAnswered, verdict, cmp.Or(string(a.From.Agent), "somebody"))
+			err = fmt.Errorf("draft %s was %w: %s by %s", q.ID, ErrAnswered, verdict, cmp.Or(string(a.From.Agent), "somebody"))
 		}
 		return err
 	}

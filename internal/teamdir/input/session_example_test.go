@@ -48,7 +48,7 @@ func ExampleSendInput() {
 	// Output:
 	// draft Auth (2 artifacts) <nil>
 	// <nil>
-	// draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab was already rejected by me
+	// draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab was already answered: rejected by me
 	// aborted <nil>
 	// Reject draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab: No tests.
 	// Abort session

@@ -104,7 +104,7 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 	ack.ReplyWanted, ack.SentAt, ack.Origin = "no", time.Now().UTC(), OrCommand(ack.Origin)
 	outcome := ack.Outcome()
 	if why := doubt(ack, persons(r)); why != "" {
-		return a, nil, nil, fmt.Errorf("an ack in the name of %s %w: %s", who(m, by), ErrNotCounted, why)
+		return a, nil, nil, fmt.Errorf("ack in the name of %s: %w: %s", who(m, by), ErrNotCounted, why)
 	}
 	sender, err := r.Mailbox(m.From)
 	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, teamdir.ErrNoTeam) {

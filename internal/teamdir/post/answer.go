@@ -23,8 +23,8 @@ import (
 // IsReply reports whether m is neither an ack nor a notice, and so may answer another message.
 func IsReply(m *wire.Message) bool { return m.Type != wire.TypeAck && m.Type != wire.TypeNotice }
 
-// ErrNotCounted says that an ack does not count, for which reason it is not sent.
-var ErrNotCounted = errors.New("does not count")
+// ErrNotCounted says that an ack would not count, for which reason it is not sent.
+var ErrNotCounted = errors.New("the ack would not count")
 
 // CheckAnswer returns why a reply to m or an ack of it does not count; nil: it does. It must be from a recipient, or from
 // whoever has taken m from a shared inbox and so speaks for that, and its origin must not speak against its sender: see

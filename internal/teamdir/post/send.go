@@ -58,7 +58,7 @@ type Recipient struct {
 }
 
 // ErrTooManyHops refuses a reply in a chain of MaxHops replies within an hour.
-var ErrTooManyHops = errors.New("in a chain of replies within an hour")
+var ErrTooManyHops = errors.New("too many replies to replies within an hour")
 
 // Send sends a message, and marks the one that it answers once it has reached that one's sender, or anybody if that is
 // the sender's own. A recipient that it does not reach does not keep it from the others. The error is for all that it
@@ -146,7 +146,7 @@ func Prepare(r *teamdir.Root, o *Outgoing) (post *maildir.Post, unknown []Recipi
 			m.Hop = p.NextHop()
 		}
 		if m.Hop >= wire.MaxHops && isHot(r, o) {
-			return nil, nil, fmt.Errorf("this would be reply %d %w", m.Hop, ErrTooManyHops)
+			return nil, nil, fmt.Errorf("%w: this would be number %d", ErrTooManyHops, m.Hop)
 		}
 	}
 	for _, a := range unique(o.To) {

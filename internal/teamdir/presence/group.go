@@ -3,11 +3,57 @@ package presence
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
 )
+
+// GroupOf returns the members for whom a word stands, but one: all, on all machines, or a group of team.toml or a role,
+// behind an @. isGroup says that the word stands for some. A shared inbox is not in all: a copy there would be a job.
+func GroupOf(t *teamdir.Team, word string, but wire.Address) (members []wire.Address, isGroup bool, err error) {
+	name, hasAt := strings.CutPrefix(word, "@")
+	if name == "all" { // which is nobody's name
+		members, err = everybody(t)
+	} else if hasAt && wire.IsName(name) {
+		var groups map[wire.Name][]wire.Name
+		groups, err = Groups(t)
+		var names []wire.Name
+		if names, isGroup = groups[wire.Name(name)]; !isGroup {
+			return nil, false, err
+		}
+		for _, n := range names {
+			agent, host, _ := strings.Cut(string(n), "@")
+			if c, _ := t.Config(); host == string(c.Bridge.Host) {
+				host = ""
+			}
+			members = append(members, wire.Address{Agent: wire.Name(agent), Team: t.Name, Host: wire.Name(host)})
+		}
+	} else {
+		return nil, false, nil
+	}
+	return slices.DeleteFunc(members, func(a wire.Address) bool { return a == but }), true, err
+}
+
+func everybody(t *teamdir.Team) (to []wire.Address, err error) {
+	members, err := t.Agents()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range members {
+		if isShared, _ := claim.Shared(t.Box(n)); !isShared {
+			to = append(to, wire.Address{Agent: n, Team: t.Name})
+		}
+	}
+	rows, err := ReadRows(t)
+	for _, r := range rows {
+		for _, m := range r.Members {
+			to = append(to, wire.Address{Agent: m.Name, Team: t.Name, Host: r.Host})
+		}
+	}
+	return to, err
+}
 
 // Groups returns the names that stand for several members behind an @, each with its members, as bob or bob@host: the
 // groups in team.toml and, unless it is no name, every role, of those who have a mailbox here that is not shared, or
