@@ -83,7 +83,7 @@ func (ses *Session) apply(e *event) (isNews bool) {
 		if len(ses.Requests) == 0 {
 			return false
 		}
-		return ses.answerID(cmp.Or(e.idOf("id"), e.idOf("request_id"))) || ses.work(e, Thinking, "")
+		return ses.answerID(cmp.Or(e.idOf("request_id"), e.idOf("id"))) || ses.work(e, Thinking, "")
 	case wire.StateChange:
 		return ses.changeState(e, Activity(e.Text(wire.FieldNew)))
 	case wire.SessionStart:

@@ -92,7 +92,7 @@ func waitingOf(e *event, kind string) Waiting {
 		w.Tool = e.Text("tool", "tool_name", "title")
 	}
 	if w.IsOnWire = e.isOnWire && kind != Question; w.IsOnWire {
-		w.ID = cmp.Or(w.ID, e.idOf("request_id"), w.ToolCallID)
+		w.ID = cmp.Or(e.idOf("request_id"), w.ID, w.ToolCallID) // id may be that of the JSON-RPC call
 		w.Input = cmp.Or(w.Input, string(e.Raw("arguments")))
 	}
 	if IsForTerminal(w.Dialog) {

@@ -149,18 +149,14 @@ func IsOlderACP(e *wire.Event) bool {
 	return f.owner() == ACP && f.typ != currentUpdate
 }
 
-// PermissionResponse answers a permission request in the form that its asker expects: a JSON-RPC call gets a response,
-// with the current ACP's names if the call used them. result is a RequestPermissionResult.
-func PermissionResponse(asked *wire.Event, result json.RawMessage) json.RawMessage {
+// Response answers a request in the form that its asker expects: a JSON-RPC call gets a response, one for permission with the
+// current ACP's names if the call used them. result is a RequestPermissionResult or a ToolExecutionResult.
+func Response(asked *wire.Event, result json.RawMessage) json.RawMessage {
 	call, _ := wire.ReadObject(asked.Wire)
 	if call.Get("id") == nil || call.Get("method") == nil {
 		return result
 	}
-	var options []struct {
-		ID json.RawMessage `json:"id"`
-	}
-	_ = wire.Unmarshal(call.Object("params").Get("options"), &options)
-	if isOlder := len(options) > 0 && options[0].ID != nil; !isOlder {
+	if call.Object("params").Object("toolCall").Get("toolCallId") != nil { // of the current ACP
 		outcome := bytes.Replace(result, []byte(`"option_id":`), []byte(`"optionId":`), 1)
 		result = fmt.Appendf(nil, `{"outcome":%s}`, outcome)
 	}

@@ -53,14 +53,15 @@ func Answer(ctx context.Context, t *teamdir.Team, q ask.Question, r ask.Answer) 
 	log := t.Box(q.Agent).Log()
 	isQuestion := func(e *wire.Event) bool {
 		b := e.Body()
-		return e.Kind == wire.ConfirmRequired && cmp.Or(b.Text(wire.FieldID), string(b.Raw("id"))) == q.ID
+		isAsked := e.Kind == wire.ConfirmRequired || e.Kind == wire.ServerRequest
+		return isAsked && cmp.Or(b.Text("request_id"), b.Text(wire.FieldID), string(b.Raw("id"))) == q.ID
 	}
 	events, err := log.Tail(func(e *wire.Event) bool { return isQuestion(e) || e.At.Before(q.Since) })
 	if err != nil {
 		return o, err
 	}
 	if len(events) > 0 && isQuestion(&events[0]) {
-		answer = foreign.PermissionResponse(&events[0], answer)
+		answer = foreign.Response(&events[0], answer)
 	}
 	e, err := foreign.Adopt(answer)
 	if err != nil {
