@@ -289,7 +289,7 @@ func (h *Handle) Events(ctx context.Context) iter.Seq2[wire.Event, error] {
 		defer cursor.Close()
 		for {
 			more, isOver := h.logged.next(), isClosed(h.done)
-			e, _, err := cursor.Next()
+			e, err := cursor.Next()
 			switch {
 			case err == nil:
 				if !yield(e, nil) {

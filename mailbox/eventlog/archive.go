@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -55,9 +56,9 @@ func (l *Log) moveToArchive(first uint64) error {
 	return err
 }
 
-// Check checks the log without changing it. odd are entries of its directory that are neither segments nor temp files.
-// gaps are missing events, but for archived ones.
-func (l *Log) Check() (odd []string, gaps []Gap, err error) {
+// Check checks the log without changing it, but for what is archived. odd are entries of its directory that are neither
+// segments nor temp files; damaged are the places, as FILE:LINE, where lines are no events or events are missing.
+func (l *Log) Check() (odd, damaged []string, err error) {
 	first, err := l.FirstSeq()
 	if err != nil {
 		return nil, nil, err
@@ -72,14 +73,21 @@ func (l *Log) Check() (odd []string, gaps []Gap, err error) {
 	}
 	r := l.Follow(max(first, 1) - 1)
 	defer r.Close()
-	for err == nil {
-		var gap *Gap
-		if _, gap, err = r.Next(); gap != nil {
-			gaps = append(gaps, *gap)
+	for next := first; err == nil; { // next is 0 after a damaged line: lines that follow each other are one place
+		var line []byte
+		if line, err = r.readLine(); err != nil {
+			break
+		}
+		e, bad := wire.DecodeEvent(line)
+		if next > 0 && (bad != nil || e.Seq != next) {
+			damaged = append(damaged, fmt.Sprintf("events/%s:%d", segmentName(r.first), r.count))
+		}
+		if next = 0; bad == nil {
+			next = e.Seq + 1
 		}
 	}
 	if err == io.EOF {
 		err = nil
 	}
-	return odd, gaps, err
+	return odd, damaged, err
 }
