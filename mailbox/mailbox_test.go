@@ -111,15 +111,16 @@ func TestReadErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		durable.FailNext(filepath.Dir(dir), func(op, name string) error {
+		root, err := durable.OpenFaulty(filepath.Dir(dir), func(op, name string) error {
 			if fails == "rename" && op == "rename" && strings.Contains(name, "inbox/new/") {
 				return syscall.EDQUOT
 			}
 			return nil
 		})
-		if m, err = Open(dir); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
+		m = (*Mailbox)(maildir.NewStore(root, "main").Box("bob"))
 		t.Cleanup(func() { m.Close() })
 		used := 0
 		if err := m.Read(ctx, 0, func(*wire.Message) error { used++; return nil }); err == nil || used != map[string]int{"rename": 1}[fails] {

@@ -338,7 +338,7 @@ func (h *Handle) eventsAfter(ctx context.Context, seq uint64) iter.Seq2[wire.Eve
 		defer cursor.Close()
 		for {
 			more, isOver := h.logged.next(), isClosed(h.done)
-			e, _, err := cursor.Next()
+			e, err := cursor.Next()
 			switch {
 			case err == nil:
 				if !yield(e, nil) {

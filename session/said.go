@@ -112,7 +112,7 @@ func (l *Log) isAfterEnd(at time.Time) bool { return !l.s.State.Alive() && at.Af
 
 func (l *Log) readEvents() error {
 	for !l.isPast {
-		e, _, err := l.events.Next()
+		e, err := l.events.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -141,13 +141,13 @@ func (s *source) nextMessage() (Entry, bool) {
 // nextEvent returns the next event of the log, then errors: an agent is reported gone after its last event.
 func (s *source) nextEvent() (Entry, bool) {
 	for s.cursor != nil && s.hasMore {
-		e, gap, err := s.cursor.Next()
+		e, err := s.cursor.Next()
 		if err == nil && e.At.Before(s.after) {
 			continue
 		}
 		// After the first new event all are new, whatever the clock said.
 		if s.after = (time.Time{}); err == nil {
-			return Entry{Event: &e, Gap: gap}, true
+			return Entry{Event: &e}, true
 		}
 		s.hasMore = false
 		if s.logErr = err; err == io.EOF || errors.Is(err, maildir.ErrNoAgent) {

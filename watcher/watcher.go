@@ -7,7 +7,7 @@
 // message that arrives after Open is reported once, even if another process has read it meanwhile. Only without kernel
 // events (refused or lost), and on macOS, whose events do not name what has come, is a message missed that came and
 // went between two listings. A message put back with MarkUnread is reported again if it left the inbox more than an
-// hour before. An agent's events come in sequence, each once, with the gaps between them.
+// hour before. An agent's events come in sequence, each once.
 //
 // If a mailbox is retired or removed, an entry says that the agent is gone. If it comes back, its log continues after
 // the last reported event; a new log in its place starts at its first event. Files dropped into an inbox become
@@ -73,8 +73,7 @@ type Entry struct {
 
 	Message *wire.Message
 	Event   *wire.Event
-	Gap     *eventlog.Gap // with Event: events that are missing before it
-	Err     error         // why the watcher cannot look; mailbox.ErrNoMailbox: the agent is gone for now
+	Err     error // why the watcher cannot look; mailbox.ErrNoMailbox: the agent is gone for now
 }
 
 // ErrClosed is returned by Next after Close.

@@ -129,15 +129,11 @@ func next(t testing.TB, w *Watcher) Entry {
 // word is an entry in a word: a message's body, an event's kind and number, an
 // error's nature.
 func word(e Entry) string {
-	gap := ""
-	if e.Gap != nil {
-		gap = fmt.Sprintf("gap %d-%d ", e.Gap.From, e.Gap.To)
-	}
 	switch {
 	case e.Message != nil:
-		return gap + e.Message.Body
+		return e.Message.Body
 	case e.Event != nil:
-		return fmt.Sprintf("%s%s %d", gap, e.Event.Kind, e.Event.Seq)
+		return fmt.Sprintf("%s %d", e.Event.Kind, e.Event.Seq)
 	case errors.Is(e.Err, maildir.ErrNoAgent):
 		return "gone"
 	}

@@ -18,7 +18,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"sync"
 	"syscall"
 )
 
@@ -42,19 +41,8 @@ type Root struct {
 	kept  directories
 }
 
-// faults are those of FailNext, by path.
-var faults sync.Map
-
-// FailNext lets a test fail operations of the root that is opened next at path, also behind a package that opens roots
-// itself.
-func FailNext(path string, fault Fault) { faults.Store(path, fault) }
-
 // Open opens the directory at path, which may itself be a symbolic link.
-func Open(path string) (*Root, error) {
-	fault, _ := faults.LoadAndDelete(path)
-	f, _ := fault.(Fault)
-	return OpenFaulty(path, f)
-}
+func Open(path string) (*Root, error) { return OpenFaulty(path, nil) }
 
 // OpenFaulty is Open for a test: fault may be nil.
 func OpenFaulty(path string, fault Fault) (*Root, error) {

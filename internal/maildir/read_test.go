@@ -62,14 +62,6 @@ func TestSenderOfNothing(t *testing.T) {
 	}
 }
 
-// Who closes the log of a mailbox closes nothing of the team's.
-func TestCloseOneLog(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	must(t, bob.Log().Close())
-	deliver(t, bob, message("x"))
-}
-
 // On a read-only disk messages are shown but not marked. If none are shown there is nothing to report.
 func TestReadOnAReadOnlyDisk(t *testing.T) {
 	t.Parallel()

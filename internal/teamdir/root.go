@@ -52,7 +52,7 @@ func Open(path string, told Told) (*Root, error) {
 
 // OpenFound opens a root that rootdir.Find has found, and brings one of an older format to this one: see moveOver.
 func OpenFound(f rootdir.Found, told Told) (*Root, error) {
-	dir, err := durable.Open(f.Path)
+	dir, err := durable.OpenFaulty(f.Path, f.Fault)
 	r := &Root{Found: f, MayAct: f.CheckAccepted, dir: dir, told: told, teams: map[wire.Name]*Team{}}
 	if err == nil && f.IsOlder() {
 		err = r.moveOver(context.Background())

@@ -129,8 +129,8 @@ func TestArchivedEventsAreFolded(t *testing.T) {
 	if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
 		t.Error(diff)
 	}
-	if _, gaps, err := box.Log().Check(); len(gaps) > 0 || err != nil {
-		t.Errorf("gaps %v, %v", gaps, err)
+	if _, damaged, err := box.Log().Check(); len(damaged) > 0 || err != nil {
+		t.Errorf("damaged: %v, %v", damaged, err)
 	}
 	// A second time moves nothing, and the numbers continue.
 	if _, n, err := box.Log().Archive(ctx, time.Now().Add(time.Hour), false); err != nil || n != 0 {
@@ -145,8 +145,8 @@ func TestArchivedEventsAreFolded(t *testing.T) {
 	}
 }
 
-// A fold over a gap ends.
-func TestGap(t *testing.T) {
+// A fold over missing events ends.
+func TestMissingEvents(t *testing.T) {
 	team := teamtest.NewTeam(t, teamtest.NewRoot(t, nil), "bob")
 	teamtest.Happen(t, team, "bob", "turn_idle", "turn_idle")
 	events := filepath.Join(team.Box("bob").Path(), "events")

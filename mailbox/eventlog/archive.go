@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -55,9 +56,9 @@ func (l *Log) moveToArchive(first uint64) error {
 	return err
 }
 
-// Check checks the log without changing it. odd are entries of its directory that are neither segments nor temp files.
-// gaps are missing events, but for archived ones.
-func (l *Log) Check() (odd []string, gaps []Gap, err error) {
+// Check checks the log without changing it, but for what is archived. odd are entries of its directory that are neither
+// segments nor temp files; damaged are the places, as FILE:LINE, where events are missing.
+func (l *Log) Check() (odd, damaged []string, err error) {
 	first, err := l.FirstSeq()
 	if err != nil {
 		return nil, nil, err
@@ -72,14 +73,29 @@ func (l *Log) Check() (odd []string, gaps []Gap, err error) {
 	}
 	r := l.Follow(max(first, 1) - 1)
 	defer r.Close()
+	next, place := first, "" // of the first line that is no event since the last event
 	for err == nil {
-		var gap *Gap
-		if _, gap, err = r.Next(); gap != nil {
-			gaps = append(gaps, *gap)
+		var line []byte
+		if line, err = r.readLine(); err != nil {
+			break
 		}
+		e, bad := wire.DecodeEvent(line)
+		if place == "" {
+			place = fmt.Sprintf("events/%s:%d", segmentName(r.first), r.count)
+		}
+		if bad != nil {
+			continue
+		}
+		if e.Seq != next { // else what is damaged was never whole, as on a full disk
+			damaged = append(damaged, place)
+		}
+		next, place = e.Seq+1, ""
+	}
+	if place != "" {
+		damaged = append(damaged, place)
 	}
 	if err == io.EOF {
 		err = nil
 	}
-	return odd, gaps, err
+	return odd, damaged, err
 }

@@ -8,31 +8,29 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
 )
 
-// openLog opens the log of bob in a new team, and returns what removes that.
+// openLog makes a mailbox, and returns its log and what removes both.
 func openLog() (log *eventlog.Log, remove func()) {
 	root, err := os.MkdirTemp("", "atm-example-")
 	if err != nil {
 		panic(err)
 	}
-	bob := filepath.Join(root, "main", "bob")
-	if err := os.MkdirAll(bob, 0o700); err != nil {
+	bob, err := mailbox.Create(context.Background(), filepath.Join(root, "main", "bob"))
+	if err != nil {
 		panic(err)
 	}
-	if log, err = eventlog.Open(bob); err != nil {
-		panic(err)
-	}
-	return log, func() {
-		log.Close()
+	return bob.Log(), func() {
+		bob.Close()
 		os.RemoveAll(root)
 	}
 }
 
 func ExampleLog_Append() {
-	log, remove := openLog() // eventlog.Open(".atm/main/bob")
+	log, remove := openLog() // that of mailbox.Open(".atm/main/bob")
 	defer remove()
 	events := []wire.Event{{Kind: "turn_started", TurnID: "7"}, {Kind: "turn_idle", TurnID: "7"}}
 	if err := log.Append(context.Background(), events...); err != nil {
@@ -54,14 +52,14 @@ func ExampleLog_Follow() {
 	for _, kind := range []string{"turn_started", "turn_idle"} {
 		log.Append(context.Background(), wire.Event{Kind: kind})
 		for {
-			e, gap, err := events.Next()
+			e, err := events.Next()
 			if errors.Is(err, io.EOF) {
 				break // none yet: look again later, or when package watcher has news
 			}
-			fmt.Println(e.Seq, e.Kind, gap, err)
+			fmt.Println(e.Seq, e.Kind, err)
 		}
 	}
 	// Output:
-	// 1 turn_started <nil> <nil>
-	// 2 turn_idle <nil> <nil>
+	// 1 turn_started <nil>
+	// 2 turn_idle <nil>
 }

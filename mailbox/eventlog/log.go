@@ -6,12 +6,13 @@
 //
 // A log only grows: what was written stays as it is, and where it is in its segment. An append is one write of whole
 // lines, under the lock <agent>.events. If a kill, a full disk or a power cut leaves a line unfinished, the next append
-// ends it. A line that is no event is skipped by whoever reads; if an event is missing there, the reader is told.
+// ends it. Only Append writes lines. A line that is no event is damaged: who reads passes over it to the events after it,
+// and Check says where it is.
 //
 // Only the newest segment is written to, and a full one is synced before the next is made, so a power cut takes the end
 // of a log, never its middle, unless that sync fails.
 //
-// Readers take no lock. They see whole lines only, and each event once and in order.
+// Readers take no lock. They see whole lines only, and each event once and in the order of the lines.
 package eventlog
 
 import (
@@ -20,14 +21,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -40,8 +38,7 @@ var ErrNoEvent = errors.New("not an event")
 // maxLine is the size of the longest line that is written or read; a longer one is skipped. Tests shorten it.
 var maxLine int64 = 8 << 20
 
-// Log is one agent's log. It keeps no file open but the team's directory, and may be used by several goroutines at
-// once.
+// Log is one agent's log. It keeps no file open, and may be used by several goroutines at once.
 type Log struct {
 	root    Directory    // the team's
 	owner   wire.Address // the team and agent of all events
@@ -49,52 +46,9 @@ type Log struct {
 	present func() error // an error if there is no agent now
 
 	appended func(context.Context, []wire.Event) // is told of each append
-	opened   io.Closer                           // by Open; nil: root is another's
 }
 
-// Open opens the log of an agent by the agent's directory, such as .atm/main/bob. The directory must exist; the first
-// append makes the log. If somebody else holds the lock for 5 seconds, an append gives up.
-func Open(dir string) (*Log, error) {
-	if dir == "" {
-		return nil, errors.New("open a log: the directory has no name")
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	agent, err := wire.ParseName(filepath.Base(dir))
-	if err != nil {
-		return nil, fmt.Errorf("open the log of %s: %w", dir, err)
-	}
-	team := filepath.Dir(dir)
-	root, err := durable.Open(team)
-	if err != nil {
-		return nil, err
-	}
-	present := func() error { return root.IsDir(string(agent)) }
-	mayLock := func() error { return cmp.Or(present(), root.Mkdir(".locks")) }
-	lock := func(ctx context.Context) (func(), error) {
-		l, err := lockfile.In(root).Lock(ctx, string(agent)+".events", lockfile.Exclusive, lockfile.DefaultTimeout, mayLock)
-		if err != nil {
-			return nil, err
-		}
-		if err := present(); err != nil { // what was looked at before does not count
-			l.Unlock()
-			return nil, err
-		}
-		return func() { l.Unlock() }, nil
-	}
-	l := New(root, wire.Address{Agent: agent, Team: wire.Name(filepath.Base(team))}, lock, present, func(context.Context, []wire.Event) {})
-	l.opened = root
-	if err := present(); err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
-}
-
-// Directory is an open directory, by names below it. Open opens one itself; whoever has opened the team for more gives
-// his to New.
+// Directory is an open directory, by names below it.
 type Directory interface {
 	Join(name string) string // the path, for people
 	Lstat(name string) (fs.FileInfo, error)
@@ -112,15 +66,7 @@ type Directory interface {
 // Both return an error if there is no mailbox. appended is called after each append, when the lock is released.
 func New(root Directory, owner wire.Address, lock func(context.Context) (unlock func(), err error), present func() error,
 	appended func(context.Context, []wire.Event)) *Log {
-	return &Log{root, owner, lock, present, appended, nil}
-}
-
-// Close closes the team's directory, of a log that was opened with Open. Another's stays open.
-func (l *Log) Close() error {
-	if l.opened == nil {
-		return nil
-	}
-	return l.opened.Close()
+	return &Log{root, owner, lock, present, appended}
 }
 
 func (l *Log) dir() string     { return string(l.owner.Agent) + "/events" }
@@ -175,21 +121,20 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 
 // newest is the segment to which events are appended.
 type newest struct {
-	first uint64
-	older []uint64 // the first numbers of the segments before it
-	file  *os.File // nil if there is no segment yet
-	size  int64
-	seq   uint64 // the log's last number
+	segs []uint64 // the first numbers of all segments
+	file *os.File // nil if there is no segment yet
+	size int64
+	seq  uint64 // the log's last number
 }
 
 // openNewest opens the newest segment. To append to it, it first ends an unfinished line: what then is an event counts.
 func (l *Log) openNewest(flag int) (n newest, err error) {
-	segs, err := l.segmentsIn(l.dir())
-	if err != nil || len(segs) == 0 {
+	n.segs, err = l.segmentsIn(l.dir())
+	if err != nil || len(n.segs) == 0 {
 		return n, err
 	}
-	n.first, n.older = segs[len(segs)-1], segs[:len(segs)-1]
-	if n.file, err = l.root.OpenFile(l.segment(n.first), flag); err != nil {
+	first := n.segs[len(n.segs)-1]
+	if n.file, err = l.root.OpenFile(l.segment(first), flag); err != nil {
 		return n, err
 	}
 	info, err := n.file.Stat()
@@ -206,26 +151,13 @@ func (l *Log) openNewest(flag int) (n newest, err error) {
 			return n, err
 		}
 	}
-	n.seq, err = lastSeq(n.file, n.first)
-	return n, err
-}
-
-// lastSeq returns the last number of a segment. Another program may have written the last line, with a number of its
-// own, and readers skip what is numbered lower than they have seen. So the highest number counts, up to two lines that
-// follow each other.
-func lastSeq(file *os.File, first uint64) (seq uint64, err error) {
-	hasEvent := false
-	seq = first - 1
-	_, err = readBackward(file, func(line []byte, offset int64) bool {
-		e, ok := decode(line, first, offset)
-		if !ok {
-			return false
-		}
-		isSure := hasEvent && e.Seq+1 == seq
-		seq, hasEvent = max(seq, e.Seq), true
-		return isSure
+	n.seq = first - 1
+	_, err = readBackward(n.file, func(line []byte, _ int64) bool {
+		e, err := wire.DecodeEvent(line)
+		n.seq = max(n.seq, e.Seq)
+		return err == nil
 	})
-	return seq, err
+	return n, err
 }
 
 // write appends the events that the log does not have yet, in one write.
@@ -262,8 +194,7 @@ func (l *Log) write(n *newest, events []wire.Event) error {
 // create makes the segment of the next event.
 func (l *Log) create(n *newest) (err error) {
 	if err = l.root.MkdirAll(l.dir()); err == nil {
-		n.first = n.seq + 1
-		n.file, err = l.root.OpenFile(l.segment(n.first), os.O_RDWR|os.O_APPEND|os.O_CREATE)
+		n.file, err = l.root.OpenFile(l.segment(n.seq+1), os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	}
 	return err
 }
@@ -285,7 +216,7 @@ func (l *Log) sync(n *newest) error {
 
 // encode numbers the events that the log does not have yet, and returns their lines; nil: it has that event.
 func (l *Log) encode(events []wire.Event, n *newest) (lines [][]byte, err error) {
-	known, err := l.known(events, n)
+	known, err := l.known(events, n.segs)
 	if err != nil {
 		return nil, err
 	}
@@ -324,48 +255,37 @@ func (l *Log) encode(events []wire.Event, n *newest) (lines [][]byte, err error)
 // eventKey tells a repeated event. One source cannot use up the ids of another, most of which anybody can compute.
 type eventKey struct{ source, id string }
 
-// known returns those keys of the events that are in the last MiB of the log, perhaps with others.
-func (l *Log) known(events []wire.Event, n *newest) (known map[eventKey]bool, err error) {
+// known returns those keys of the events that are in the last MiB of some segments, perhaps with others.
+func (l *Log) known(events []wire.Event, segs []uint64) (known map[eventKey]bool, err error) {
 	known = map[eventKey]bool{}
-	var keys [][]byte // quoted as in a line, but for the first quote: with it the search takes three times as long
+	var ids [][]byte // quoted as in a line, but for the first quote: with it the search takes three times as long
 	for _, e := range events {
 		if e.EventID != "" {
-			keys = append(keys, wire.Quote(e.EventID)[1:])
+			ids = append(ids, wire.Quote(e.EventID)[1:])
 		}
 	}
-	if len(keys) == 0 || n.file == nil || n.size >= recentBytes && !n.mayHave(keys) {
-		return known, nil
+	hasID := func(text []byte) bool {
+		return slices.ContainsFunc(ids, func(id []byte) bool { return bytes.Contains(text, id) })
 	}
-	size := 0
-	look := func(line []byte, _ uint64, _ int64) (enough bool) {
-		// Decoded only if it contains a key, which may be elsewhere, as in an event of another vocabulary.
-		if slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Contains(line, key) }) {
+	for left := recentBytes; len(ids) > 0 && left > 0 && len(segs) > 0; segs = segs[:len(segs)-1] {
+		text, err := l.end(segs[len(segs)-1], left)
+		if err != nil {
+			return nil, err
+		}
+		left -= len(text)
+		if !hasID(text) {
+			continue
+		}
+		for line := range bytes.Lines(text) {
+			if !hasID(line) { // or elsewhere in the line, as in an event of another vocabulary
+				continue
+			}
 			if e, err := wire.DecodeEvent(line); err == nil {
 				known[eventKey{e.Source, e.EventID}] = e.EventID != ""
 			}
 		}
-		size += len(line)
-		return size >= recentBytes
 	}
-	enough, err := readBackward(n.file, func(line []byte, offset int64) bool { return look(line, n.first, offset) })
-	if enough || err != nil {
-		return known, err
-	}
-	return known, l.backwardIn(n.older, look)
-}
-
-// mayHave reports whether one of the keys is in the last MiB of the segment, without looking at lines, of which there may
-// be thousands.
-func (n *newest) mayHave(keys [][]byte) bool {
-	overlap := len(slices.MaxFunc(keys, func(a, b []byte) int { return cmp.Compare(len(a), len(b)) }))
-	text := make([]byte, 64<<10+overlap)
-	for at := n.size - recentBytes; at < n.size; at += int64(len(text) - overlap) {
-		m, err := n.file.ReadAt(text, at)
-		if err != nil && err != io.EOF || slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Contains(text[:m], key) }) {
-			return true
-		}
-	}
-	return false
+	return known, nil
 }
 
 // FirstSeq returns the number of the oldest event that is not archived, or 0.
@@ -409,8 +329,23 @@ func (l *Log) Tail(enough func(*wire.Event) bool) (events []wire.Event, err erro
 // Backward calls f with the events that are not archived, the newest first, until it returns true.
 func (l *Log) Backward(f func(*wire.Event) (enough bool)) error {
 	lockfile.Reads("read a log")
-	return l.backward(func(line []byte, first uint64, offset int64) bool {
-		e, ok := decode(line, first, offset)
-		return ok && f(&e)
-	})
+	segs, err := l.segments()
+	for _, first := range slices.Backward(segs) {
+		file, err := l.root.Open(l.segment(first))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // archived meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		enough, err := readBackward(file, func(line []byte, _ int64) bool {
+			e, err := wire.DecodeEvent(line)
+			return err == nil && f(&e)
+		})
+		file.Close()
+		if enough || err != nil {
+			return err
+		}
+	}
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -101,18 +100,15 @@ func scribble(t testing.TB, path, text string) {
 	}
 }
 
-// read reads to its end and returns "seq kind", and "gap from-to".
+// read reads to its end and returns "seq kind".
 func read(t testing.TB, c *Reader) (out []string) {
 	t.Helper()
 	for {
-		e, gap, err := c.Next()
+		e, err := c.Next()
 		if err == io.EOF {
 			return out
 		}
 		must(t, err)
-		if gap != nil {
-			out = append(out, fmt.Sprintf("gap %d-%d", gap.From, gap.To))
-		}
 		out = append(out, fmt.Sprintf("%d %s", e.Seq, e.Kind))
 	}
 }
@@ -137,35 +133,6 @@ func smallSegments(t testing.TB, n int64) {
 	old := segmentSize
 	segmentSize = n
 	t.Cleanup(func() { segmentSize = old })
-}
-
-// Without its agent there is no log, and an append makes no agent.
-func TestOpen(t *testing.T) {
-	team := filepath.Join(scratch(t), "main")
-	bob := filepath.Join(team, "bob")
-	if _, err := Open(bob); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
-	}
-	must(t, os.MkdirAll(bob, 0o700))
-	for _, dir := range []string{"", team + "/Bob"} {
-		if _, err := Open(dir); err == nil {
-			t.Errorf("%q was opened", dir)
-		}
-	}
-	l, err := Open(bob)
-	must(t, err)
-	defer l.Close()
-	must(t, l.Append(ctx, note("")))
-	if seq, err := l.LastSeq(); seq != 1 || err != nil {
-		t.Error(seq, err)
-	}
-	must(t, os.Rename(bob, bob+".away"))
-	if err := l.Append(ctx, note("")); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
-	}
-	if _, err := os.Stat(bob); err == nil {
-		t.Error("the agent was made")
-	}
 }
 
 // An event that cannot be read back is refused, and nothing is written.
@@ -223,7 +190,7 @@ func TestTooLongLine(t *testing.T) {
 		grow()
 		later, last := []string(nil), uint64(2)
 		if name == "followed" {
-			later, last = []string{"gap 3-3", "4 d"}, 4
+			later, last = []string{"4 d"}, 4
 		}
 		for what, look := range map[string]func(){
 			"a new follower": func() { same(t, readAll(t, l, 0), append([]string{"1 a", "2 b"}, later...)...) },
@@ -296,6 +263,20 @@ func TestEventID(t *testing.T) {
 	}
 }
 
+// An id is known from an older segment, too.
+func TestEventIDOfAnOlderSegment(t *testing.T) {
+	smallSegments(t, 200)
+	l := openLog(t, scratch(t), nil)
+	appendEvents(t, l, note("x"))
+	appendKinds(t, l, "one", "two")
+	appendKinds(t, l, "three", "four")
+	appendEvents(t, l, note("x"), note("y"))
+	same(t, readAll(t, l, 0), "1 note", "2 one", "3 two", "4 three", "5 four", "6 note")
+	if segs, err := l.segments(); len(segs) < 3 || err != nil {
+		t.Error(segs, err)
+	}
+}
+
 func TestRotation(t *testing.T) {
 	smallSegments(t, 2000)
 	l := openLog(t, scratch(t), nil)
@@ -329,9 +310,9 @@ func TestRotation(t *testing.T) {
 			t.Errorf("newest %d: %d events, %v", n, len(events), err)
 		}
 	}
-	// A segment that was archived shows as a gap.
+	// Without a segment the others are read.
 	must(t, os.Remove(segmentPath(l, segs[0])))
-	same(t, readAll(t, l, 0)[:2], fmt.Sprintf("gap 1-%d", segs[1]-1), want[segs[1]-1])
+	same(t, readAll(t, l, 0)[:1], want[segs[1]-1])
 	same(t, readAll(t, l, segs[1]-1)[:1], want[segs[1]-1])
 }
 
@@ -341,8 +322,7 @@ func TestUnfinishedLine(t *testing.T) {
 	for line, want := range map[string][]string{
 		`{"seq":3,"kind":"x"}`: {"3 x", "4 c"},
 		`{"seq":3,"kind":"x"`:  {"3 c"},
-		`{"seq":9,"kind":"x"}`: {"gap 3-8", "9 x", "10 c"},
-		`{"seq":2,"kind":"x"}`: {"3 c"},
+		`{"seq":9,"kind":"x"}`: {"9 x", "10 c"},
 		`{"kind":"x"}`:         {"3 c"},
 		"\x00\x00":             {"3 c"},
 	} {

@@ -9,16 +9,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
-
-// Gap is a range of missing events: their lines do not parse, or their segments are gone.
-type Gap struct {
-	From uint64 `json:"from"`
-	To   uint64 `json:"to"`
-}
 
 // Position is where an event's line is in a log. A log that was replaced, or has lost its end in a power cut, has
 // another line there or none.
@@ -34,66 +29,36 @@ type Position struct {
 // not for concurrent use.
 type Reader struct {
 	log  *Log
-	last Position // of the last event
-	next uint64   // the number of the next event
+	last Position // of the last event; until one is read it has only the number
 
-	begun error // of Follow's look for the first event: see IsEmpty
-
-	file       *os.File // the open segment; nil: the one after first is to be opened
-	first      uint64   // the segment's first number
-	isFinal    bool     // nothing more is written to it, since there is a newer one
-	lines      bufio.Reader
-	offset     int64 // of the next line
-	unfinished int64 // how much of the next line was there at the last look, without its end
+	file    *os.File // the open segment; nil: the one after first is to be opened
+	first   uint64   // the segment's first number
+	isFinal bool     // nothing more is written to it, since there is a newer one
+	lines   bufio.Reader
+	offset  int64 // of the next line
+	count   int   // how many lines were read since the segment was opened
 }
 
 // Follow returns a reader of the events after seq, archived ones too.
 func (l *Log) Follow(after uint64) *Reader {
 	lockfile.Reads("read a log")
-	r := &Reader{log: l, next: after + 1}
-	r.begun = r.openNext() // now, so that it notices if another log takes its place; after an error Next tries again
-	if r.begun == nil {
-		r.skip()
-	}
+	r := &Reader{log: l, last: Position{Seq: after}}
+	r.openNext() // now, so that it notices if another log takes its place; after an error Next tries again
 	return r
-}
-
-// IsEmpty reports whether there was no event to follow when Follow looked.
-func (r *Reader) IsEmpty() bool { return r.begun == io.EOF }
-
-// skip has the reader begin with the first line of the open segment that Next may return: who follows has read most of
-// it. As in lastSeq two lines that follow each other are sure, while one may be another program's.
-func (r *Reader) skip() {
-	if r.next <= r.first {
-		return
-	}
-	begin, later := int64(-1), uint64(0) // where the lines begin that are needed; the number of the line after
-	readBackward(r.file, func(line []byte, offset int64) bool {
-		seq := number(line)
-		if seq == 0 || seq >= r.next {
-			begin = offset
-		} else if begin < 0 {
-			begin = offset + int64(len(line))
-		}
-		isSure := seq > 0 && seq+1 == later && later < r.next
-		later = seq
-		return isSure
-	})
-	r.seek(max(begin, 0))
 }
 
 // Resume returns a reader of the events after a position, or false if the log has another line there.
 func (l *Log) Resume(p Position) (*Reader, bool) {
 	lockfile.Reads("read a log")
-	r := &Reader{log: l, last: p, next: p.Seq + 1}
+	r := &Reader{log: l, last: p}
 	segs, err := l.segments()
-	if err != nil || len(segs) == 0 || p.Seq == 0 || p.Segment > segs[len(segs)-1] || r.open(p.Segment) != nil {
+	if err != nil || len(segs) == 0 || p.Segment > segs[len(segs)-1] || r.open(p.Segment) != nil {
 		return nil, false
 	}
 	r.seek(p.Offset)
 	line, n, err := wire.ReadLine(&r.lines, maxLine)
-	line = bytes.TrimSuffix(line, []byte{'\n'})
-	if err != nil || number(line) != p.Seq || crc32.ChecksumIEEE(line) != p.CRC {
+	e, damage := wire.DecodeEvent(line)
+	if err != nil || damage != nil || e.Seq != p.Seq || checksum(line) != p.CRC {
 		r.Close()
 		return nil, false
 	}
@@ -101,11 +66,11 @@ func (l *Log) Resume(p Position) (*Reader, bool) {
 	return r, true
 }
 
-// Position returns the position of the last event, for Resume.
+// Position returns the position of the last event that was read, for Resume.
 func (r *Reader) Position() Position { return r.last }
 
 // Seq returns the number of the last event.
-func (r *Reader) Seq() uint64 { return r.next - 1 }
+func (r *Reader) Seq() uint64 { return r.last.Seq }
 
 // Close closes the open segment. r may be nil.
 func (r *Reader) Close() {
@@ -115,76 +80,53 @@ func (r *Reader) Close() {
 	}
 }
 
-// Next returns the next event, or io.EOF if there is none yet; it may then be called again. A gap that is not nil says
-// which events are missing before this one.
-func (r *Reader) Next() (wire.Event, *Gap, error) {
+// Next returns the next event, or io.EOF if there is none yet; it may then be called again. If its number is not the one
+// after the last, events are missing: a line was damaged, or a segment is gone.
+func (r *Reader) Next() (wire.Event, error) {
 	for {
-		line, offset, err := r.readLine()
+		line, err := r.readLine()
 		if err != nil {
-			return wire.Event{}, nil, err
+			return wire.Event{}, err
 		}
-		if n := number(line); 0 < n && n < r.next { // skipped without decoding
-			continue
+		if e, err := wire.DecodeEvent(line); err == nil {
+			r.last = Position{e.Seq, r.first, r.offset - int64(len(line)), checksum(line)}
+			return e, nil
 		}
-		e, ok := decode(line, r.first, offset)
-		if !ok || e.Seq < r.next { // what is missing there, the next event shows
-			continue
-		}
-		var gap *Gap
-		if e.Seq > r.next {
-			gap = &Gap{r.next, e.Seq - 1}
-		}
-		r.next = e.Seq + 1
-		r.last = Position{e.Seq, r.first, offset, crc32.ChecksumIEEE(line)}
-		return e, gap, nil
 	}
 }
 
-// readLine returns the next whole line, without its line feed, and its offset, or io.EOF. A line that is too long is
-// empty.
-func (r *Reader) readLine() (line []byte, offset int64, err error) {
+func checksum(line []byte) uint32 { return crc32.ChecksumIEEE(bytes.TrimSuffix(line, []byte{'\n'})) }
+
+// readLine returns the next whole line, or io.EOF. A line that is too long is empty.
+func (r *Reader) readLine() (line []byte, err error) {
 	for {
 		if r.file == nil {
 			if err := r.openNext(); err != nil {
-				return nil, 0, err
+				return nil, err
 			}
 		}
-		if !r.isUnchanged() {
-			line, n, err := wire.ReadLine(&r.lines, maxLine)
-			if err == nil {
-				offset, r.offset = r.offset, r.offset+n
-				return bytes.TrimSuffix(line, []byte{'\n'}), offset, nil
-			}
-			r.seek(r.offset) // the next look begins with this line
-			if err != io.EOF {
-				return nil, 0, err
-			}
-			r.unfinished = n
-			if info, err := r.file.Stat(); err == nil && info.Size() > r.offset+n { // it has grown since it was buffered
-				continue
-			}
+		line, n, err := wire.ReadLine(&r.lines, maxLine)
+		if err == nil {
+			r.offset, r.count = r.offset+n, r.count+1
+			return line, nil
+		}
+		r.seek(r.offset) // the next look begins with this line
+		if err != io.EOF {
+			return nil, err
 		}
 		if r.isFinal { // and it was read to its end after that was known
 			r.Close()
 		} else if err := r.lookForNewer(); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 }
 
-// isUnchanged reports whether the segment ends with the same unfinished line as at the last look. It may be long.
-func (r *Reader) isUnchanged() bool {
-	if r.unfinished == 0 {
-		return false
-	}
-	info, err := r.file.Stat()
-	return err == nil && info.Size() == r.offset+r.unfinished
-}
-
 // seek has the next line read at an offset.
 func (r *Reader) seek(offset int64) {
-	r.lines.Reset(io.NewSectionReader(r.file, offset, 1<<62))
-	r.offset, r.unfinished = offset, 0
+	r.file.Seek(offset, io.SeekStart)
+	r.lines.Reset(r.file)
+	r.offset = offset
 }
 
 // lookForNewer looks for a newer segment, or another log, or returns io.EOF.
@@ -197,7 +139,7 @@ func (r *Reader) lookForNewer() error {
 	if err != nil {
 		return err
 	}
-	there, err := r.log.statSegment(r.first)
+	there, err := find(r.log, r.first, r.log.root.Lstat)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -228,16 +170,16 @@ func (r *Reader) openNext() error {
 	if err != nil {
 		return err
 	}
-	if len(segs) > 0 && r.next < segs[0] {
+	seq, next := r.last.Seq+1, uint64(0)
+	if len(segs) > 0 && seq < segs[0] {
 		old, err := r.log.segmentsIn(r.log.archive())
 		if err != nil {
 			return err
 		}
 		segs = append(old, segs...)
 	}
-	var next uint64
 	for _, first := range segs {
-		if first > r.first && (next == 0 || next < first && first <= r.next) {
+		if first > r.first && (next == 0 || next < first && first <= seq) {
 			next = first
 		}
 	}
@@ -251,12 +193,33 @@ func (r *Reader) openNext() error {
 	return err
 }
 
-// open opens a segment, wherever it is.
+// open opens a segment, wherever it is. A reader that has read nothing yet begins after the last event that it is not to
+// return, without reading what is before it.
 func (r *Reader) open(first uint64) error {
-	f, err := r.log.openSegment(first)
-	if err == nil {
-		r.file, r.first, r.isFinal = f, first, false
-		r.seek(0)
+	file, err := find(r.log, first, r.log.root.Open)
+	if err != nil {
+		return err
 	}
-	return err
+	begin := int64(0)
+	if r.last.Segment == 0 && r.last.Seq >= first {
+		_, err = readBackward(file, func(line []byte, offset int64) bool {
+			digits, _, _ := bytes.Cut(bytes.TrimPrefix(line, []byte(`{"seq":`)), []byte{','})
+			if seq, _ := strconv.ParseUint(string(digits), 10, 64); seq > r.last.Seq {
+				return false // known without decoding the line, which takes thirty times as long
+			}
+			e, err := wire.DecodeEvent(line)
+			isBefore := err == nil && e.Seq <= r.last.Seq
+			if isBefore {
+				begin = offset + int64(len(line))
+			}
+			return isBefore
+		})
+	}
+	if err != nil {
+		file.Close()
+		return err
+	}
+	r.file, r.first, r.isFinal, r.count = file, first, false, 0
+	r.seek(begin)
+	return nil
 }

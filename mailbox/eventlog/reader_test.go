@@ -21,7 +21,7 @@ func TestFollowWhatWasJustAppended(t *testing.T) {
 	r := l.Follow(0)
 	defer r.Close()
 	for i, kind := range []string{"a", "b", "c"} {
-		e, _, err := r.Next()
+		e, err := r.Next()
 		if err != nil || e.Kind != kind {
 			t.Fatal(i, e.Kind, err)
 		}
@@ -29,8 +29,8 @@ func TestFollowWhatWasJustAppended(t *testing.T) {
 	}
 }
 
-// A middle line that does not parse shows as a gap, and the rest is read.
-func TestGap(t *testing.T) {
+// Behind a damaged line the rest is read.
+func TestDamagedLine(t *testing.T) {
 	l := openLog(t, scratch(t), nil)
 	appendKinds(t, l, "a", "b", "c", "d")
 	data, _ := os.ReadFile(segmentPath(l, 1))
@@ -38,21 +38,25 @@ func TestGap(t *testing.T) {
 	lines[1] = bytes.Repeat([]byte{'x'}, len(lines[1]))
 	lines[1][len(lines[1])-1] = '\n'
 	must(t, os.WriteFile(segmentPath(l, 1), bytes.Join(lines, nil), 0o600))
-	same(t, readAll(t, l, 0), "1 a", "gap 2-2", "3 c", "4 d")
+	same(t, readAll(t, l, 0), "1 a", "3 c", "4 d")
 	appendKinds(t, l, "e")
 	same(t, readAll(t, l, 3), "4 d", "5 e")
+	lines[1] = bytes.Replace(lines[2], []byte(`{"seq":3,`), []byte(`{"seq":9,`), 1)
+	must(t, os.WriteFile(segmentPath(l, 1), bytes.Join(lines, nil), 0o600))
+	appendKinds(t, l, "e")
+	same(t, readAll(t, l, 0), "1 a", "9 c", "3 c", "4 d", "5 e")
 }
 
-// A reader that begins in the middle of a long segment finds its event, even if other programs wrote misleading lines.
+// A reader that begins in the middle of a long segment finds its event, even if lines are damaged.
 func TestFollowFromTheMiddle(t *testing.T) {
 	l := openLog(t, scratch(t), nil)
 	last := uint64(0)
-	grow := func(n, size int, stray string) {
+	grow := func(n, size int, damage string) {
 		t.Helper()
 		pad := wire.Event{Kind: "pad", Wire: []byte(`"` + strings.Repeat("x", size) + `"`)}
 		appendEvents(t, l, slices.Repeat([]wire.Event{pad}, n)...)
 		last += uint64(n)
-		scribble(t, segmentPath(l, 1), stray)
+		scribble(t, segmentPath(l, 1), damage)
 		for _, after := range []uint64{0, 2, 57, last - 1, last, last + 100} {
 			var want []string
 			for seq := after + 1; seq <= last; seq++ {
@@ -61,19 +65,18 @@ func TestFollowFromTheMiddle(t *testing.T) {
 			same(t, readAll(t, l, after), want...)
 		}
 	}
-	grow(200, 900, "{\"seq\":3,\"kind\":\"x\"}\n{\"seq\":55,\"kind\":\"x\"}\nxx\n")
-	grow(200, 900, "{\"seq\":2,\"kind\":\"x\"}\n")
-	grow(300, 900, "{\"seq\":350,\"kind\":\"x\"}\n")
-	for range 4 { // however few bytes of the end are read, a foreign line is the last
-		grow(1, 100<<10, "{\"seq\":2,\"kind\":\"x\"}\n")
+	grow(200, 900, "{\"seq\":3,\nxx\n")
+	grow(200, 900, "\x00\n")
+	for range 4 { // however few bytes of the end are read, a damaged line is the last
+		grow(1, 100<<10, "xx\n")
 	}
 }
 
-// A reader of what is new begins there, however long the segment is; and another program's last line does not hide it.
+// A reader of what is new begins there, however long the segment is; and a damaged last line does not hide it.
 func TestFollowBeginsNearTheEnd(t *testing.T) {
 	l := openLog(t, scratch(t), nil)
 	appendEvents(t, l, slices.Repeat([]wire.Event{{Kind: "pad", Wire: []byte(`"` + strings.Repeat("x", 900) + `"`)}}, 300)...)
-	scribble(t, segmentPath(l, 1), "{\"seq\":2,\"kind\":\"x\"}\n")
+	scribble(t, segmentPath(l, 1), "xx\n")
 	for _, after := range []uint64{200, 299, 300} {
 		r := l.Follow(after)
 		if r.offset < int64(after)*900 {
@@ -84,19 +87,22 @@ func TestFollowBeginsNearTheEnd(t *testing.T) {
 }
 
 // FuzzEventLog: whatever is at the end of a log, the next append ends it, nothing that was there is lost, and a reader
-// returns each event once.
+// returns each event once. What is there is no event: only atm writes those.
 func FuzzEventLog(f *testing.F) {
 	for _, seed := range []string{
-		"", "\n", "{", "\x00\x00", `{"seq":4}`, "{\"seq\":4}\n", "{\"seq\":2}\n{\"seq\":3}\n", "{\"seq\":99}\n", "x\n{\"seq\":5}\n",
-		"{\"seq\":18446744073709551615}\n", "{\"seq\":null}\n", "\n\n\n", "{\"seq\":4,\"agent\":\"x\",\"kind\":\"\"}\nxxxxxxxx\n", "\r\n{\"seq\":4}\r\n",
-		"{\"seq\":2,\n{\"seq\":2,\n{\"seq\":2,\n", "{\"seq\":2}\n{\"seq\":1,\n{\"seq\":1,\n",
-		"{\"kind\":\"x\"}\n", "{\"seq\":2305843009213693951}\n", strings.Repeat("\x00", 5000), strings.Repeat("garbage\n", 20_000),
+		"", "\n", "{", "\x00\x00", `{"seq":4`, "{\"seq\":4\n", "x\n{\"seq\":5,\n", "{\"seq\":null}\n", "\n\n\n", "\r\n{\"seq\":4\r\n",
+		"{\"seq\":2,\n{\"seq\":2,\n", "{\"kind\":\"x\"}\n", strings.Repeat("\x00", 5000), strings.Repeat("garbage\n", 20_000),
 	} {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)
 	}
 	top := scratch(f)
 	f.Fuzz(func(t *testing.T, junk []byte, follows bool) {
+		for line := range bytes.Lines(junk) {
+			if _, err := wire.DecodeEvent(line); err == nil {
+				t.Skip()
+			}
+		}
 		path, err := os.MkdirTemp(top, "events-")
 		must(t, err)
 		defer os.RemoveAll(path)
@@ -119,11 +125,8 @@ func FuzzEventLog(f *testing.F) {
 		for _, g := range got {
 			var n uint64
 			var kind string
-			if strings.HasPrefix(g, "gap ") {
-				continue
-			}
 			fmt.Sscan(g, &n, &kind)
-			if n <= last {
+			if n != last+1 {
 				t.Fatalf("%d after %d: %s", n, last, got)
 			}
 			last = n

@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/agentteammail/atm/wire"
 )
 
 const segmentEnd = ".ndjson"
@@ -26,7 +23,7 @@ func (l *Log) segment(first uint64) string { return path.Join(l.dir(), segmentNa
 
 // segmentFirst returns the first number of the segment with that name, or 0 for other names.
 func segmentFirst(name string) uint64 {
-	first, err := strconv.ParseUint(strings.TrimSuffix(name, segmentEnd), 10, 62)
+	first, err := strconv.ParseUint(strings.TrimSuffix(name, segmentEnd), 10, 64)
 	if err != nil || name != segmentName(first) {
 		return 0
 	}
@@ -51,50 +48,29 @@ func (l *Log) segmentsIn(dir string) (segs []uint64, err error) {
 	return segs, err
 }
 
-// openSegment opens a segment, wherever it is: one that is archived meanwhile is found there.
-func (l *Log) openSegment(first uint64) (*os.File, error) {
-	f, err := l.root.Open(l.segment(first))
+// find looks at a segment wherever it is: one that is archived meanwhile is found there.
+func find[T any](l *Log, first uint64, look func(name string) (T, error)) (T, error) {
+	found, err := look(l.segment(first))
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err = l.root.Open(path.Join(l.archive(), segmentName(first)))
+		found, err = look(path.Join(l.archive(), segmentName(first)))
 	}
-	return f, err
+	return found, err
 }
 
-// statSegment describes a segment, wherever it is.
-func (l *Log) statSegment(first uint64) (fs.FileInfo, error) {
-	info, err := l.root.Lstat(l.segment(first))
-	if errors.Is(err, fs.ErrNotExist) {
-		info, err = l.root.Lstat(path.Join(l.archive(), segmentName(first)))
-	}
-	return info, err
-}
-
-// backward calls f with the whole lines of the segments, last line first, until f returns true.
-func (l *Log) backward(f func(line []byte, first uint64, offset int64) (enough bool)) error {
-	segs, err := l.segments()
+// end returns the last bytes of a segment, at most so many.
+func (l *Log) end(first uint64, most int) ([]byte, error) {
+	file, err := l.root.Open(l.segment(first))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return l.backwardIn(segs, f)
-}
-
-// backwardIn is backward for some of the segments.
-func (l *Log) backwardIn(segs []uint64, f func(line []byte, first uint64, offset int64) (enough bool)) error {
-	for _, first := range slices.Backward(segs) {
-		file, err := l.root.Open(l.segment(first))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // archived meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		enough, err := readBackward(file, func(line []byte, offset int64) bool { return f(line, first, offset) })
-		file.Close()
-		if enough || err != nil {
-			return err
-		}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	text := make([]byte, min(info.Size(), int64(most)))
+	_, err = file.ReadAt(text, info.Size()-int64(len(text)))
+	return text, err
 }
 
 // readBackward calls f with the whole lines of a file and their offsets, last line first, until f returns true. A line
@@ -110,11 +86,9 @@ func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)
 		begin -= int64(more)
 		lines = slices.Grow(lines, more)[:more+len(lines)]
 		copy(lines[more:], lines)
-		n, err := file.ReadAt(lines[:more], begin)
-		if err != nil && err != io.EOF {
+		if _, err := file.ReadAt(lines[:more], begin); err != nil {
 			return false, err
 		}
-		lines = slices.Delete(lines, n, more)
 		lines = lines[:bytes.LastIndexByte(lines, '\n')+1]
 		end := begin + int64(len(lines))
 		// SplitAfter is five times as fast as LastIndexByte for each line.
@@ -130,22 +104,4 @@ func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)
 		}
 	}
 	return false, nil
-}
-
-// decode decodes the line at an offset of a segment. It refuses a number that is too high for the bytes before: another
-// program wrote the line, and a follower that believed it would miss the next events.
-func decode(line []byte, first uint64, offset int64) (wire.Event, bool) {
-	e, err := wire.DecodeEvent(line)
-	return e, err == nil && e.Seq <= first+uint64(offset)
-}
-
-// number returns an event's number without decoding its line, or 0 if another program wrote it and it begins otherwise.
-func number(line []byte) uint64 {
-	rest, _ := bytes.CutPrefix(line, []byte(`{"seq":`))
-	digits, _, _ := bytes.Cut(rest, []byte{','})
-	n, err := strconv.ParseUint(string(digits), 10, 62)
-	if err != nil {
-		return 0
-	}
-	return n
 }

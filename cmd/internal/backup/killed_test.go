@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -48,15 +47,15 @@ func restoreUntil(t *testing.T, path string, data []byte, n int) (isOver bool) {
 	t.Helper()
 	killed := errors.New("killed")
 	var mu sync.Mutex // several messages are written at once
-	durable.FailNext(path, func(op, name string) error {
+	fault := func(op, name string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if n--; n < 0 {
 			return killed
 		}
 		return nil
-	})
-	root, err := teamdir.OpenFound(rootdir.Found{Path: path}, notices.Tell)
+	}
+	root, err := teamdir.OpenFound(rootdir.Found{Path: path, Fault: fault}, notices.Tell)
 	must(t, err)
 	defer root.Close()
 	content, err := Check(bytes.NewReader(data))

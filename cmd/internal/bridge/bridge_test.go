@@ -19,7 +19,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
@@ -72,13 +71,13 @@ func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) 
 	_, err := rootdir.Make(path)
 	must(t, err)
 	m := &machine{t: t}
-	durable.FailNext(path, func(op, name string) error {
+	fault := func(op, name string) error {
 		if part, isSet := m.full.Load().(string); isSet && op == "write" && strings.Contains(name, part) {
 			return syscall.ENOSPC
 		}
 		return nil
-	})
-	root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag}, notices.Tell)
+	}
+	root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag, Fault: fault}, notices.Tell)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	root.KeysDir = t.TempDir()

@@ -100,7 +100,7 @@ func (d *doctor) checkMailbox(b *maildir.Box, h keep.Health, err error) {
 		{"events.odd", "error", "mv %s .", "%s is not part of the log", ""},
 		{"agent.not_a_directory", "error", "mv %s ." + addAgain, "%s is not a directory", ""},
 		{"mode.open", "warning", "chmod 700 %s", "%s is open to everybody", ""},
-		{"events.gap", "warning", "ls -l " + policy.Quote(events), "events %s are missing or damaged; all others still count", ""},
+		{"events.damaged", "warning", "ls -l " + policy.Quote(events), "the log is damaged at %s; all events in other lines still count", ""},
 		{"drop.unfinished", "warning", "atm doctor --fix", "atm was interrupted while taking in %s; the next look finishes that", "dropped file"},
 		{"bad.files", "warning", "atm ls " + string(b.Agent()) + " --bad", "inbox/bad has %s that atm could not read as mail", "file"},
 	} {

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
@@ -48,14 +47,14 @@ func TestCostOfMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		var all, reads atomic.Int64
-		durable.FailNext(path, func(op, name string) error {
+		fault := func(op, name string) error {
 			all.Add(1)
 			if op == "open" && filepath.Base(name) == config.File {
 				reads.Add(1)
 			}
 			return nil
-		})
-		root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag}, notices.Tell)
+		}
+		root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag, Fault: fault}, notices.Tell)
 		if err != nil {
 			t.Fatal(err)
 		}

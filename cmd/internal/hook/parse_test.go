@@ -58,7 +58,7 @@ func events(t testing.TB, b *maildir.Box) (all []wire.Event) {
 	c := b.Log().Follow(0)
 	defer c.Close()
 	for {
-		e, _, err := c.Next()
+		e, err := c.Next()
 		if err != nil {
 			return all
 		}

@@ -3,7 +3,6 @@ package keep
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"runtime"
@@ -17,7 +16,7 @@ import (
 
 // Health is what doctor is to report about a mailbox, by its code.
 type Health struct {
-	Files map[string][]string // what something is wrong with: paths below the agent's directory; of events.gap numbers of events
+	Files map[string][]string // what something is wrong with: paths below the agent's directory; of events.damaged with a line
 	Errs  map[string]error    // why something cannot be used
 }
 
@@ -54,11 +53,7 @@ func Examine(b *maildir.Box, fix bool) (h Health, err error) {
 		return h, nil
 	}
 	err4 := h.examineMessages(b)
-	odd, gaps, unreadable := b.Log().Check()
-	for _, gap := range gaps {
-		h.add("events.gap", fmt.Sprintf("%d to %d", gap.From, gap.To))
-	}
-	h.Files["events.odd"], h.Errs["events.unreadable"] = odd, unreadable
+	h.Files["events.odd"], h.Files["events.damaged"], h.Errs["events.unreadable"] = b.Log().Check()
 	return h, cmp.Or(err, err2, err3, err4)
 }
 

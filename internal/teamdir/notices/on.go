@@ -268,7 +268,7 @@ func (c *Commands) CatchUp(ctx context.Context, name wire.Name) {
 	events := c.team.Box(name).Log().Follow(s.Seq)
 	defer events.Close()
 	for {
-		e, _, err := events.Next()
+		e, err := events.Next()
 		if err != nil { // io.EOF
 			return
 		}

@@ -67,7 +67,7 @@ func (p Past) turnsOf(team *teamdir.Team, box *maildir.Box, since time.Time) *hi
 	} else if last > turns.Seq() {
 		events := box.Log().Follow(turns.Seq())
 		defer events.Close()
-		for e, _, err := events.Next(); err == nil; e, _, err = events.Next() {
+		for e, err := events.Next(); err == nil; e, err = events.Next() {
 			turns.Apply(&e)
 		}
 	}

@@ -63,9 +63,10 @@ type Place struct {
 // Found is a root and how it was found. One that a program makes itself, with a path and nothing else, or gets from Own,
 // needs nobody's yes: it is the program that says which root it means.
 type Found struct {
-	Path    string // absolute, without symbolic links
-	Source  string // FromFlag etc.
-	Shadows string // a root further up that this user made or accepted, unlike this one; "": none
+	Path    string        // absolute, without symbolic links
+	Source  string        // FromFlag etc.
+	Shadows string        // a root further up that this user made or accepted, unlike this one; "": none
+	Fault   durable.Fault // lets a test fail the operations in the root
 
 	place     Place
 	format    string // what its file FORMAT has; "": not known

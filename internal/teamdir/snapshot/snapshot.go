@@ -30,8 +30,8 @@ func State(b *maildir.Box) (*reducer.State, error) {
 	s, events := load(b)
 	defer func() { events.Close() }()
 	n := 0
-	for !events.IsEmpty() {
-		e, _, err := events.Next()
+	for {
+		e, err := events.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}

@@ -36,8 +36,7 @@ func NewFaultyRoot(t *testing.T, told teamdir.Told, fault durable.Fault) *teamdi
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	Must(t, err)
-	durable.FailNext(path, fault)
-	r, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag}, told)
+	r, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag, Fault: fault}, told)
 	Must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -205,15 +204,15 @@ func TestWorkKilled(t *testing.T) {
 			}
 			left := points
 			var mu sync.Mutex
-			durable.FailNext(team.Root().Path, func(op, name string) error {
+			fault := func(op, name string) error {
 				mu.Lock()
 				defer mu.Unlock()
 				if left--; left < 0 {
 					return killed
 				}
 				return nil
-			})
-			dying, err := teamdir.OpenFound(rootdir.Found{Path: team.Root().Path, Source: rootdir.FromFlag}, nil)
+			}
+			dying, err := teamdir.OpenFound(rootdir.Found{Path: team.Root().Path, Source: rootdir.FromFlag, Fault: fault}, nil)
 			teamtest.Must(t, err)
 			if dead, err := dying.Team("main"); err == nil {
 				if name == "take" {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir/drop"
-	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
@@ -78,7 +76,8 @@ func (k *call) events(o eventsOptions) error {
 	defer cursor.Close()
 	d, lines, out := &aswire.DaemonStream{}, []string{}, bufio.NewWriter(k.p.Out)
 	for {
-		e, gap, err := cursor.Next()
+		last := cursor.Seq()
+		e, err := cursor.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -87,7 +86,10 @@ func (k *call) events(o eventsOptions) error {
 		}
 		if e.Seq <= o.since {
 			d.Translate(e)
-		} else if text := k.eventLines(o, d, &e, gap); o.limit > 0 {
+			continue
+		}
+		k.warnMissing(last, &e)
+		if text := k.eventLines(o, d, &e); o.limit > 0 {
 			lines = slices.AppendSeq(lines, strings.Lines(text))
 			lines = lines[max(0, len(lines)-o.limit):]
 		} else if _, err := out.WriteString(text); err != nil {
@@ -98,11 +100,14 @@ func (k *call) events(o eventsOptions) error {
 	if err := out.Flush(); err != nil || !o.follows {
 		return err
 	}
-	w := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): cursor.Seq()}}
+	last := cursor.Seq()
+	w := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): last}}
 	return k.s.FollowFor(o.timeout, func(ctx context.Context) error {
 		return watcher.Until(ctx, []watcher.Mailbox{k.box}, w, func(e watcher.Entry) (done bool, err error) {
 			if e.Event != nil {
-				_, err = io.WriteString(k.p.Out, k.eventLines(o, d, e.Event, e.Gap))
+				k.warnMissing(last, e.Event)
+				last = e.Event.Seq
+				_, err = io.WriteString(k.p.Out, k.eventLines(o, d, e.Event))
 			} else if e.Address.Agent != "" {
 				k.p.Warn("%v", e.Err)
 			}
@@ -117,27 +122,25 @@ func (k *call) skipToLast(o *eventsOptions) error {
 	if o.limit == 0 || o.as == "daemon" {
 		return nil
 	}
-	n, oldest := 0, uint64(math.MaxUint64)
+	n := 0
 	return k.box.Log().Backward(func(e *wire.Event) (enough bool) {
-		if e.Seq < oldest { // else readers pass over it
-			oldest = e.Seq
-			n += strings.Count(k.eventLines(*o, nil, e, nil), "\n")
-		}
+		n += strings.Count(k.eventLines(*o, nil, e), "\n")
 		if enough = n >= o.limit; enough {
-			o.from = max(o.from, oldest-1)
+			o.from = max(o.from, e.Seq-1)
 		}
-		return enough || oldest <= o.since
+		return enough || e.Seq <= o.since
 	})
 }
 
-// eventLines renders an event and the gap before it: events that were archived, or lost with a damaged file.
-func (k *call) eventLines(o eventsOptions, d *aswire.DaemonStream, e *wire.Event, gap *eventlog.Gap) (lines string) {
-	if gap != nil && k.p.IsJSON && o.as == "" {
-		line, _ := command.JSON(map[string]any{"gap": gap})
-		lines = string(line)
-	} else if gap != nil {
-		k.p.Warn("events %d to %d are not in the log", gap.From, gap.To)
+// warnMissing warns of events between the last one and the next, which were archived, or lost with a damaged file.
+func (k *call) warnMissing(last uint64, next *wire.Event) {
+	if next.Seq > last+1 {
+		k.p.Warn("events %d to %d are not in the log", last+1, next.Seq-1)
 	}
+}
+
+// eventLines renders an event.
+func (k *call) eventLines(o eventsOptions, d *aswire.DaemonStream, e *wire.Event) (lines string) {
 	events := []wire.Event{*e}
 	if o.as == "daemon" {
 		events = d.Translate(*e)

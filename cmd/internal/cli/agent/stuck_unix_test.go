@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,8 +119,11 @@ func start(t *testing.T, answers int) (team *testteam.Team, runner *exec.Cmd, ru
 		process.EndLeftovers(run)
 	})
 	team.Eventually("the runner listens", func() bool {
-		_, err := os.Lstat(filepath.Join(dir, "bob", "run", "control.sock"))
-		return err == nil
+		conn, refused := net.Dial("unix", filepath.Join(dir, "bob", "run", "control.sock")) // the file is there before
+		if refused == nil {
+			conn.Close()
+		}
+		return refused == nil
 	})
 	return team, runner, "run-of-" + strconv.Itoa(runner.Process.Pid)
 }

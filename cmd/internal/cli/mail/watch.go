@@ -171,14 +171,14 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 			cursor := box.Log().Follow(from)
 			defer cursor.Close()
 			for cursor.Seq() < to {
-				e, gap, err := cursor.Next()
+				e, err := cursor.Next()
 				if err != nil {
 					if !errors.Is(err, io.EOF) {
 						p.WarnUnreadable(teamdir.Unreadable(box, err))
 					}
 					return
 				}
-				if l := (logLine{watcher.Entry{Address: box.Address(), Event: &e, Gap: gap}, e.At}); !l.at.Before(w.since) && !yield(l) {
+				if l := (logLine{watcher.Entry{Address: box.Address(), Event: &e}, e.At}); !l.at.Before(w.since) && !yield(l) {
 					return
 				}
 			}
@@ -213,9 +213,9 @@ func (w watchOptions) eventsOf(log *eventlog.Log) (from, to uint64, n int, err e
 			return true
 		}
 		if n++; n == 1 {
-			from, to = e.Seq-1, e.Seq
+			to = e.Seq
 		}
-		from, to = min(from, e.Seq-1), max(to, e.Seq)
+		from = e.Seq - 1
 		return n == w.limit
 	})
 	return from, to, n, err
@@ -269,11 +269,6 @@ func (l logLine) print(s *app.Scope, p *command.Printer) error {
 		p.Warn("%v", teamdir.Unreadable(box, l.Err))
 		return nil
 	}
-	if l.Gap != nil && p.IsJSON {
-		if err := command.WriteJSON(p.Out, map[string]*eventlog.Gap{"gap": l.Gap}); err != nil {
-			return err
-		}
-	}
 	if l.Message != nil {
 		it, err := box.Get(l.Message.ID)
 		if err != nil { // it has moved on just now
@@ -286,9 +281,6 @@ func (l logLine) print(s *app.Scope, p *command.Printer) error {
 
 func (l logLine) line(s *app.Scope, p *command.Printer) string {
 	r, text, colour := p.Renderer(s), "", ""
-	if l.Gap != nil {
-		text = fmt.Sprintf("(events %d to %d are missing) ", l.Gap.From, l.Gap.To)
-	}
 	if m := l.Message; m != nil {
 		title := letter.Clip(letter.Escape(m.Title()), 100)
 		text, colour = app.JoinFilled(": ", "got "+r.Short(m.ID)+" from "+r.Who(m.From), title), "32"
