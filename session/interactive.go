@@ -65,8 +65,15 @@ type InteractiveSession struct {
 
 type plainSession InteractiveSession // without the methods
 
-// MarshalJSON writes the session as the channel's owner does, and unknown members of its log's entries.
-func (s InteractiveSession) MarshalJSON() ([]byte, error) { return wire.Marshal(plainSession(s)) }
+// MarshalJSON writes the session as the channel's owner does, and unknown members of its log's entries. What UnmarshalJSON
+// would refuse is an error.
+func (s InteractiveSession) MarshalJSON() ([]byte, error) {
+	data, err := wire.Marshal(plainSession(s))
+	if err == nil {
+		err = foreign.CheckInteractiveSession(data)
+	}
+	return data, err
+}
 
 // UnmarshalJSON reads a session as the channel's owner does. The error is a *wire.DecodeError or wire.ErrNotObject.
 func (s *InteractiveSession) UnmarshalJSON(data []byte) error {

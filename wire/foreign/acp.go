@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -27,10 +28,10 @@ var (
 		return members{required("session_id", text), required("state", acpState), required("created_at", text),
 			optional("last_activity_at", text), unlessEmpty("metadata", anyObject), defaulted("turn_count", uint32s, "0")}
 	})
+	workspaceContext = inner(required("root_path", text), optional("name", text), unlessEmpty("active_files", list(text)))
+	modelPreferences = inner(optional("model_id", text), optional("temperature", number), optional("max_tokens", uint32s))
 	sessionNewParams = object(func() members {
-		return members{unlessEmpty("metadata", anyObject),
-			optional("workspace", inner(required("root_path", text), optional("name", text), unlessEmpty("active_files", list(text)))),
-			optional("model_preferences", inner(optional("model_id", text), optional("temperature", number), optional("max_tokens", uint32s)))}
+		return members{unlessEmpty("metadata", anyObject), optional("workspace", workspaceContext), optional("model_preferences", modelPreferences)}
 	})
 	sessionNewResult = object(func() members {
 		return members{required("session_id", text), defaulted("state", acpState, `"created"`)}
@@ -319,6 +320,11 @@ func acpTime(t time.Time) string {
 // UnmarshalJSON reads what vtcode's client would read. The error is a *wire.DecodeError or wire.ErrNotObject.
 func (v *AcpSessionState) UnmarshalJSON(b []byte) error { return acpState.read(b, v) }
 
+// MarshalJSON writes the state; without one a session is created.
+func (v AcpSessionState) MarshalJSON() ([]byte, error) {
+	return wire.Quote(string(cmp.Or(v, "created"))), nil
+}
+
 func (v *AcpTurnStatus) UnmarshalJSON(b []byte) error { return acpTurnEnd.read(b, v) }
 
 func (v AcpSession) MarshalJSON() ([]byte, error)  { return acpSession.write(v) }
@@ -326,6 +332,12 @@ func (v *AcpSession) UnmarshalJSON(b []byte) error { return acpSession.read(b, v
 
 func (v SessionNewParams) MarshalJSON() ([]byte, error)  { return sessionNewParams.write(v) }
 func (v *SessionNewParams) UnmarshalJSON(b []byte) error { return sessionNewParams.read(b, v) }
+
+func (v WorkspaceContext) MarshalJSON() ([]byte, error)  { return workspaceContext.write(v) }
+func (v *WorkspaceContext) UnmarshalJSON(b []byte) error { return workspaceContext.read(b, v) }
+
+func (v ModelPreferences) MarshalJSON() ([]byte, error)  { return modelPreferences.write(v) }
+func (v *ModelPreferences) UnmarshalJSON(b []byte) error { return modelPreferences.read(b, v) }
 
 func (v SessionNewResult) MarshalJSON() ([]byte, error)  { return sessionNewResult.write(v) }
 func (v *SessionNewResult) UnmarshalJSON(b []byte) error { return sessionNewResult.read(b, v) }
@@ -362,6 +374,12 @@ func (v *RequestPermissionResult) UnmarshalJSON(b []byte) error { return permiss
 
 func (v SessionUpdate) MarshalJSON() ([]byte, error)  { return bareUpdate.write(v) }
 func (v *SessionUpdate) UnmarshalJSON(b []byte) error { return bareUpdate.read(b, v) }
+
+func (v PermissionOption) MarshalJSON() ([]byte, error)  { return permissionOption.write(v) }
+func (v *PermissionOption) UnmarshalJSON(b []byte) error { return permissionOption.read(b, v) }
+
+func (v ToolExecutionRequest) MarshalJSON() ([]byte, error)  { return toolExecutionRequest.write(v) }
+func (v *ToolExecutionRequest) UnmarshalJSON(b []byte) error { return toolExecutionRequest.read(b, v) }
 
 func (v ServerRequestNotification) MarshalJSON() ([]byte, error)  { return serverRequest.write(v) }
 func (v *ServerRequestNotification) UnmarshalJSON(b []byte) error { return serverRequest.read(b, v) }

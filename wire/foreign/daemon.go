@@ -1,5 +1,11 @@
 package foreign
 
+import (
+	"cmp"
+
+	"github.com/agentteammail/atm/wire"
+)
+
 // The daemon of agent-team-mail. Its stream's kinds are atm's own.
 var (
 	turnStatusWire   = oneOf("completed", "interrupted", "failed")
@@ -17,6 +23,16 @@ var (
 			"stream_error":     {required("agent_id", text), required("session_id", text), required("error_summary", text)},
 			"dropped_counters": {required("agent_id", text), required("dropped", uint64s), required("unknown", uint64s)},
 		}
+	})
+	// As the daemon itself reads them. An event that is adopted may lack what the log fills in.
+	daemonStream = tagged("kind", func() kinds {
+		all := kinds{}
+		for kind, fields := range daemonEvent.kinds() {
+			for _, f := range fields {
+				all[kind] = append(all[kind], required(f.name, f.typ))
+			}
+		}
+		return all
 	})
 )
 
@@ -58,8 +74,13 @@ func (v *TurnStatusWire) UnmarshalJSON(b []byte) error { return turnStatusWire.r
 
 func (v *StreamTurnStatus) UnmarshalJSON(b []byte) error { return streamTurnStatus.read(b, v) }
 
+// MarshalJSON writes the status; without one a turn is idle.
+func (v StreamTurnStatus) MarshalJSON() ([]byte, error) {
+	return wire.Quote(string(cmp.Or(v, "idle"))), nil
+}
+
 func (v DaemonStreamEvent) MarshalJSON() ([]byte, error)  { return daemonEvent.write(v) }
-func (v *DaemonStreamEvent) UnmarshalJSON(b []byte) error { return daemonEvent.read(b, v) }
+func (v *DaemonStreamEvent) UnmarshalJSON(b []byte) error { return daemonStream.read(b, v) }
 
 func (v AgentStreamState) MarshalJSON() ([]byte, error)  { return agentStreamState.write(v) }
 func (v *AgentStreamState) UnmarshalJSON(b []byte) error { return agentStreamState.read(b, v) }
