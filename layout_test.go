@@ -32,7 +32,7 @@ var layers = strings.Fields(
 		// What events and messages say: an agent's state, its sessions, its past.
 		"reducer reducer/ask session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
-		"internal/process internal/control ptyrun/internal/loop ptyrun/internal/record ptyrun/screen internal/driver/agents internal/driver " +
+		"internal/process internal/control ptyrun/internal/loop ptyrun/internal/record internal/screen internal/driver/agents internal/driver " +
 		"internal/queue internal/policy internal/questions internal/runhost internal/agents internal/agents/claude internal/agents/codex/appserver internal/agents/codex " +
 		"internal/agents/gemini internal/agents/opencode internal/agents/all " +
 		// Several mailboxes.
@@ -62,9 +62,9 @@ var importers = map[string][]string{
 	"charm.land/bubbles":                     {"cmd/internal/tui"},
 	"charm.land/bubbletea":                   {"cmd/internal/tui"},
 	"charm.land/lipgloss":                    {"cmd/internal/tui"},
-	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen", "cmd/internal/web"},
-	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "cmd/internal/tui", "cmd/internal/web", "internal/driver", "ptyrun/screen"},
-	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
+	"github.com/charmbracelet/ultraviolet":   {"internal/screen", "cmd/internal/web"},
+	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "cmd/internal/tui", "cmd/internal/web", "internal/driver", "internal/screen"},
+	"github.com/charmbracelet/x/vt":          {"internal/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testframe", "internal/letter"},
 	"github.com/coder/acp-go-sdk":            {"cmd/internal/acpagent", "internal/testagent", "ptyrun/internal/acp"},
 	"github.com/coder/websocket":             {"internal/agents/codex/appserver", "internal/delivery/waytest"},

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/agentteammail/atm/internal/driver"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/screen"
 )
 
 // What a program shows becomes what it does, and whether a message may be typed now.

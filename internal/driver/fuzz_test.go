@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/driver/agents"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/screen"
 )
 
 func FuzzRead(f *testing.F) {

@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/agentteammail/atm/internal/driver/agents"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/screen"
 )
 
 // A Look is the input of a driver: the screen and some facts about the terminal.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/screen"
 	"github.com/agentteammail/atm/reducer"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/driver/agents"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/screen"
 )
 
 // The built-in drivers.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/internal/process"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 )

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/process"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/screen"
 )
 
 // A workday is a team of five agents and a person that works for a while: cla and oph are programs that the person has

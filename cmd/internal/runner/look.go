@@ -17,7 +17,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/runspec"
 	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/internal/driver/agents"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/screen"
 )
 
 // lookWord is the argument with which this program reads a recorded screen.

@@ -3,7 +3,7 @@ package screen_test
 import (
 	"fmt"
 
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/screen"
 )
 
 // Bytes go in, and what a person would see comes out.
