@@ -92,7 +92,7 @@ test:
 
 # For a small change: the packages whose tests start no programs, without kills and floods. RUN=send adds that script.
 HEAVY = cmd/atm% examples examples/% internal/testagent/% $(addprefix cmd/internal/,acpagent agentconfig bench bridge claudeteam cli/agent \
-	crashtest machines mcp realagents room tui web windows) ptyrun ptyrun/acp ptyrun/process ptyrun/sessions
+	crashtest machines mcp realagents room tui web windows) ptyrun ptyrun/internal/acp internal/process cmd/internal/runner/sessions
 quick: gofmt
 	$(GO) vet ./...
 	@$(GO) test $(TESTFLAGS) -skip 'Kill|Fault|Full|Flood|Many|ByteByByte|ShellsAgree|nightly' \
@@ -129,7 +129,7 @@ fuzz:
 
 stress:
 	ATM_STRESS=$(DURATION) $(GO) test -p 1 -count=1 -v -run 'Stress|Kill|Machine|ByteByByte|Flood|TwentyPages' -timeout 60m \
-		./internal/maildir ./session ./ptyrun ./ptyrun/driver $(addprefix ./cmd/internal/,claudeteam crashtest web)
+		./internal/maildir ./session ./ptyrun ./internal/driver $(addprefix ./cmd/internal/,claudeteam crashtest web)
 
 # Three hosts, three NATS servers, and everything breaks; then how fast it is: make machines DURATION=5m
 machines:

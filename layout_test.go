@@ -27,13 +27,13 @@ var layers = strings.Fields(
 	// Files, locks, keys, and the words of all.
 	"internal/durable internal/lockfile internal/tomlfile internal/jsonextra wire wire/foreign internal/delivery internal/hostkey internal/runinfo " +
 		// Messages.
-		"mailbox/letter mailbox/eventlog internal/maildir/holder internal/maildir/filestore internal/maildir/headers internal/maildir " +
+		"internal/letter mailbox/eventlog internal/maildir/holder internal/maildir/filestore internal/maildir/headers internal/maildir " +
 		"internal/maildir/once internal/maildir/drop internal/maildir/inbox internal/maildir/claim internal/maildir/keep watcher mailbox " +
 		// What events and messages say: an agent's state, its sessions, its past.
 		"reducer reducer/ask session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
-		"ptyrun/process ptyrun/control ptyrun/internal/loop ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
-		"internal/queue teams/policy internal/questions internal/agents internal/agents/claude internal/agents/codex/appserver internal/agents/codex " +
+		"internal/process internal/control ptyrun/internal/loop ptyrun/internal/record internal/screen internal/driver/agents internal/driver " +
+		"internal/queue internal/policy internal/questions internal/agents internal/agents/claude internal/agents/codex/appserver internal/agents/codex " +
 		"internal/agents/gemini internal/agents/opencode internal/agents/all " +
 		// Several mailboxes.
 		"internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir/snapshot internal/teamdir " +
@@ -42,7 +42,7 @@ var layers = strings.Fields(
 		"internal/teamdir/reply internal/teamdir/input internal/teamdir/notices internal/teamdir/edits teams " +
 		// What runs an agent.
 		"ptyrun/internal/run ptyrun/internal/inbox ptyrun/internal/terminal ptyrun/internal/viewers " +
-		"ptyrun/acp ptyrun/internal/speaker ptyrun ptyrun/sessions " +
+		"ptyrun/internal/acp ptyrun/internal/speaker ptyrun cmd/internal/runner/sessions " +
 		// What all programs use; what some of them do.
 		"cmd/internal/output cmd/internal/failure cmd/internal/hook cmd/internal/aswire cmd/internal/outlook cmd/internal/app " +
 		"cmd/internal/room cmd/internal/question cmd/internal/agentconfig cmd/internal/backup cmd/internal/doctor cmd/internal/runspec " +
@@ -62,13 +62,13 @@ var importers = map[string][]string{
 	"charm.land/bubbles":                     {"cmd/internal/tui"},
 	"charm.land/bubbletea":                   {"cmd/internal/tui"},
 	"charm.land/lipgloss":                    {"cmd/internal/tui"},
-	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen", "cmd/internal/web"},
-	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "cmd/internal/tui", "cmd/internal/web", "ptyrun/driver", "ptyrun/screen"},
-	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
-	"github.com/clipperhouse/displaywidth":   {"internal/testframe", "mailbox/letter"},
-	"github.com/coder/acp-go-sdk":            {"cmd/internal/acpagent", "internal/testagent", "ptyrun/acp"},
+	"github.com/charmbracelet/ultraviolet":   {"internal/screen", "cmd/internal/web"},
+	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "cmd/internal/tui", "cmd/internal/web", "internal/driver", "internal/screen"},
+	"github.com/charmbracelet/x/vt":          {"internal/screen"},
+	"github.com/clipperhouse/displaywidth":   {"internal/testframe", "internal/letter"},
+	"github.com/coder/acp-go-sdk":            {"cmd/internal/acpagent", "internal/testagent", "ptyrun/internal/acp"},
 	"github.com/coder/websocket":             {"internal/agents/codex/appserver", "internal/delivery/waytest"},
-	"github.com/creack/pty":                  {"ptyrun/process"},
+	"github.com/creack/pty":                  {"internal/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
 	"github.com/go-json-experiment/json":     {"internal/jsonextra", "wire", "wire/foreign"},
 	"github.com/gofrs/flock":                 {"internal/lockfile", "internal/testprogram"},
@@ -76,13 +76,13 @@ var importers = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"cmd/internal/mcp"},
 	"github.com/nats-io/nats.go":             {"cmd/internal/bridge"},
 	"github.com/pelletier/go-toml":           {"internal/tomlfile", "cmd/internal/agentconfig", "internal/testagent"},
-	"github.com/tailscale/peercred":          {"internal/agents/claude", "internal/agents/codex/appserver", "ptyrun/control"},
+	"github.com/tailscale/peercred":          {"internal/agents/claude", "internal/agents/codex/appserver", "internal/control"},
 	"github.com/tailscale/hujson":            {"cmd/internal/agentconfig", "internal/agents/opencode"},
 	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/mcp", "cmd/internal/tui", "cmd/internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
 	"golang.org/x/term":                      {"internal/testagent", "cmd/internal/output", "cmd/internal/cli/session"},
-	"golang.org/x/sys":                       {"internal/durable", "internal/lockfile", "ptyrun/process", "internal/teamdir/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
-	"mvdan.cc/sh":                            {"teams/policy"},
+	"golang.org/x/sys":                       {"internal/durable", "internal/lockfile", "internal/process", "internal/teamdir/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
+	"mvdan.cc/sh":                            {"internal/policy"},
 	"pgregory.net/rapid":                     {"internal/testframe", "internal/testround"},
 }
 
@@ -218,7 +218,7 @@ var mayNameVendors = map[string]string{
 	"wire/foreign/":            "their formats",
 	"cmd/internal/claudeteam/": "a companion for one", "cmd/atm-more/": "the list of companions",
 	"cmd/internal/cli/":      "help has examples, and lists what can be installed",
-	"mailbox/letter/mark.go": "what programs say to their models", "internal/testframe/testframe.go": "what programs say to their models",
+	"internal/letter/mark.go": "what programs say to their models", "internal/testframe/testframe.go": "what programs say to their models",
 }
 
 func TestOnlyVendorsFoldersNameThem(t *testing.T) {

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/acp"
+	"github.com/agentteammail/atm/internal/process"
+	"github.com/agentteammail/atm/ptyrun/internal/acp"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/speaker"
 	"github.com/agentteammail/atm/ptyrun/internal/terminal"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )

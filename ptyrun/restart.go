@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/internal/driver"
 )
 
 // A resumption says which conversation a program continues. At most one is set; none if there was nothing to continue.

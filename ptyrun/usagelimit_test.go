@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/testagent"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
 

@@ -13,7 +13,7 @@
 //
 // A Store may be used by several goroutines at once, a Session and a Log by one.
 //
-// Begin with Open, then Store.New or Store.Get. Nothing here runs an agent: package ptyrun/sessions has the runner's part.
+// Begin with Open, then Store.New or Store.Get. Nothing here runs an agent: package cmd/internal/runner/sessions has the runner's part.
 package session
 
 import (

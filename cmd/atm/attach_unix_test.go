@@ -21,8 +21,8 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/testprogram"
-	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 // echo switches on what an agent may switch on, then shows a viewer what it types.

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/internal/process"
 )
 
 // beClaude acts like a Claude Code that a person has started: it has a session file and an inbox socket, and calls atm's

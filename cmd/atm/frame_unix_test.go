@@ -13,9 +13,9 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/agentteammail/atm/internal/screen"
 	"github.com/agentteammail/atm/internal/testframe"
 	"github.com/agentteammail/atm/internal/testprogram"
-	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/wire"
 )
 

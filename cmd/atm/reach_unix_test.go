@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/runinfo"
-	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 // Each verb asks the runner for one thing, and prints the outcome in a line.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/policy"
 )
 
 // Claims is the variable that has atm's hook refuse edits of what another member has claimed, if it is Refuse.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/wire"
 )
 

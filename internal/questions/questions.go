@@ -22,10 +22,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
-	"github.com/agentteammail/atm/teams/policy"
 )
 
 // A runner keeps the rules that it was started with: a change of team.toml is noticed.

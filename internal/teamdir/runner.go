@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/internal/runinfo"
-	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
 )
 

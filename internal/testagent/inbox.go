@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/internal/process"
 )
 
 // What becomes of a message in the inbox: see Options.Inbox.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/policy"
 )
 
 // BroughtFile is the variable that has the path of a run's Brought.File, and --brought marks the calls of its hooks.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/policy"
 )
 
 // PluginVersion is the version of atm's plugins, which is that of the newest release in CHANGELOG.md.

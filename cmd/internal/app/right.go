@@ -3,9 +3,9 @@ package app
 import (
 	"slices"
 
-	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/policy"
+	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/wire"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/internal/control"
 )
 
 // A runner of somebody else is refused, with what helps.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/cli/setup"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/policy"
 )
 
 // companions are the verbs of atm-more: what they link would slow down every start of atm.

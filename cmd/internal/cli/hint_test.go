@@ -20,7 +20,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/policy"
 )
 
 // Where a command lacks its argument, the hint has it, and each flag that was typed: without --done an ack is another

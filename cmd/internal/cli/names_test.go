@@ -16,8 +16,8 @@ import (
 // that. Mail is an exception, which says how it is answered wherever it is shown; so is what is kept, as a notice or a reason.
 func TestPackagesNameNoCommands(t *testing.T) {
 	mayName := map[string]int{ // how many texts of which files
-		"mailbox/letter/frame.go":               4,
-		"mailbox/letter/letter.go":              4,
+		"internal/letter/frame.go":              4,
+		"internal/letter/letter.go":             4,
 		"internal/maildir/drop/content.go":      1,
 		"internal/maildir/claim/frames.go":      1,
 		"internal/teamdir/notices/due.go":       3,
@@ -29,7 +29,7 @@ func TestPackagesNameNoCommands(t *testing.T) {
 		"internal/teamdir/notices/subscribe.go": 1,
 		"ptyrun/internal/inbox/letter.go":       2,
 		"ptyrun/internal/speaker/speaker.go":    2, // a transcript, which the recording keeps
-		"ptyrun/sessions/input.go":              2,
+		"cmd/internal/runner/sessions/input.go": 2,
 	}
 	var names []string
 	for _, c := range newApp("test").Commands {

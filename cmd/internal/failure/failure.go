@@ -12,7 +12,7 @@ import (
 	"github.com/xrash/smetrics"
 
 	"github.com/agentteammail/atm/cmd/internal/output"
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 )
 
 // Exit codes. Callers rely on them.

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/agentteammail/atm/cmd/internal/output"
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 )
 
 var progress struct {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/testframe"
 	"github.com/agentteammail/atm/internal/testround"
-	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // A document keeps its form, and its texts are as the text shows them.

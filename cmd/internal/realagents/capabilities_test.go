@@ -12,7 +12,7 @@ import (
 
 	vendors "github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/internal/driver/agents"
 )
 
 var update = flag.Bool("update", false, "write docs/capabilities.md")

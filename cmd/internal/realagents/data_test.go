@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 )
 
 // record has all requests to the model pass through a proxy from the next start on. It returns what they say, whole: the

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 )
 
 // A day of each agent: mail, work, questions, interrupts, a person at its keyboard, and the end,

@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/process"
+	"github.com/agentteammail/atm/internal/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 )

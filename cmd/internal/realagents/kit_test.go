@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 )
 
 // programs are what is run, in the kit's words.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/internal/driver"
 )
 
 // versions are the programs at the kit's version, and some at their newest.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/letter"
 )
 
 // A team is agents that are real programs, and those who drive them. With one agent that is bob, and

@@ -23,8 +23,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/process"
+	"github.com/agentteammail/atm/internal/screen"
 )
 
 // A workday is a team of five agents and a person that works for a while: cla and oph are programs that the person has

@@ -15,9 +15,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
-	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
-	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/driver/agents"
+	"github.com/agentteammail/atm/internal/screen"
 )
 
 // lookWord is the argument with which this program reads a recorded screen.

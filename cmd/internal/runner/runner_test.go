@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/internal/teamdir/config"
-	"github.com/agentteammail/atm/ptyrun/driver"
 )
 
 // Whatever driver team.toml and the flags may name, there is.

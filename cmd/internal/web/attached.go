@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
-	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // download sends a file that is attached to a message. A browser saves it and never shows it: a page or a picture that

@@ -11,7 +11,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 )
 
 // export writes the present pages as files that need no server and no script.

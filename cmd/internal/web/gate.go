@@ -23,7 +23,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/wire"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/reducer"
 )
 

@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/internal/process"
 )
 
 var ctx = context.Background()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/agents"
-	drivers "github.com/agentteammail/atm/ptyrun/driver/agents"
+	drivers "github.com/agentteammail/atm/internal/driver/agents"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )

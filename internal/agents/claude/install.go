@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/agents"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/policy"
 )
 
 // configuration is what atm writes for Claude Code, and has a run of it bring along (tried with 2.1.197).

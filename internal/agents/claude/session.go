@@ -16,7 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )

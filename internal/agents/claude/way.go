@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/agentteammail/atm/internal/delivery"
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/wire"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/internal/process"
 )
 
 const (

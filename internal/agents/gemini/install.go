@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/policy"
 )
 
 // configuration is what atm writes for Gemini CLI, and has a run of it bring along (tried with 0.61.0). Timeouts are in

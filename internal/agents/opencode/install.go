@@ -11,7 +11,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/agentteammail/atm/internal/agents"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/policy"
 )
 
 // configuration is what atm writes for OpenCode, and has a run of it bring along (tried with 1.18.33): a plugin, which is one file.

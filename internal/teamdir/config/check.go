@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/hostkey"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/wire"
 )
 

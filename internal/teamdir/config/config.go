@@ -14,11 +14,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentteammail/atm/internal/driver/agents"
 	"github.com/agentteammail/atm/internal/maildir/holder"
+	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/tomlfile"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 

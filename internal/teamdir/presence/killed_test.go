@@ -6,9 +6,9 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )

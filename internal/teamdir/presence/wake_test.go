@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/agents"
+	drivers "github.com/agentteammail/atm/internal/driver/agents"
 	"github.com/agentteammail/atm/internal/teamdir"
-	drivers "github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"

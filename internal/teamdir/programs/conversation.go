@@ -7,8 +7,8 @@ import (
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
+	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
-	"github.com/agentteammail/atm/ptyrun/process"
 )
 
 // newTeam makes a team with bob, and returns this process, which tests note as his program.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/wire"
 )
 

@@ -3,7 +3,7 @@ package inbox
 import (
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/internal/control"
 )
 
 // goOn is what an agent is told when the usage limit is over that has ended its turn.

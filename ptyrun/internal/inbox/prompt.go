@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 )

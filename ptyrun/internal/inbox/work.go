@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/reducer"
 )
 

@@ -3,7 +3,7 @@ package run
 import (
 	"errors"
 
-	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/internal/control"
 )
 
 // ErrNotRunning means that the agent's program does not run now.

@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/questions"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
-	"github.com/agentteammail/atm/ptyrun/record"
+	"github.com/agentteammail/atm/ptyrun/internal/record"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )

@@ -3,7 +3,7 @@ package run
 import (
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/reducer"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/delivery"
-	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/internal/control"
 )
 
 // Gate says why nothing may be typed now.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/internal/control"
 )
 
 // The marks of a bracketed paste.

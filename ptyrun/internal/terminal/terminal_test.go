@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/delivery"
+	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/questions"
-	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/internal/screen"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
+	"github.com/agentteammail/atm/ptyrun/internal/record"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
-	"github.com/agentteammail/atm/ptyrun/record"
-	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 )
 

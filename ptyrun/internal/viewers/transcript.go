@@ -3,7 +3,7 @@ package viewers
 import (
 	"strings"
 
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 )
 
 // Marks at the start of a line of a transcript. What belongs to the line before is indented.

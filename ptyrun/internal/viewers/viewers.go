@@ -7,11 +7,11 @@ import (
 	"context"
 	"strings"
 
-	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/letter"
+	"github.com/agentteammail/atm/internal/screen"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/terminal"
-	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
 // Viewers are the terminals of people, and what an agent shows there.

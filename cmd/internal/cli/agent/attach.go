@@ -15,8 +15,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
-	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/policy"
 )
 
 var attachCommand = &cli.Command{

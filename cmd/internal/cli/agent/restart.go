@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/policy"
 )
 
 var restartCommand = &cli.Command{

@@ -11,8 +11,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/policy"
 )
 
 const rawExample = `atm type NAME --raw '\t'`

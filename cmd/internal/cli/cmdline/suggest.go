@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 )
 
 // UnknownCommand is the error for a command that atm does not have.

@@ -19,8 +19,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // A Printer prints what one command has to say: values on stdout, warnings on stderr.

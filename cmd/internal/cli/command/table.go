@@ -3,7 +3,7 @@ package command
 import (
 	"strings"
 
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 )
 
 const gap = 2 // columns between two cells

@@ -8,8 +8,8 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/teamdir/setaside"
-	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 var retryCommand = &cli.Command{

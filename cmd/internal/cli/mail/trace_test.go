@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/outlook"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/progress"
-	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // Only what there is evidence for is named. What was put back is not read any more.

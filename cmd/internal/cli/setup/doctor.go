@@ -10,7 +10,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/doctor"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 )
 
 var doctorCommand = &cli.Command{

@@ -15,10 +15,10 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/letter"
+	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
-	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams/policy"
 )
 
 var restoreCommand = &cli.Command{

@@ -28,7 +28,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/tailscale/peercred"
 
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/internal/letter"
 )
 
 // Limits of what a server may send, in bytes; and how many events may wait to be taken.
