@@ -80,6 +80,7 @@ func (s *Session) IsIdle() bool { return s.Activity == reducer.Idle }
 type Server struct {
 	Unshared []string // starts a session without it
 	Thread   string   // the variable that names the thread to a command
+	Typed    string   // begins a command that its person types at the prompt
 
 	IsOne  func(arguments []string) bool // whether a process with these is a server
 	Socket func(environ []string) (path string, err error)

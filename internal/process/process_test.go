@@ -379,25 +379,6 @@ func TestIgnoredSignalsAreNotInherited(t *testing.T) {
 	syscall.Kill(os.Getpid(), syscall.SIGHUP) // would end this test
 }
 
-func TestStartedAt(t *testing.T) {
-	t.Parallel()
-	before := time.Now()
-	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
-		t.Skip(err)
-	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
-	after := time.Now()
-	p, _ := Find(cmd.Process.Pid)
-	if at := p.StartedAt(); at.Before(before.Add(-50*time.Millisecond)) || at.After(after.Add(50*time.Millisecond)) {
-		t.Errorf("%s, not between %s and %s", at, before, after)
-	}
-	if at := (Info{}).StartedAt(); !at.IsZero() {
-		t.Error(at)
-	}
-}
-
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sleep", "60")

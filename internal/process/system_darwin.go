@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,14 +46,6 @@ func infoOf(k *unix.KinfoProc) Info {
 		ppid:  int(k.Eproc.Ppid), pgid: int(k.Eproc.Pgid), sid: sid,
 		isZombie: k.Proc.P_stat == zombie,
 	}
-}
-
-// StartedAt returns when the process was started; zero: that is not known.
-func (i Info) StartedAt() time.Time {
-	if i.Start == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(int64(i.Start))
 }
 
 // ignoresTerm reports whether a process is known to ignore SIGTERM.

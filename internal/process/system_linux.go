@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -79,22 +78,6 @@ func readStat(name string) []byte {
 	text := make([]byte, 4<<10)
 	n, _ := unix.Read(fd, text)
 	return text[:max(n, 0)]
-}
-
-// StartedAt returns when the process was started, to a hundredth of a second; zero: that is not known.
-func (i Info) StartedAt() time.Time {
-	const tick = 10 * time.Millisecond // USER_HZ is 100
-	for i.Start != 0 {
-		var sinceBoot unix.Timespec
-		now := time.Now()
-		if unix.ClockGettime(unix.CLOCK_BOOTTIME, &sinceBoot) != nil {
-			break
-		}
-		if time.Since(now) < tick { // else this process stood still between the two clocks
-			return now.Add(time.Duration(i.Start)*tick - time.Duration(sinceBoot.Nano()))
-		}
-	}
-	return time.Time{}
 }
 
 // ignoresTerm reports whether a process is known to ignore SIGTERM: see proc_pid_status(5).

@@ -41,7 +41,6 @@ func (h *Helper) Done() <-chan struct{} { return nil }
 func (h *Helper) Exit() Exit            { return Exit{} }
 func (h *Helper) Kill()                 {}
 
-func (Info) StartedAt() time.Time              { return time.Time{} }
 func Ancestors(pid int) []int                  { return nil }
 func (i Info) IsRunning() bool                 { return false }
 func Find(pid int) (p Info, ok bool)           { return p, false }

@@ -37,7 +37,7 @@ func (g *Given) Identity() (name, source string) {
 	if thread, variable := programs.ThreadOf(os.Getenv); thread != "" && os.Getenv("ATM_RUN") == "" {
 		if found, _, err := rootdir.Find(g.Place()); err == nil {
 			if root, err := teamdir.OpenFound(found, notices.Tell); err == nil {
-				if of, _, ok := programs.MemberOfThread(root, thread); ok {
+				if of, p := programs.MemberOfThread(root, thread); p.IsRunning() {
 					return of.String(), variable
 				}
 			}

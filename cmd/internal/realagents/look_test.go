@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/driver"
 )
 
 // versions are the programs at the kit's version, and some at their newest.
@@ -286,7 +288,7 @@ func TestDeclared(t *testing.T) {
 }
 
 // Two people's Codex in one HOME share a server, which has the environment of the first: each still acts under its own
-// name, and an agent that atm runs beside them does not touch it.
+// name, once its person has said which it is, and an agent that atm runs beside them does not touch it.
 func TestTwoCodexByHand(t *testing.T) {
 	for _, isNewest := range []bool{false, true} {
 		t.Run(nameOf("codex", isNewest), func(t *testing.T) {
@@ -301,16 +303,30 @@ func TestTwoCodexByHand(t *testing.T) {
 				w.waitsFor("idle")
 				s.wait(word+" from "+w.agent, func() bool { return strings.Contains(s.do("search", word, "to:lead"), w.agent+" to lead") })
 			}
+			isOf := func(w *window) {
+				w.keys("!")
+				for _, key := range "atm primer " + w.agent {
+					w.keys(string(key))
+				}
+				time.Sleep(driver.SubmitDelay(20))
+				w.enter()
+				w.waitsForText("the rest is in atm --help")
+				w.waitsFor("idle")
+			}
 			bob := s.open("bob")
 			sends(bob, "first")
 			carl := s.open("carl")
-			time.Sleep(5 * time.Second) // what begins sooner is carl's first thread
+			s.gotOnce(bob, s.send("note beside carl"), "note beside carl")
 			bob.clear()
 			bob.says("hello")
+			bob.waitsForText("atm primer carl")
 			bob.waitsFor("idle")
 			if s.hasEvent("carl", "turn_started") {
 				t.Error("bob's new conversation counts as carl's")
 			}
+			isOf(bob)
+			isOf(carl)
+			s.gotOnce(bob, s.send("note in the new one"), "note in the new one")
 			sends(carl, "second")
 			sends(bob, "third")
 			s.do(append([]string{"run", "dora", "--detach", "--driver", "codex", "--"}, s.command()...)...)
@@ -318,6 +334,9 @@ func TestTwoCodexByHand(t *testing.T) {
 			s.do("stop", "dora")
 			bob.leave()
 			sends(carl, "fourth")
+			isOf(s.open("bob"))
+			id := s.send("note before the first prompt")
+			s.wait("the message", func() bool { return s.gets("note before the first prompt") == 1 && s.has(id, "read") })
 		})
 	}
 }

@@ -27,7 +27,7 @@ var Vendor = &agents.Vendor{
 	}},
 	Session: session,
 	Server: &agents.Server{
-		Unshared: []string{name, "--no-daemon"}, Thread: "CODEX_THREAD_ID", IsOne: isServer, Socket: socket, Shows: shows, Threads: threads,
+		Unshared: []string{name, "--no-daemon"}, Thread: "CODEX_THREAD_ID", Typed: "!", IsOne: isServer, Socket: socket, Shows: shows, Threads: threads,
 	},
 	IsScript: func(_ func(string) string, arguments func() []string) bool {
 		return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains([]string{"exec", "e", "review"}, word) })

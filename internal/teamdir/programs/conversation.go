@@ -2,6 +2,7 @@ package programs
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/agentteammail/atm/internal/agents"
@@ -28,11 +29,9 @@ func lastUsed(programs []Program) (p Program, ok bool) {
 	return slices.MaxFunc(programs, func(a, b Program) int { return a.At.Compare(b.At) }), true
 }
 
-// errUnclear is why a program takes no mail.
-var errUnclear = errors.New("which conversation it shows cannot be told before somebody writes there")
-
 // Now returns the program with the conversation that it shows now. Of a new one (/new) its hooks tell with the first prompt;
-// if its server has it, it is noted here.
+// if its server has it, and only this program can show it, it is noted here. A program beside it that has no conversation yet
+// shows one, too: only with more than those it cannot be told.
 func (p Program) Now(t *teamdir.Team, name wire.Name) (Program, error) {
 	server := all.Of(p.Tool).Server
 	if server == nil || p.Server == "" {
@@ -43,17 +42,23 @@ func (p Program) Now(t *teamdir.Team, name wire.Name) (Program, error) {
 		return p, err
 	}
 	its := process.Variables(process.Environment(p.PID))
+	unbound := 0
 	for _, thread := range newer {
-		if _, _, isBound := MemberOfThread(t.Root(), thread.ID); isBound {
+		if _, shown := MemberOfThread(t.Root(), thread.ID); shown.PID != 0 { // by another one, perhaps until that has ended
 			continue
 		}
-		_, shows, names := FindProgram(t.Root(), thread.ID, thread.Dir, true, func(name string) string { return its[name] })
-		switch {
-		case len(names) > 1:
-			return p, errUnclear
-		case len(names) == 1 && shows.PID == p.PID:
+		found := terminals(t.Root(), thread.Dir, func(name string) string { return its[name] })
+		others := slices.DeleteFunc(slices.Clone(found), func(s terminal) bool { return s.PID == p.PID })
+		if len(others) == len(found) { // it shows none there
+			continue
+		}
+		if len(others) == 0 {
 			p.Session = thread.ID
 			return p, Note(t, name, p, true)
+		}
+		others = slices.DeleteFunc(others, func(s terminal) bool { return s.isBound })
+		if unbound++; unbound > len(others) {
+			return p, fmt.Errorf("which conversation it shows cannot be told before somebody types there: %satm primer %s", server.Typed, name)
 		}
 	}
 	return p, nil
@@ -66,4 +71,10 @@ func (p Program) Says() (*agents.Session, error) {
 		return nil, errors.New("it says nothing of itself")
 	}
 	return read(agents.Process{PID: p.PID, Conversation: p.Session, Server: p.Server})
+}
+
+// TakesContextAtStop reports whether the program goes on with what its hook adds to the context where it would stop.
+func (p Program) TakesContextAtStop() bool {
+	s, err := p.Says()
+	return err == nil && s.TakesContextAtStop
 }

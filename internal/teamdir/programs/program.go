@@ -251,24 +251,19 @@ func areFlags(t *teamdir.Team, text string, name wire.Name) bool {
 
 // OwnersOf returns the members, of any team, whose program, started by a person, is the first of these processes that is
 // one: several if these share it, as a server. A member can remove the note of its program.
-func OwnersOf(r *teamdir.Root, pids []int) (members []wire.Address) {
-	teams, _ := r.Teams()
+func OwnersOf(r *teamdir.Root, pids []int) (owners []wire.Address) {
 	nearest := len(pids)
-	for _, name := range teams {
-		t, _ := r.Team(name) // Teams has opened it
-		agents, _ := t.Agents()
-		for _, agent := range agents {
-			for _, p := range Of(t, agent) {
-				i := slices.Index(pids, p.PID)
-				if i < 0 || i > nearest {
-					continue
-				}
-				if i < nearest {
-					nearest, members = i, nil
-				}
-				members = append(members, t.Box(agent).Address())
+	for t, name := range members(r) {
+		for _, p := range Of(t, name) {
+			i := slices.Index(pids, p.PID)
+			if i < 0 || i > nearest {
+				continue
 			}
+			if i < nearest {
+				nearest, owners = i, nil
+			}
+			owners = append(owners, t.Box(name).Address())
 		}
 	}
-	return members
+	return owners
 }

@@ -45,7 +45,7 @@ func StartedBy(t *teamdir.Team, pid int, env func(string) string) (by wire.Addre
 		return by, true
 	}
 	thread, _ := ThreadOf(env)
-	if by, _, ok := MemberOfThread(t.Root(), thread); ok {
+	if by, p := MemberOfThread(t.Root(), thread); p.IsRunning() {
 		return by, true
 	}
 	return wire.Address{}, HasMark(env) || isCutOff(t.Root())
@@ -58,15 +58,10 @@ func isCutOff(root *teamdir.Root) bool {
 	if err != nil || space == "pid:[4026531836]" { // PROC_PID_INIT_INO of Linux's include/linux/proc_ns.h
 		return false
 	}
-	teams, _ := root.Teams()
-	for _, name := range teams {
-		t, _ := root.Team(name) // Teams has opened it
-		members, _ := t.Agents()
-		for _, member := range members {
-			if running, _ := t.Running(member); running && !t.SeesRunner(member) {
-				if running, _ = t.Running(member); running { // it has not just ended
-					return true
-				}
+	for t, name := range members(root) {
+		if running, _ := t.Running(name); running && !t.SeesRunner(name) {
+			if running, _ = t.Running(name); running { // it has not just ended
+				return true
 			}
 		}
 	}

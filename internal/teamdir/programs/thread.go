@@ -1,9 +1,10 @@
 package programs
 
 import (
+	"iter"
+	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
@@ -13,8 +14,8 @@ import (
 )
 
 // This file finds out whose a conversation (thread) is of a vendor whose programs share a server: see agents.Server. A
-// thread is bound to a member, once, at the first call of its hooks, together with the program that shows it: see Program.
-// From then on the thread says who acts.
+// thread is bound to a member, once, together with the program that shows it (see Program): at the first call of its hooks, if
+// only one program can show it, or else by its person (see Bind). From then on the thread says who acts.
 
 // ThreadOf returns the thread that an environment names, and the variable that does; "": it names none.
 func ThreadOf(env func(string) string) (thread, variable string) {
@@ -37,121 +38,108 @@ func isServer(pid int) bool {
 	return slices.ContainsFunc(all.Vendors, func(v *agents.Vendor) bool { return v.Server != nil && v.Server.IsOne(args) })
 }
 
-// A boundProgram is one that a person has started under a member's name.
-type boundProgram struct {
-	Program
-	of wire.Address
-}
-
-// programs returns those of the members of all teams, as far as they are noted.
-func programs(r *teamdir.Root) (bound []boundProgram) {
-	teams, _ := r.Teams()
-	for _, team := range teams {
-		t, err := r.Team(team)
-		if err != nil {
-			continue
-		}
-		members, _ := t.Agents()
-		for _, name := range members {
-			for _, p := range NotedPrograms(t, name) {
-				bound = append(bound, boundProgram{p, t.Box(name).Address()})
+// members are those of all teams of a root.
+func members(r *teamdir.Root) iter.Seq2[*teamdir.Team, wire.Name] {
+	return func(yield func(*teamdir.Team, wire.Name) bool) {
+		teams, _ := r.Teams()
+		for _, name := range teams {
+			t, _ := r.Team(name) // Teams has opened it
+			agents, _ := t.Agents()
+			for _, agent := range agents {
+				if !yield(t, agent) {
+					return
+				}
 			}
 		}
 	}
-	return bound
 }
 
-// MemberOfThread returns the member, of any team, to whom a thread is bound, and its program. A binding ends with that.
-func MemberOfThread(r *teamdir.Root, thread string) (of wire.Address, p Program, ok bool) {
-	return noted(r, thread, true)
-}
-
-// LastMemberOfThread is MemberOfThread for a thread whose program has ended: the server ends it a minute later.
-func LastMemberOfThread(r *teamdir.Root, thread string) (of wire.Address, p Program, ok bool) {
-	return noted(r, thread, false)
-}
-
-func noted(r *teamdir.Root, thread string, isRunning bool) (of wire.Address, p Program, ok bool) {
-	if thread == "" {
-		return of, p, false
-	}
-	for _, b := range programs(r) {
-		if all.Of(b.Tool).Server != nil && b.Session == thread && b.IsRunning() == isRunning {
-			return b.of, b.Program, true
+// MemberOfThread returns the member, of any team, to whom a thread is bound, and its program. A binding ends with that, which
+// is zero if there never was one.
+func MemberOfThread(r *teamdir.Root, thread string) (of wire.Address, p Program) {
+	for t, name := range members(r) {
+		for _, noted := range NotedPrograms(t, name) {
+			if thread != "" && noted.Session == thread && all.Of(noted.Tool).Server != nil && !p.IsRunning() {
+				of, p = t.Box(name).Address(), noted
+			}
 		}
 	}
-	return of, p, false
+	return of, p
 }
 
-// A terminal is a program that may show a thread.
+// A terminal is a program that may show any thread of its directory: nothing says which of several there shows which.
 type terminal struct {
-	process.Info
-	tool      string
-	name      string // in its environment; "": it has none
-	startedAt time.Time
-	hasShown  bool // a thread before
+	Program
+	name    string // in its environment; "": it has none
+	isBound bool   // to a member, with a thread that it has shown
 }
 
-// FindProgram finds the program that shows a thread, which works in a directory, of those of this user's there.
-// isNew says that the thread was not resumed. Without such a program name is "". others are the names of several, "" among
-// them; of several with one name it is the newest.
-func FindProgram(r *teamdir.Root, thread, dir string, isNew bool, env func(string) string) (name string, p Program, others []string) {
-	var terminals []terminal
-	noted := programs(r)
+// terminals returns those of this user's that work in a directory, the oldest first.
+func terminals(r *teamdir.Root, dir string, env func(string) string) (found []terminal) {
+	bound := map[process.Info]bool{}
+	for t, name := range members(r) {
+		for _, p := range NotedPrograms(t, name) {
+			bound[process.Info{PID: p.PID, Start: p.Start}] = true
+		}
+	}
 	for _, v := range all.Vendors {
 		if v.Server == nil {
 			continue
 		}
 		for _, info := range process.Named(v.Name) {
 			if name, ok := showsThreadsIn(v.Server, info.PID, dir, env); ok {
-				hasShown := slices.ContainsFunc(noted, func(b boundProgram) bool { return b.PID == info.PID && b.Start == info.Start })
-				terminals = append(terminals, terminal{info, v.Name, name, info.StartedAt(), hasShown})
+				p := Program{Tool: v.Name, PID: info.PID, Start: info.Start}
+				p.Server, _ = v.Server.Socket(process.Environment(p.PID))
+				found = append(found, terminal{p, name, bound[process.Info{PID: p.PID, Start: p.Start}]})
 			}
 		}
 	}
-	found := showing(thread, isNew, terminals)
-	for _, s := range found {
-		if !slices.Contains(others, s.name) {
-			others = append(others, s.name)
-		}
-	}
-	if len(others) != 1 {
-		return "", p, others
-	}
-	newest := found[len(found)-1]
-	p = Program{Tool: newest.tool, PID: newest.PID, Start: newest.Start}
-	p.Server, _ = all.Of(p.Tool).Server.Socket(process.Environment(p.PID))
-	return newest.name, p, others
+	return found
 }
 
-// firstThread is how long after its start a program begins its first thread. Each does, before its person writes anything.
-const firstThread = 5 * time.Second
+// FindProgram finds the program that shows a thread of a directory which is bound to nobody, and its member's name: those of
+// this user's there must have one name. It is one without a thread, if there are several. names are those that they have, ""
+// among them.
+func FindProgram(r *teamdir.Root, dir string, env func(string) string) (name string, p Program, names []string) {
+	found := terminals(r, dir, env)
+	for _, s := range found {
+		if !slices.Contains(names, s.name) {
+			names = append(names, s.name)
+		}
+	}
+	if len(names) != 1 {
+		return "", p, names
+	}
+	return names[0], newest(found), names
+}
 
-// showing returns those of the programs that may show a thread. What begins as a program starts is its first thread. Any
-// program may begin another one later, or resume an old one: nothing says which has.
-func showing(thread string, isNew bool, all []terminal) []terminal {
-	if !wire.IsID(thread) {
-		return all
+// newest returns the newest of some terminals, of those without a thread if there are any.
+func newest(found []terminal) Program {
+	free := slices.DeleteFunc(slices.Clone(found), func(s terminal) bool { return s.isBound })
+	if len(free) > 0 {
+		found = free
 	}
-	const clock = 100 * time.Millisecond // is how exact the times are
-	var may, first []terminal
-	for _, s := range all {
-		age := wire.ID(thread).Time().Sub(s.startedAt)
-		if isNew && age < -clock {
-			continue // it was started later
-		}
-		may = append(may, s)
-		if !s.hasShown && age >= -clock && age < firstThread {
-			first = append(first, s)
-		}
+	return found[len(found)-1].Program
+}
+
+// Bind binds the thread in which this command runs to a member, if it is bound to nobody yet and one of the programs that may
+// show it has the member's name: a person says which of several it is.
+func Bind(t *teamdir.Team, name wire.Name) (isBound bool, err error) {
+	thread, _ := ThreadOf(os.Getenv)
+	if _, p := MemberOfThread(t.Root(), thread); p.IsRunning() || thread == "" || os.Getenv("ATM_RUN") != "" || !InSharedServer(t.Root()) {
+		return false, nil
 	}
-	switch {
-	case len(first) > 0:
-		return first
-	case len(may) > 0:
-		return may
+	dir, _ := os.Getwd()
+	its := slices.DeleteFunc(terminals(t.Root(), dir, os.Getenv), func(s terminal) bool {
+		of, err := wire.ParseAddress(s.name, t.Name)
+		return err != nil || of != t.Box(name).Address()
+	})
+	if len(its) == 0 {
+		return false, nil
 	}
-	return all // the clock was set
+	p := newest(its)
+	p.Session = thread
+	return true, Note(t, name, p, true)
 }
 
 func showsThreadsIn(server *agents.Server, pid int, dir string, env func(string) string) (name string, ok bool) {
@@ -160,7 +148,7 @@ func showsThreadsIn(server *agents.Server, pid int, dir string, env func(string)
 		return "", false
 	}
 	works, ok := server.Shows(pid, args, its, env)
-	name = its["ATM_AGENT"]
+	name = strings.TrimPrefix(its["ATM_AGENT"], "@")
 	if team := its["ATM_TEAM"]; name != "" && team != "" && !strings.Contains(name, "@") {
 		name += "@" + team
 	}

@@ -5,8 +5,12 @@ package push_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -42,6 +46,8 @@ type scene struct {
 	mu      sync.Mutex
 	status  object
 	turn    object   // the last one; nil: there is none
+	loaded  []string // its threads
+	dir     string   // in which all work
 	asks    string   // a request; "": it asks nothing
 	got     []string // methods that change something, with the text
 	answers []string
@@ -49,7 +55,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	team := teamtest.NewTeam(t, teamtest.NewRoot(t, notices.Tell), "bob", "lead")
-	s := &scene{t: t, team: team, bob: team.Box("bob"), status: object{"type": "idle"}}
+	s := &scene{t: t, team: team, bob: team.Box("bob"), status: object{"type": "idle"}, loaded: []string{"T"}}
 	s.socket = waytest.Serve(t, waytest.Messages(s.take))
 	own, _ := process.Find(os.Getpid())
 	teamtest.Must(t, programs.Note(team, "bob", programs.Program{Tool: "codex", PID: own.PID, Start: own.Start, Session: "T", Server: s.socket}, true))
@@ -85,7 +91,10 @@ func (s *scene) answer(data []byte) (texts []string) {
 	var m struct {
 		ID     json.RawMessage
 		Method string
-		Params struct{ Input []struct{ Text string } }
+		Params struct {
+			ThreadID string
+			Input    []struct{ Text string }
+		}
 	}
 	json.Unmarshal(data, &m)
 	if m.Method == "" {
@@ -95,9 +104,9 @@ func (s *scene) answer(data []byte) (texts []string) {
 	if len(m.Params.Input) > 0 {
 		s.got = append(s.got, m.Method+" "+m.Params.Input[0].Text)
 	}
-	thread := object{"thread": object{"id": "T", "status": s.status}}
+	thread := object{"thread": object{"id": m.Params.ThreadID, "status": s.status, "cwd": s.dir}}
 	result, isKnown := object{
-		"initialize": object{}, "thread/loaded/list": object{"data": []string{"T"}}, "thread/read": thread, "thread/resume": thread,
+		"initialize": object{}, "thread/loaded/list": object{"data": s.loaded}, "thread/read": thread, "thread/resume": thread,
 		"thread/turns/list": object{"data": []object{s.turn}}, "thread/queue/start": object{}, "turn/steer": object{},
 		"thread/queue/add": object{"queuedSubmission": object{"id": "q"}},
 	}[m.Method]
@@ -281,5 +290,65 @@ func TestWithoutTheServer(t *testing.T) {
 	}
 	if idle, busy := way(agents.AtIdle), way(agents.AtBusy); idle.By != "" || busy.By != agents.ByHook {
 		t.Errorf("idle %+v, busy %+v", idle, busy)
+	}
+}
+
+// A new conversation is followed if it can only be this program's. One beside it shows one, too.
+func TestNewConversation(t *testing.T) {
+	s := newScene(t)
+	s.dir = t.TempDir()
+	bob := s.terminal("bob")
+	now := func(about, want string) {
+		t.Helper()
+		p, err := programs.Program{Tool: "codex", PID: bob.PID, Start: bob.Start, Session: "T", Server: s.socket}.Now(s.team, "bob")
+		if err != nil {
+			_, p.Session, _ = strings.Cut(err.Error(), ": ")
+		}
+		if p.Session != want {
+			t.Errorf("%s: %q, not %q", about, p.Session, want)
+		}
+	}
+	now("none", "T")
+	s.set(func() { s.loaded = []string{"T", "T2"} })
+	teamtest.Must(t, programs.Note(s.team, "lead", programs.Program{Tool: "codex", PID: bob.PID, Start: bob.Start - 1, Session: "T2"}, true))
+	now("of a program that has ended", "T")
+	programs.Forget(s.team, "lead", programs.Program{PID: bob.PID})
+	now("alone", "T2")
+	programs.Forget(s.team, "bob", programs.Program{PID: bob.PID})
+	carl := s.terminal("carl")
+	now("it may be the other's first", "T")
+	s.set(func() { s.loaded = []string{"T", "T2", "T3"} })
+	now("one of two is not the other's", "!atm primer bob")
+	teamtest.Must(t, programs.Note(s.team, "lead", programs.Program{Tool: "codex", PID: carl.PID, Start: carl.Start, Session: "T2"}, true))
+	now("the other shows another one", "!atm primer bob")
+	s.set(func() { s.loaded = []string{"T", "T2"} })
+	now("the other shows the new one", "T")
+}
+
+// terminal starts a program that is called codex, under a member's name.
+func (s *scene) terminal(agent string) process.Info {
+	s.t.Helper()
+	if runtime.GOOS == "darwin" {
+		s.t.Skip("its own programs show no environment")
+	}
+	dir := s.t.TempDir()
+	path, script := filepath.Join(dir, "codex"), filepath.Join(dir, "script")
+	teamtest.Must(s.t, errors.Join(os.Symlink("/bin/sh", path), os.WriteFile(script, []byte("read line\n"), 0o600)))
+	cmd := exec.Command(path, script)
+	cmd.Dir, cmd.Env = s.dir, []string{"HOME=/home/dev", "ATM_AGENT=" + agent, "PWD=" + s.dir}
+	in, err := cmd.StdinPipe()
+	teamtest.Must(s.t, errors.Join(err, cmd.Start()))
+	s.t.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	for until := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // the kernel is starting it
+		info, _ := process.Find(cmd.Process.Pid)
+		if info.Name == "codex" && len(process.Arguments(info.PID)) == 2 && len(process.Environment(info.PID)) > 1 {
+			return info
+		}
+		if time.Now().After(until) {
+			s.t.Fatalf("it is %+v", info)
+		}
 	}
 }

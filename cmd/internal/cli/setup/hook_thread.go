@@ -40,36 +40,44 @@ func findCaller(g *app.Given, v *agents.Vendor, word string, read func() ([]byte
 		return p, "", err
 	}
 	thread := cmp.Or(call.Text("session_id"), call.Text("thread-id"))
-	of, bound, isBound := programs.MemberOfThread(root, thread)
-	if !isBound && call.Text("hook_event_name") == "SessionEnd" {
-		of, bound, isBound = programs.LastMemberOfThread(root, thread)
-	}
-	if isBound && (g.As == "" || g.As == string(of.Agent)) {
+	of, bound := programs.MemberOfThread(root, thread)
+	hasEnded := call.Text("hook_event_name") == "SessionEnd" // a minute after its program
+	if (bound.IsRunning() || hasEnded && bound.PID != 0) && (g.As == "" || g.As == string(of.Agent)) {
 		actAs(of.String())
 		return bound, "", nil
 	}
-	if call.Text("hook_event_name") == "SessionEnd" && g.As == "" { // of a thread that was nobody's
+	if hasEnded && g.As == "" { // of a thread that was nobody's
 		actAs("")
 		return p, "", nil
 	}
-	isNew := call.Text("hook_event_name") == "SessionStart" && call.Text("source") != "resume"
-	name, shows, names := programs.FindProgram(root, thread, call.Text("cwd"), isNew, os.Getenv)
+	name, shows, names := programs.FindProgram(root, call.Text("cwd"), os.Getenv)
 	if p = shows; p.PID == 0 { // the server, whose process this would be, shows nothing
 		p.Tool = word
 	}
 	if g.As != "" {
 		return p, "", nil
 	}
-	isLost := len(names) > 1 || len(names) == 0 && os.Getenv("ATM_AGENT") != ""
-	if actAs(name); isLost && call.Text("hook_event_name") == "SessionStart" {
-		warning = "which member this session is cannot be told: all sessions of " + v.Name + " share one server"
-		if names = slices.DeleteFunc(names, func(n string) bool { return n == "" }); len(names) > 0 {
-			slices.Sort(names)
-			warning += ", and here it may be " + strings.Join(names, " or ")
-		}
-		warning += ". It gets no mail. To begin one under a name: ATM_AGENT=NAME " + strings.Join(v.Server.Unshared, " ")
+	if call.Text("hook_event_name") == "SessionStart" {
+		warning = unclear(v, names)
 	}
+	actAs(name)
 	return p, warning, nil
+}
+
+// unclear says that a thread is nobody's, and what its person may do, unless that is clear from the names of the programs that
+// may show it. Without any its server must have one.
+func unclear(v *agents.Vendor, names []string) string {
+	if len(names) == 1 || len(names) == 0 && os.Getenv("ATM_AGENT") == "" {
+		return ""
+	}
+	text := "which member this session is cannot be told: all sessions of " + v.Name + " share one server"
+	isNone := func(name string) bool { _, err := wire.ParseAddress(name, "main"); return err != nil }
+	if names = slices.DeleteFunc(names, isNone); len(names) == 0 {
+		return text + ". It gets no mail. To begin one under a name: ATM_AGENT=NAME " + strings.Join(v.Server.Unshared, " ")
+	}
+	slices.Sort(names)
+	return text + ", and here it may be " + strings.Join(names, " or ") + ". It gets no mail until you type here: " +
+		v.Server.Typed + "atm primer " + strings.Join(names, ", or "+v.Server.Typed+"atm primer ")
 }
 
 // actAs makes a member's name the one in this process's environment; "": none is.

@@ -16,8 +16,9 @@ import (
 
 var primerCommand = &cli.Command{
 	Name: "primer", ArgsUsage: "[AGENT]", Usage: "what an agent needs to know",
-	UsageText: "atm primer --as bob",
-	Action:    primer,
+	UsageText:   "atm primer --as bob",
+	Description: "In Codex, !atm primer NAME also says which member a session is that could be several's.",
+	Action:      primer,
 }
 
 func primer(c *cli.Context) error {
@@ -31,11 +32,20 @@ func primer(c *cli.Context) error {
 		return err
 	}
 	s.WarnUnaccepted()
+	if p.As != "" && s.Me != nil && !isPerson(s) && s.MayWrite() == nil {
+		isBound, err := programs.Bind(s.Team, s.Me.Agent())
+		if err != nil {
+			return err
+		}
+		if isBound { // no command needs --as any more
+			s.MeSource = ""
+		}
+	}
 	text, err := primerText(cmdline.LineOf(c).Program, s, false)
 	if s.Me != nil && s.IsInAgent() { // OpenCode's hooks have no other way to say it
 		own := programs.This("")
 		thread, _ := programs.ThreadOf(os.Getenv)
-		if _, shows, ok := programs.MemberOfThread(s.Root, thread); ok {
+		if _, shows := programs.MemberOfThread(s.Root, thread); shows.IsRunning() {
 			own.PID = shows.PID
 		}
 		if warning := app.SharingWarning(s.Team, s.Me.Agent(), own, s.MayWrite() == nil); warning != "" {
