@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir/once"
 	"github.com/agentteammail/atm/internal/teamdir/search"
@@ -49,7 +50,7 @@ func sendBatch(ctx context.Context, s *app.Scope, p *command.Printer, isAlone bo
 		return err
 	}
 	b := &batch{ctx: ctx, s: s, p: p, progress: func(int) {}}
-	ctx, stop := app.Interruptible(ctx)
+	ctx, stop := output.UntilSignal(ctx) // and then it says what was sent, however slow the disk is
 	defer stop()
 	if !p.IsTerminal() { // where each message gets its line
 		b.progress = p.Progress("sent %d messages")
