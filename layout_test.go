@@ -33,8 +33,8 @@ var layers = strings.Fields(
 		"reducer reducer/ask session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
 		"internal/process internal/control ptyrun/internal/loop ptyrun/internal/record internal/screen internal/driver/agents internal/driver " +
-		"internal/queue internal/policy internal/questions internal/runhost internal/agents internal/agents/claude internal/agents/codex/appserver internal/agents/codex " +
-		"internal/agents/gemini internal/agents/opencode internal/agents/all " +
+		"internal/queue internal/policy internal/questions internal/agents internal/agents/claude internal/agents/codex/appserver internal/agents/codex " +
+		"internal/agents/gemini internal/agents/opencode internal/agents/all internal/runhost " +
 		// Several mailboxes.
 		"internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir/snapshot internal/teamdir " +
 		"internal/teamdir/programs internal/teamdir/presence internal/teamdir/push internal/teamdir/search internal/teamdir/progress internal/teamdir/post " +

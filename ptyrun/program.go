@@ -59,7 +59,7 @@ func (r *runner) startProgram(command []string, resumed resumption) error {
 func (r *runner) startTerminal(argv []string) (*terminal.Terminal, error) {
 	argv = r.Driver.Unshared(argv)
 	return terminal.Start(r.Run, terminal.Options{
-		Command: process.Command{Argv: withArguments(argv, r.Arguments), Dir: r.Dir, Env: r.Env, Cols: r.viewers.Size.Cols, Rows: r.viewers.Size.Rows},
+		Command: process.Command{Argv: withArguments(argv, r.Brought.Args), Dir: r.Dir, Env: r.Env, Cols: r.viewers.Size.Cols, Rows: r.viewers.Size.Rows},
 		Driver:  r.Driver, RecordInput: r.RecordInput,
 		Output: r.viewers.Output, UsesPrompt: r.inbox.UsesPrompt,
 		Withheld: r.inbox.Withheld,

@@ -107,6 +107,10 @@ type Options struct {
 	// Its mail.
 	Inject Inject
 	Prompt string // typed once, at the first idle
+	// Hooks is the path of the program atm, which the agent's program then calls by hooks that come along for this run, if it has
+	// such a way (Claude Code, opencode): what it asks has its tool and input. Mail must be of an open team. "": none come.
+	Hooks string
+
 	// Decide answers what the agent asks, with one of the question's options, or does not (false): then Handle.Answer may. It
 	// is called in a goroutine of its own, and may block. nil: nothing is decided.
 	Decide func(q ask.Question) (a ask.Answer, isDecided bool)

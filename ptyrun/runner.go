@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/internal/terminal"
 	"github.com/agentteammail/atm/ptyrun/internal/viewers"
 	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
 )
 
 // runner is the state of a run. Only the loop touches it; other goroutines post.
@@ -48,6 +49,7 @@ type runner struct {
 	isOver bool
 	failed error // why the run cannot go on
 
+	told     *wire.Event // what a hook says of the question on the screen; nil: nothing yet
 	inbox    *inbox.Inbox
 	follower runhost.Follower // of Options.Follow
 	viewers  *viewers.Viewers
@@ -134,6 +136,9 @@ func (r *runner) handleEntry(e watcher.Entry, tell func()) {
 			r.State.Seq = max(r.State.Seq, e.Event.Seq)
 		} else {
 			r.Fold(e.Event, r.Now())
+			if e.Event.Kind == wire.ConfirmRequired && e.Event.Source == wire.SourceHook {
+				r.told = e.Event
+			}
 		}
 		if r.logged != nil {
 			r.logged()

@@ -107,6 +107,7 @@ func (r *runner) Answer(ctx context.Context, req ask.Answer) (control.Outcome, e
 
 const (
 	answerTimeout = 3 * time.Second // for an answer to be in the log
+	hookTimeout   = 3 * time.Second // for what a hook tells of a question on a screen
 	pressTimeout  = 2 * time.Second // beyond Timing.PersonQuiet, until a key may be pressed
 )
 
@@ -131,6 +132,7 @@ func (a asker) Check(ask.Answer) error {
 
 func (a asker) Append(e wire.Event) error {
 	if e.Kind != wire.StateChange {
+		a.told = nil
 		a.inbox.Abandon("a dialog came up")
 	} else if o := e.Text("answer"); o != "" {
 		a.Recording.Marker("answer:" + o + " by " + e.Text(wire.FieldBy))
@@ -151,6 +153,14 @@ func (a asker) MayRule() error {
 func (a asker) Tell(q ask.Question, isOver bool) {
 	if a.Decide != nil && !isOver {
 		a.Go(func() {
+			if a.Brought.File != "" { // a hook tells what the tool is about to do
+				a.Poll(hookTimeout, func() bool { return a.told != nil })
+				a.Call(func() {
+					if e := a.told; e != nil {
+						q.Tool, q.Prompt, q.Input = e.Text("tool"), e.Text("prompt"), cmp.Or(e.Text("input"), e.Text("prompt"))
+					}
+				})
+			}
 			if answer, isDecided := a.Decide(q); isDecided {
 				answer.ID = q.ID
 				if _, err := a.Questions.Answer(a.Context(), answer); err != nil {

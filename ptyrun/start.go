@@ -8,12 +8,14 @@ import (
 	"io"
 	"iter"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir/claim"
@@ -106,6 +108,11 @@ func (o *Options) check() error {
 }
 
 func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
+	if o.Hooks != "" && o.ACP == nil {
+		if err = o.bringHooks(m); err != nil {
+			return nil, err
+		}
+	}
 	h = &Handle{from: m.state.Seq, done: make(chan struct{})}
 	running, end := context.WithCancel(context.Background())
 	r := newRunner(running, o, m)
@@ -128,6 +135,10 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		return h, err
 	}
 	opened = append(opened, r.dir.Close)
+	if err = r.writeHooks(); err != nil {
+		return h, err
+	}
+	opened = append(opened, r.removeHooks)
 	if err = process.CheckTable(); err != nil {
 		return h, fmt.Errorf("run a program: %w", err)
 	}
@@ -211,8 +222,39 @@ func (r *runner) shut(err error) error {
 	r.WaitLogged()
 	r.giveWorkBack(context.Background())
 	r.detachFollower(err)
-	return errors.Join(err, r.dir.Close())
+	return errors.Join(err, r.removeHooks(), r.dir.Close())
 }
+
+// bringHooks plans the hooks of a run for which atm has planned none.
+func (o *Options) bringHooks(m *Mail) error {
+	box := m.box()
+	if !box.Store().IsOfRoot {
+		return errors.New("bring hooks: Mail must be of an open team")
+	}
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	dir := box.Store().Dir().Path()
+	o.Env = append(slices.Clone(o.Env), "ATM_ROOT="+filepath.Dir(dir), "ATM_TEAM="+string(box.Address().Team), "ATM_AGENT="+string(box.Agent()))
+	brought, why := all.Bring(o.Hooks, string(box.Agent()), o.Command, o.Env, box.Path())
+	if why != "" {
+		return fmt.Errorf("bring hooks to %s: %s", o.Command[0], why)
+	}
+	o.Brought = brought
+	return nil
+}
+
+// writeHooks writes what the program reads of the hooks that come along, in place of those of a killed runner.
+func (r *runner) writeHooks() error {
+	if err := r.removeHooks(); err != nil || r.Brought.File == "" {
+		return err
+	}
+	r.Env = append(slices.Clone(r.Env), r.Brought.Env...)
+	dir := path.Base(all.HooksDir)
+	return cmp.Or(r.dir.Mkdir(dir), r.dir.Replace(dir+"/"+filepath.Base(r.Brought.File), []byte(r.Brought.Text), false))
+}
+
+func (r *runner) removeHooks() error { return r.dir.RemoveAll(path.Base(all.HooksDir)) }
 
 // Wait returns how the program exited when it has exited for good, and everything that it started is gone.
 func (h *Handle) Wait() (Exit, error) {

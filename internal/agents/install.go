@@ -92,6 +92,34 @@ type HookSet struct {
 	Brief   []string // the events whose hooks the program gives briefly at most
 }
 
+// Timeouts in seconds: of a hook that waits, and of one of brief, which such a program clamps to with a warning if it is longer.
+const aDay, briefly = 24 * 60 * 60, 3
+
+// Document returns a file with the program's hooks, which run a command.
+func (h HookSet) Document(command string) string {
+	events := Object{}
+	for _, event := range h.Events {
+		timeout := h.Timeout
+		if slices.Contains(h.Waiting, event) {
+			timeout = aDay
+		} else if slices.Contains(h.Brief, event) {
+			timeout = briefly
+		}
+		events[event] = []Object{{"hooks": []Object{{"type": "command", "command": command, "timeout": timeout}}}}
+	}
+	return Indented(Object{"hooks": events})
+}
+
+// Indented returns the JSON of an object as files of other programs have it.
+func Indented(o Object) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	e.Encode(o) // strings, lists and objects never fail
+	return b.String()
+}
+
 // A Plugin is how a program takes what atm brings as one thing: hooks, the MCP server, a skill and a command. It comes from a
 // marketplace, which is a directory or a repository: the files are both in this one and in the program, which writes
 // them for `atm install`.
@@ -132,10 +160,10 @@ type Run struct {
 
 // Brought is what has one run of a program call atm's hooks, beside those of its person, whose files stay as they are.
 type Brought struct {
-	File string   // the path of the file to write before the program starts; "": nothing is brought
-	Text string   // its content
-	Args []string // to add to the program's arguments
-	Env  []string // to add to its environment
+	File string   `json:"file"`           // the path of the file to write before the program starts; "": nothing is brought
+	Text string   `json:"text"`           // its content
+	Args []string `json:"args,omitempty"` // to add to the program's arguments
+	Env  []string `json:"env,omitempty"`  // to add to its environment
 }
 
 // ValueOf returns the last value of a variable, "" without one.

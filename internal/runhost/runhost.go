@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/internal/policy"
@@ -16,10 +17,10 @@ import (
 
 // Host is a part of ptyrun.Options. What it does not do is nil. Its functions are called beside the loop, and may block.
 type Host struct {
-	Version   string         // of the program that runs the agent, for run.json, and for an agent with the Agent Client Protocol
-	Arguments []string       // of the agent's program, which are not shown where Command is
-	Driver    *driver.Driver // nil: chosen by the name of the program in Command
-	Rules     policy.Rules   // for what an agent with the Agent Client Protocol asks
+	Version string         // of the program that runs the agent, for run.json, and for an agent with the Agent Client Protocol
+	Brought agents.Brought // what has the program call atm's hooks
+	Driver  *driver.Driver // nil: chosen by the name of the program in Command
+	Rules   policy.Rules   // for what an agent with the Agent Client Protocol asks
 
 	GoesOn bool   // the agent is told to go on when a usage limit is over that has ended its turn
 	Fork   string // the first program goes on from a copy of the conversation with this id; "": it does not

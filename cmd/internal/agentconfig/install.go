@@ -116,9 +116,10 @@ func (p *Installer) of(tool string) *agents.Install {
 
 // command returns the words of a command of atm. The program is the absolute path that PATH gives, since programs that
 // a desktop starts have another PATH. If that is a link, it still works after it has been pointed elsewhere.
-func (p *Installer) command(words ...string) []string {
-	return append([]string{filepath.ToSlash(cmp.Or(p.onPath(), p.Self))}, words...)
-}
+func (p *Installer) command(words ...string) []string { return append([]string{p.Program()}, words...) }
+
+// Program returns the path of this program, as PATH has it if it does.
+func (p *Installer) Program() string { return filepath.ToSlash(cmp.Or(p.onPath(), p.Self)) }
 
 // onPath returns where PATH finds this program under the name atm, "" if it finds another one or none.
 func (p *Installer) onPath() string {

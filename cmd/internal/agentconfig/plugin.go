@@ -2,7 +2,6 @@ package agentconfig
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -45,7 +44,7 @@ func pluginFiles(v *agents.Vendor, hook string, server agents.Object, verbs [][2
 			"name": "atm", "version": PluginVersion, "description": pluginDescription, "homepage": pluginHome,
 			"repository": pluginHome, "license": "MIT", "author": agents.Object{"name": "atm", "url": pluginHome},
 		},
-		Server: server, Skill: pluginSkill(verbs), Hooks: document(v.Hooks, hook), Prompt: mailPrompt, Text: indented,
+		Server: server, Skill: pluginSkill(verbs), Hooks: v.Hooks.Document(hook), Prompt: mailPrompt, Text: agents.Indented,
 	})
 }
 
@@ -110,15 +109,6 @@ func (p *Installer) Commands(tool string, isRemoval bool) (lines [][]string) {
 	return lines
 }
 
-func indented(o agents.Object) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	e.Encode(o) // strings, lists and objects never fail
-	return b.String()
-}
-
 // mailPrompt is what a person's /mail says. What `atm read` prints is not part of it: that is not the person's words.
 const mailPrompt = "Run `atm read`. Tell me in a line each who wrote what, do what fits the task that I gave you, and answer with `atm reply`."
 
@@ -149,22 +139,4 @@ they have not asked for.
 	}
 	b.WriteString("\nWhat you need to know as a member of a team: `atm primer`. All commands: `atm help all`. Without atm: " + pluginHome + "#install.\n")
 	return b.String()
-}
-
-// Timeouts in seconds: of a hook that waits, and of one of brief, which such a program clamps to with a warning if it is longer.
-const aDay, briefly = 24 * 60 * 60, 3
-
-// document returns a file with a program's hooks that run a command.
-func document(h agents.HookSet, command string) string {
-	events := agents.Object{}
-	for _, event := range h.Events {
-		timeout := h.Timeout
-		if slices.Contains(h.Waiting, event) {
-			timeout = aDay
-		} else if slices.Contains(h.Brief, event) {
-			timeout = briefly
-		}
-		events[event] = []agents.Object{{"hooks": []agents.Object{{"type": "command", "command": command, "timeout": timeout}}}}
-	}
-	return indented(agents.Object{"hooks": events})
 }

@@ -3,7 +3,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -158,10 +157,6 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	}
 	defer log.Close()
 	debug.SetCrashOutput(log, debug.CrashOptions{})
-	defer removeHooks(team, name)
-	if err := writeHooks(team, name, spec.Hooks); err != nil {
-		return exit, err
-	}
 	if err := team.SavePolicy(name, spec.Policy); err != nil {
 		return exit, err
 	}
@@ -193,20 +188,6 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	return agent.Wait()
 }
 
-// writeHooks writes the hooks that this run brings its program, in place of those of a killed runner.
-func writeHooks(team *teamdir.Team, agent wire.Name, h runspec.Hooks) error {
-	err := removeHooks(team, agent)
-	if err != nil || h.File == "" {
-		return err
-	}
-	dir := string(agent) + "/" + runspec.HooksDir
-	return cmp.Or(team.Dir().Mkdir(dir), team.Dir().Replace(dir+"/"+h.File, []byte(h.Text), false))
-}
-
-func removeHooks(team *teamdir.Team, agent wire.Name) error {
-	return team.Dir().RemoveAll(string(agent) + "/" + runspec.HooksDir)
-}
-
 func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Options {
 	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
 	scope := app.Of(team)
@@ -217,7 +198,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
 	}
 	o.Host = runhost.Host{
-		Version: version, Arguments: spec.Hooks.Args, Rules: p.Rules, GoesOn: spec.GoesOn, Fork: spec.Fork, Anew: spec.Anew,
+		Version: version, Brought: spec.Brought, Rules: p.Rules, GoesOn: spec.GoesOn, Fork: spec.Fork, Anew: spec.Anew,
 		Conversation: func(run string) string { return programs.ShownIn(team, name, run) },
 		Carrier:      push.Carrier{Team: team, Name: name, Run: spec.Run},
 		Follow: sessions.Options{

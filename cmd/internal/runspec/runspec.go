@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/session"
@@ -45,19 +46,8 @@ type Spec struct {
 	Session     bool           `json:"session,omitempty"` // begin one if none is alive
 	Capture     string         `json:"capture"`
 	Rules       session.Rules  `json:"rules"` // when sessions end
-	Hooks       Hooks          `json:"hooks,omitzero"`
+	Brought     agents.Brought `json:"brought,omitzero"`
 }
-
-// Hooks are atm's hooks for the program, which the runner writes into a file and removes when the agent has ended. The
-// environment names it already.
-type Hooks struct {
-	File string   `json:"file"` // its name below HooksDir; "": there are none
-	Text string   `json:"text"`
-	Args []string `json:"args,omitempty"` // for the program, beside those of Command
-}
-
-// HooksDir is the directory of Hooks below an agent's own.
-const HooksDir = "run/hooks"
 
 // A Report says how the program exited for good, or why it was not run.
 type Report struct {

@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/driver/agents"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/policy"
@@ -296,16 +297,12 @@ func (k *call) bringHooks(spec *runspec.Spec) {
 		return
 	}
 	self, _ := os.Executable()
-	installer := agentconfig.Installer{Self: self}
-	dir := filepath.Join(k.s.Team.Dir().Path(), string(spec.Agent), filepath.FromSlash(runspec.HooksDir))
-	b, why := installer.Bring(string(spec.Agent), spec.Command, spec.Env, dir)
+	self = (&agentconfig.Installer{Self: self}).Program()
+	b, why := all.Bring(self, string(spec.Agent), spec.Command, spec.Env, k.box.Path())
 	if why != "" {
 		k.p.Warn("%s: atm brings no hooks to %s, since %s: only those of atm install tell what it does", spec.Agent, filepath.Base(spec.Command[0]), why)
 	}
-	if b.File != "" {
-		spec.Hooks = runspec.Hooks{File: filepath.Base(b.File), Text: b.Text, Args: b.Args}
-		spec.Env = append(spec.Env, b.Env...)
-	}
+	spec.Brought = b
 }
 
 // policyFor returns the rules of team.toml; if an agent starts the agent, those of the last start by a person.
@@ -353,7 +350,7 @@ func (k *call) chooseDir(ctx context.Context, m config.Member, isPlanned bool, d
 func environment(given []string, m config.Member, spec runspec.Spec) []string {
 	unset := append(programs.Marks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION",
 		"NO_COLOR", "FORCE_COLOR")
-	env := slices.DeleteFunc(agentconfig.WithoutBrought(os.Environ()), func(pair string) bool {
+	env := slices.DeleteFunc(all.WithoutBrought(os.Environ()), func(pair string) bool {
 		k, _, _ := strings.Cut(pair, "=")
 		return slices.Contains(unset, k)
 	})

@@ -16,7 +16,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/agentteammail/atm/cmd/internal/agentconfig"
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -82,7 +81,7 @@ func runHook(c *cli.Context) (err error) {
 	if isPatient {
 		p.LockTimeout = hookLock
 	}
-	if c.Bool("wake") || !c.Bool("brought") && agentconfig.IsBrought(c.Args().First(), os.Getenv, arguments) {
+	if c.Bool("wake") || !c.Bool("brought") && all.IsBrought(c.Args().First(), os.Getenv, arguments) {
 		return nil
 	}
 	h, err := openHook(p.Given, c.Args().First())

@@ -1,4 +1,4 @@
-package agentconfig
+package all
 
 import (
 	"path/filepath"
@@ -6,22 +6,25 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/agents"
-	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/policy"
 )
 
 // BroughtFile is the variable that has the path of a run's Brought.File, and --brought marks the calls of its hooks.
 const BroughtFile, broughtFlag = "ATM_HOOKS", "--brought"
 
-// Bring plans the hooks of an agent's run with that command and environment; dir is the run's own directory. Nothing is brought to a
-// program that has no such way. why says for the person what of theirs stands in the way; "": nothing.
-func (p *Installer) Bring(agent string, command, env []string, dir string) (b agents.Brought, why string) {
-	v := all.Find(strings.TrimSuffix(filepath.Base(command[0]), ".exe"))
+// HooksDir is the directory of Brought.File, below the agent's.
+const HooksDir = "run/hooks"
+
+// Bring plans the hooks of an agent's run with that command and environment: they call the program atm. dir is the agent's
+// directory. Nothing is brought to a program that has no such way. why says for the person what of theirs stands in
+// the way; "": nothing.
+func Bring(atm, agent string, command, env []string, dir string) (b agents.Brought, why string) {
+	v := Find(strings.TrimSuffix(filepath.Base(command[0]), ".exe"))
 	if v == nil || v.Configuration == nil || v.Bring == nil {
 		return b, ""
 	}
-	words := append(p.command("hook", v.Name), broughtFlag)
-	if b, why = v.Bring(&agents.Run{Agent: agent, Command: command, Env: env, Dir: dir, Words: words, Hooks: document(v.Hooks, policy.QuoteAll(words))}); b.File != "" {
+	words := []string{atm, "hook", v.Name, broughtFlag}
+	if b, why = v.Bring(&agents.Run{Agent: agent, Command: command, Env: env, Dir: filepath.Join(dir, filepath.FromSlash(HooksDir)), Words: words, Hooks: v.Hooks.Document(policy.QuoteAll(words))}); b.File != "" {
 		b.Env = append(b.Env, BroughtFile+"="+b.File)
 	}
 	return b, why
@@ -30,7 +33,7 @@ func (p *Installer) Bring(agent string, command, env []string, dir string) (b ag
 // IsBrought reports whether a run has brought hooks to the program that calls an installed one, which then has nothing to
 // do. arguments are the program's.
 func IsBrought(tool string, getenv func(string) string, arguments func() []string) bool {
-	v, file := all.Find(tool), getenv(BroughtFile)
+	v, file := Find(tool), getenv(BroughtFile)
 	return file != "" && v != nil && v.Configuration != nil && v.IsBrought != nil && v.IsBrought(file, getenv, arguments)
 }
 
@@ -40,7 +43,7 @@ func WithoutBrought(env []string) []string {
 	if file == "" {
 		return env
 	}
-	for _, v := range all.Vendors {
+	for _, v := range Vendors {
 		if v.Configuration != nil && v.Without != nil {
 			env = v.Without(env, file)
 		}

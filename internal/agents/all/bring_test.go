@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package agentconfig
+package all
 
 import (
 	"strings"
@@ -12,7 +12,6 @@ import (
 )
 
 func TestBring(t *testing.T) {
-	p := &Installer{Self: "/opt/a b/atm"}
 	const dir = "/srv/.atm/main/bob/run/hooks"
 	for _, test := range []struct {
 		command, env string
@@ -35,7 +34,7 @@ func TestBring(t *testing.T) {
 		{"opencode", `OPENCODE_CONFIG_CONTENT=[]`, "", nil, nil, "OPENCODE_CONFIG_CONTENT is set, and not to a JSON object"},
 		{"gemini", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH=/x", "", nil, nil, "GEMINI_CLI_SYSTEM_DEFAULTS_PATH is set"},
 	} {
-		b, why := p.Bring("bob", strings.Fields(test.command), []string{test.env}, dir)
+		b, why := Bring("/opt/a b/atm", "bob", strings.Fields(test.command), []string{test.env}, "/srv/.atm/main/bob")
 		if b.File != test.file || why != test.why || cmp.Diff(b.Args, test.args) != "" || cmp.Diff(b.Env, test.added) != "" {
 			t.Errorf("%s, %s: %q %q %q, %q", test.command, test.env, b.File, b.Args, b.Env, why)
 		}
@@ -47,7 +46,7 @@ func TestBring(t *testing.T) {
 		}
 		// An agent that this one runs does not get its hooks.
 		env := WithoutBrought(append([]string{"A=b", test.env}, b.Env...))
-		left, _ := p.Bring("bob", strings.Fields(test.command), env, "/other")
+		left, _ := Bring("/opt/a b/atm", "bob", strings.Fields(test.command), env, "/other")
 		if strings.Contains(strings.Join(append(env, left.Env...), " "), dir) {
 			t.Errorf("%s: it is still there: %q, %q", test.command, env, left.Env)
 		}
