@@ -79,7 +79,7 @@ var importers = map[string][]string{
 	"github.com/tailscale/peercred":          {"internal/agents/claude", "internal/agents/codex/appserver", "internal/control"},
 	"github.com/tailscale/hujson":            {"cmd/internal/agentconfig", "internal/agents/opencode"},
 	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/mcp", "cmd/internal/tui", "cmd/internal/web"},
-	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
+	"github.com/xrash/smetrics":              {"cmd/internal/failure"},
 	"golang.org/x/term":                      {"internal/testagent", "cmd/internal/output", "cmd/internal/cli/session"},
 	"golang.org/x/sys":                       {"internal/durable", "internal/lockfile", "internal/process", "internal/teamdir/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
 	"mvdan.cc/sh":                            {"internal/policy"},

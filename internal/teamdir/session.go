@@ -43,7 +43,7 @@ func (t *Team) CheckInput(agent wire.Name, m *wire.Message) error {
 func (t *Team) CheckSessionsAllowed(agent wire.Name) error {
 	c, err := t.Config()
 	if on := c.SessionOf(agent).Enabled; err == nil && on != nil && !*on {
-		err = fmt.Errorf("sessions are off: %w %s enabled = false", ErrForbidden, c.SessionSection(agent))
+		err = fmt.Errorf("sessions are off: %w enabled = false", ErrForbidden)
 	}
 	return err
 }
@@ -51,8 +51,8 @@ func (t *Team) CheckSessionsAllowed(agent wire.Name) error {
 // CheckHumanInput returns an error if team.toml forbids human input in sessions with a member, or has mistakes.
 func (t *Team) CheckHumanInput(agent wire.Name) error {
 	c, err := t.Config()
-	if err == nil && !c.SessionOf(agent).AllowHumanInput {
-		err = fmt.Errorf("%s accepts no input in sessions: %w %s allow_human_input = false", agent, ErrForbidden, c.SessionSection(agent))
+	if err == nil && c.SessionOf(agent).IsMute() {
+		err = fmt.Errorf("%s accepts no input in sessions: %w allow_human_input = false", agent, ErrForbidden)
 	}
 	return err
 }

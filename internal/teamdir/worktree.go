@@ -51,19 +51,19 @@ func (t *Team) WorkDir(cwd string) string {
 	return filepath.Join(filepath.Dir(t.root.Path), cwd)
 }
 
-// CheckDirectory returns an error if the directory or repository that a member needs does not exist, and the key of
-// team.toml that names it.
-func (t *Team) CheckDirectory(name wire.Name, m config.Member) (key string, err error) {
+// CheckDirectory returns an error that names the key of team.toml if the directory or repository that a member needs does
+// not exist.
+func (t *Team) CheckDirectory(name wire.Name, m config.Member) error {
 	if m.Worktree {
-		if _, _, err = t.repositoryOf(m.Cwd); err != nil {
-			err = fmt.Errorf("%s has worktree = true, but %w", name, err)
+		if _, _, err := t.repositoryOf(m.Cwd); err != nil {
+			return fmt.Errorf("members.%s.worktree: %w", name, err)
 		}
-		return "worktree", err
+		return nil
 	}
-	if info, e := os.Stat(t.WorkDir(m.Cwd)); e != nil || !info.IsDir() {
-		err = fmt.Errorf("cwd of %s: there is no directory %s", name, t.WorkDir(m.Cwd))
+	if info, err := os.Stat(t.WorkDir(m.Cwd)); err != nil || !info.IsDir() {
+		return fmt.Errorf("members.%s.cwd: there is no directory %s", name, t.WorkDir(m.Cwd))
 	}
-	return "cwd", err
+	return nil
 }
 
 func (t *Team) repositoryOf(cwd string) (c git.Checkout, rel string, err error) {

@@ -286,7 +286,7 @@ func (d *doctor) checkConfig(t *teamdir.Team) {
 		d.addUnreadable("team.toml", t.Dir().Join(config.File), "%v", err)
 	}
 	for _, m := range mistakes {
-		d.add("team.toml", "error", edit, "team.toml, %s", m)
+		d.add("team.toml", "error", edit, "team.toml: %s", m)
 	}
 	why := map[string]string{} // a program cannot be started, by where it is looked for; "": it can
 	for _, n := range c.Startable() {
@@ -323,16 +323,12 @@ func (d *doctor) checkConfig(t *teamdir.Team) {
 
 // missingDirectories returns a mistake for each member whose directory or repository does not exist. Only these members
 // cannot be started.
-func missingDirectories(t *teamdir.Team, c *config.Config) (mistakes []config.Mistake) {
-	data, _ := t.Dir().ReadFile(config.File, config.MaxSize)
-	lines := config.FindLines(data)
-	for n, m := range c.Members {
-		if key, err := t.CheckDirectory(n, m); err != nil {
-			line := lines.Of(fmt.Sprintf("members.%s.%s", n, key))
-			mistakes = append(mistakes, config.Mistake{Line: line, Text: err.Error()})
+func missingDirectories(t *teamdir.Team, c *config.Config) (mistakes []string) {
+	for _, n := range slices.Sorted(maps.Keys(c.Members)) {
+		if err := t.CheckDirectory(n, c.Members[n]); err != nil {
+			mistakes = append(mistakes, err.Error())
 		}
 	}
-	slices.SortFunc(mistakes, func(a, b config.Mistake) int { return a.Line - b.Line })
 	return mistakes
 }
 

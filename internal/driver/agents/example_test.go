@@ -6,11 +6,11 @@ import (
 	"github.com/agentteammail/atm/internal/driver/agents"
 )
 
-// A mistake in a driver's file has a line, and the file is not used.
+// A mistake in a driver's file names its place, and the file is not used.
 func ExampleParse() {
 	_, mistakes := agents.Parse("mine", []byte("plain = true\n\n[command]\nname = [\"mine\"]\n"))
 	for _, m := range mistakes {
-		fmt.Println(m.Line, m.Text)
+		fmt.Println(m)
 	}
-	// Output: 4 unknown key "name" in command; did you mean "names"?
+	// Output: line 4, column 1: unknown key "command.name"
 }

@@ -2,7 +2,7 @@
 // embedded. docs/drivers.md explains the keys. A person's own files, in a directory that Load is given, win over the
 // embedded ones of the same name, and add others.
 //
-// A file is checked when it is read: each mistake has a line, and a file with mistakes is not used. Patterns are those of
+// A file is checked when it is read: each mistake names its place, and a file with mistakes is not used. Patterns are those of
 // package regexp, whose time is in proportion to the text, so no file can make reading a screen take for ever.
 //
 // Begin with Load. What is read from a screen by these files is package driver's.
@@ -107,13 +107,13 @@ type Pattern struct {
 // UnmarshalText implements encoding.TextUnmarshaler. The pattern is compiled when all parts of the file are known.
 func (p *Pattern) UnmarshalText(text []byte) error {
 	p.text = string(text)
-	if p.text == "" {
-		return errors.New("the pattern is empty")
-	}
 	return nil
 }
 
 func (p *Pattern) compile(ofScreen bool, parts *strings.Replacer) (err error) {
+	if p.text == "" {
+		return errors.New("a pattern is needed, in quotes")
+	}
 	text := parts.Replace(p.text)
 	if len(text) > maxPattern {
 		return fmt.Errorf("the pattern has more than %d bytes", maxPattern)

@@ -28,7 +28,7 @@ func TestBuiltIn(t *testing.T) {
 
 const start = "[screen.prompt]\npattern = '^> ?(?P<draft>.*)'\n"
 
-// Every mistake is reported with its line.
+// Every mistake is reported with its line and column, or its key.
 func TestMistakes(t *testing.T) {
 	for _, c := range []struct {
 		about, text string
@@ -37,40 +37,58 @@ func TestMistakes(t *testing.T) {
 		{"nothing", "", nil},
 		{"a prompt", start, nil},
 		{"a shell", "plain = true\n[keys]\ninterrupt = \"Ctrl-C\"", nil},
-		{"unknown keys", "comand = 1\n" + start + "patern = \"x\"", []string{`1: unknown key "comand"; did you mean "command"?`, `4: unknown key "patern" in screen.prompt; did you mean "pattern"?`}},
-		{"a wrong type", start + "last = \"2\"", []string{"3: screen.prompt.last: a whole number is needed, not a TOML string"}},
-		{"no pattern", start + "[screen.busy]\npattern = {}", []string{"4: pattern: a string in quotes is needed"}},
-		{"a broken pattern", start + "[screen.asks]\noption = \"(\"", []string{"4: option: error parsing regexp"}},
-		{"a part that breaks what it extends", "extends = \"claude\"\n[parts]\nrule = \"(\"", []string{"2: parts: in claude, line "}},
-		{"a key", "[keys]\ninterrupt = \"Escape\"", []string{`2: keys.interrupt: "Escape" is not a key`}},
-		{"groups", "[screen.prompt]\npattern = '^> (.*)'\n[screen.busy]\npattern = '(?P<tool>x)'\n[screen.asks]\npattern = '(?P<allow>x)'\noption = '(?P<labl>x)'", []string{
-			"2: the pattern of the prompt needs a group", `4: the group "tool" is not known here`, `6: the group "allow" is not known here; known are: tool, permission, trust, question`,
-			`7: option needs a group label`, `7: the group "labl" is not known here`,
+		{"unknown keys", "comand = 1\n" + start + "patern = \"x\"", []string{
+			`line 1, column 1: unknown key "comand"`,
+			`line 4, column 1: unknown key "screen.prompt.patern"`,
 		}},
-		{"a title", start + "title = 'x'", []string{"3: a title is no prompt"}},
-		{"rows", start + "last = 201", []string{"3: last is 201, not from 0 to 200"}},
-		{"a long pattern", "[screen.busy]\npattern = \"" + strings.Repeat("x", maxPattern+1) + "\"", []string{"2: pattern: the pattern has more than 2000 bytes"}},
-		{"a long list", start + "[command]\nnames = [" + strings.Repeat("\"x\",", maxList+1) + "]", []string{"4: command.names has 201 items, of 200 at most"}},
-		{"unproven", "unproven = true\nversions = [\"1\"]\n" + start, []string{"1: unproven: it was tried with the versions 1"}},
-		{"an id", start + "[resume]\nid = [\"--resume\"]", []string{"4: resume.id: {id} is missing"}},
-		{"a part", "[parts]\nx = \"a|b\"\n[screen.busy]\npattern = \"^(?:{{x}})(\"", []string{"4: pattern: error parsing regexp: missing closing ): `(?m)^(?:a|b)(`"}},
-		{"empty names", "[command]\nnames = [\"\"]\n" + start, []string{"1: command: a name is empty"}},
-		{"an escape", "[typing]\nescapes = [{ pattern = \"@\" }]\n" + start, []string{"2: an escape needs a pattern"}},
-		{"what it extends", "extends = \"clode\"\n" + start, []string{`1: extends: "clode" is no built-in driver`}},
-		{"a shell that it extends", "extends = \"plain\"\n" + start, []string{`1: extends: "plain" is no built-in driver`}},
-		{"syntax", "x = \n", []string{"1: "}},
+		{"a wrong type", start + "last = \"2\"", []string{`line 3, column 8: screen.prompt.last: cannot decode TOML string`}},
+		{"no pattern", start + "[screen.busy]\npattern = {}", []string{`screen.busy.pattern: a pattern is needed`}},
+		{"a broken pattern", start + "[screen.asks]\noption = \"(\"", []string{`screen.asks.option: error parsing regexp`}},
+		{"a part that breaks what it extends", "extends = \"claude\"\n[parts]\nrule = \"(\"", []string{`screen.asks.pattern: error parsing regexp`}},
+		{"a key", "[keys]\ninterrupt = \"Escape\"", []string{`line 2, column 13: keys.interrupt: "Escape" is not a key`}},
+		{"groups", "[screen.prompt]\npattern = '^> (.*)'\n[screen.busy]\npattern = '(?P<tool>x)'\n[screen.asks]\npattern = '(?P<allow>x)'\noption = '(?P<labl>x)'", []string{
+			`screen.asks.option: it needs a group label`,
+			`screen.asks.option: the group "labl" is not known here`,
+			`screen.asks.pattern: the group "allow" is not known here; known are: tool, permission, trust, question`,
+			`screen.busy.pattern: the group "tool" is not known here`,
+			`screen.prompt.pattern: it needs a group for what is typed`,
+		}},
+		{"a title", start + "title = 'x'", []string{`screen.prompt.title: a title is no prompt`}},
+		{"rows", start + "last = 201", []string{`screen.prompt.last: 201 is not from 0 to 200`}},
+		{"a long pattern", "[screen.busy]\npattern = \"" + strings.Repeat("x", maxPattern+1) + "\"", []string{`screen.busy.pattern: the pattern has more than 2000 bytes`}},
+		{"a long list", start + "[command]\nnames = [" + strings.Repeat("\"x\",", maxList+1) + "]", []string{`command.names: 201 items are more than 200`}},
+		{"unproven", "unproven = true\nversions = [\"1\"]\n" + start, []string{`unproven: it was tried with the versions 1`}},
+		{"an id", start + "[resume]\nid = [\"--resume\"]", []string{`resume.id: {id} is missing`}},
+		{"a part", "[parts]\nx = \"a|b\"\n[screen.busy]\npattern = \"^(?:{{x}})(\"", []string{"screen.busy.pattern: error parsing regexp: missing closing ): `(?m)^(?:a|b)(`"}},
+		{"empty names", "[command]\nnames = [\"\"]\n" + start, []string{`command.names: a name is empty`}},
+		{"an escape", "[typing]\nescapes = [{ pattern = \"@\" }]\n" + start, []string{`typing.escapes[0]: an escape needs a pattern`}},
+		{"what it extends", "extends = \"clode\"\n" + start, []string{`extends: "clode" is no built-in driver`}},
+		{"a shell that it extends", "extends = \"plain\"\n" + start, []string{`extends: "plain" is no built-in driver`}},
+		{"syntax", "x = \n", []string{`line 1, column 5: unexpected character`}},
 	} {
 		_, mistakes := Parse("x", []byte(c.text))
-		var got []string
-		for _, m := range mistakes {
-			got = append(got, fmt.Sprintf("%d: %s", m.Line, m.Text))
+		if !slices.EqualFunc(mistakes, c.want, strings.HasPrefix) {
+			t.Errorf("%s:\n%s\nnot\n%s", c.about, strings.Join(mistakes, "\n"), strings.Join(c.want, "\n"))
 		}
-		ok := len(got) == len(c.want)
-		for i := range got {
-			ok = ok && strings.HasPrefix(got[i], c.want[i])
+	}
+}
+
+// A file that extends a built-in one changes what it says, however it is written.
+func TestExtended(t *testing.T) {
+	from := BuiltInNamed("claude")
+	for _, text := range []string{
+		"extends = \"claude\"\nversions = []\nparts = { x = \"y\" }\nkeys = { interrupt_forgets = false }\ntyping = { escapes = [{ pattern = \"#\", typed = \"+\", legend = \"z\" }] }\n",
+		"extends = \"claude\"\nversions = []\n[parts]\nx = \"y\"\n[keys]\ninterrupt_forgets = false\n[[typing.escapes]]\npattern = \"#\"\ntyped = \"+\"\nlegend = \"z\"\n",
+	} {
+		f, mistakes := Parse("claude", []byte(text))
+		if len(mistakes) > 0 || len(f.Versions) > 0 || f.Keys.Forgets || f.Parts["x"] != "y" || len(f.Parts) != len(from.Parts)+1 || f.Extends != "claude" {
+			t.Errorf("%+v: %v", f, mistakes)
 		}
-		if !ok {
-			t.Errorf("%s:\n%s\nnot\n%s", c.about, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		if e := f.Typing.Escapes; len(e) != len(from.Typing.Escapes)+1 || e[0].Typed != "+" || e[1].Typed != from.Typing.Escapes[0].Typed {
+			t.Errorf("escapes: %v", e)
+		}
+		if !slices.Equal(f.Command.Names, from.Command.Names) || f.Screen.Prompt.Pattern.String() != from.Screen.Prompt.Pattern.String() || len(f.Typing.Refused) != len(from.Typing.Refused) {
+			t.Errorf("%+v", f)
 		}
 	}
 }
@@ -148,7 +166,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// No file makes Parse fail, and the lines of its mistakes exist.
+// No file makes Parse fail, and each mistake has a text.
 func FuzzParse(f *testing.F) {
 	for _, name := range builtInNames() {
 		text, _ := embedded.ReadFile(name + ".toml")
@@ -158,8 +176,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		_, mistakes := Parse("x", text)
 		for _, m := range mistakes {
-			if m.Line < 1 || m.Line > strings.Count(string(text), "\n")+1 || m.Text == "" {
-				t.Errorf("%+v", m)
+			if m == "" {
+				t.Error(mistakes)
 			}
 		}
 	})

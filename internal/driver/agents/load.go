@@ -24,11 +24,11 @@ const MaxSize = tomlfile.MaxSize
 // An Entry is a driver that Load has found.
 type Entry struct {
 	Name      string
-	Path      string    // the file; "": built in
-	Overrides bool      // the file takes the place of a built-in one
-	File      *File     // to be used; nil: none, for it has mistakes
-	Mistakes  []Mistake // of the file at Path, which is not used then
-	Err       error     // why it could not be read
+	Path      string   // the file; "": built in
+	Overrides bool     // the file takes the place of a built-in one
+	File      *File    // to be used; nil: none, for it has mistakes
+	Mistakes  []string // of the file at Path, which is not used then
+	Err       error    // why it could not be read
 }
 
 // BuiltIn returns the embedded files, by name.
@@ -143,10 +143,7 @@ func (f *File) isOurs() bool { return f.Plain || f.Protocol != "" }
 func (e *Entry) Fault() error {
 	err := e.Err
 	if len(e.Mistakes) > 0 {
-		err = fmt.Errorf("%s: %s", e.Path, e.Mistakes[0])
-		if more := len(e.Mistakes) - 1; more > 0 {
-			err = fmt.Errorf("%w, and %d more", err, more)
-		}
+		err = fmt.Errorf("%s: %s", e.Path, tomlfile.Mistakes(e.Mistakes))
 	}
 	switch {
 	case err == nil:
@@ -158,7 +155,7 @@ func (e *Entry) Fault() error {
 }
 
 // ReadFile reads a file. With mistakes it returns no File.
-func ReadFile(path string) (*File, []Mistake, error) {
+func ReadFile(path string) (*File, []string, error) {
 	name := strings.TrimSuffix(filepath.Base(path), ".toml")
 	if !isName(name) {
 		return nil, nil, fmt.Errorf("read driver %s: %q is no name for a driver: lower-case letters, digits, - and _", path, name)
@@ -176,7 +173,7 @@ func ReadFile(path string) (*File, []Mistake, error) {
 	}
 	f, mistakes := Parse(name, text)
 	if f.Protocol != "" {
-		mistakes = append(mistakes, Mistake{Line: 1, Text: "protocol is for the built-in driver acp: run your program with --driver acp"})
+		mistakes = append(mistakes, "protocol: it is for the built-in driver acp: run your program with --driver acp")
 	}
 	if len(mistakes) > 0 {
 		return nil, mistakes, nil

@@ -1,11 +1,12 @@
 // Package config reads team.toml, the optional file in which people configure how the members of their team are started
 // and what they may do without asking. atm never rewrites it.
 //
-// Parsing is strict: an unknown key or an invalid value is a mistake with a line. A file with mistakes still gives a
-// Config, which may be shown but not acted upon.
+// Parsing is strict: an unknown key is a mistake as well as an invalid value. A file with mistakes still gives a Config,
+// which may be shown but not acted upon.
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -74,51 +75,33 @@ type Member struct {
 	AfterLimit string `toml:"after_limit"` // "": wait; Continue: told to go on when its usage limit is over
 }
 
-// Session configures interactive sessions.
+// Session configures interactive sessions. A member's own has only what differs from the team's: see SessionOf.
 type Session struct {
-	Enabled         *bool  // nil: runners begin none, but people may
-	OutputCapture   string `toml:"output_capture"` // pipe, log
-	AllowHumanInput bool   `toml:"allow_human_input"`
-	AutoExitOn      string `toml:"auto_exit_on"` // see Rules
-	ResumeCmd       string `toml:"resume_cmd"`   // see ResumeWords
+	Enabled         *bool   // nil: runners begin none, but people may
+	OutputCapture   string  `toml:"output_capture"`    // pipe, log
+	AllowHumanInput *bool   `toml:"allow_human_input"` // nil: true
+	AutoExitOn      *string `toml:"auto_exit_on"`      // see Rules
+	ResumeCmd       *string `toml:"resume_cmd"`        // see ResumeWords
 }
 
 // The values that team.toml and the flags of `atm run` accept.
 var (
 	Injects  = []string{"body", "pointer", "off"}
 	Restarts = []string{"never", "on-crash", "always"}
-
-	AfterLimits = []string{"wait", Continue}
 )
 
 // Continue is the value of after_limit with which a member goes on.
 const Continue = "continue"
-
-// DefaultLease is for how long a message is a member's that it takes from an inbox that it serves.
-const DefaultLease = 10 * time.Minute
 
 // DefaultTries is how often a job is given out in vain before it is set aside.
 const DefaultTries = 3
 
 // LeaseTime is for how long a message is the member's that it takes from an inbox that it serves.
 func (m Member) LeaseTime() time.Duration {
-	d, err := ParseLease(m.Lease)
-	if err != nil {
-		return DefaultLease
+	if d, _ := time.ParseDuration(m.Lease); d > 0 {
+		return min(d, holder.MaxLease)
 	}
-	return d
-}
-
-// ParseLease parses the time of a lease; "" is DefaultLease.
-func ParseLease(s string) (time.Duration, error) {
-	if s == "" {
-		return DefaultLease, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 || d > holder.MaxLease {
-		return 0, fmt.Errorf("%q is not a time above 0 and at most %s, such as \"30m\"", s, holder.MaxLease)
-	}
-	return d, nil
+	return 10 * time.Minute
 }
 
 // Drivers are the values for a driver: those that this person has, and "auto".
@@ -126,48 +109,45 @@ func Drivers() []string { return append([]string{"auto"}, agents.Names(agents.Di
 
 // Default is the configuration of a team without a team.toml.
 func Default() *Config {
-	return &Config{Members: map[wire.Name]Member{}, Session: Session{OutputCapture: "pipe", AllowHumanInput: true}}
+	return &Config{Members: map[wire.Name]Member{}, Session: Session{OutputCapture: "pipe"}}
 }
 
-// SessionOf is a member's own session section, else the team's.
+// SessionOf is the team's session section, with what the member's own says instead.
 func (c *Config) SessionOf(name wire.Name) *Session {
-	if own := c.Members[name].Session; own != nil {
-		return own
+	s, own := c.Session, c.Members[name].Session
+	if own != nil {
+		s = Session{
+			cmp.Or(own.Enabled, s.Enabled), cmp.Or(own.OutputCapture, s.OutputCapture), cmp.Or(own.AllowHumanInput, s.AllowHumanInput),
+			cmp.Or(own.AutoExitOn, s.AutoExitOn), cmp.Or(own.ResumeCmd, s.ResumeCmd),
+		}
 	}
-	return &c.Session
-}
-
-// SessionSection is the heading in team.toml of what SessionOf returns.
-func (c *Config) SessionSection(name wire.Name) string {
-	if c.Members[name].Session != nil {
-		return fmt.Sprintf("[members.%s.session]", name)
-	}
-	return "[session]"
+	return &s
 }
 
 // Rules says when a session ends by itself.
-func (s *Session) Rules() session.Rules {
-	rules, _ := s.exitRules()
-	return rules
+func (s *Session) Rules() (r session.Rules) {
+	on := valueOf(s.AutoExitOn)
+	if idle, ok := strings.CutPrefix(on, "idle_timeout:"); ok {
+		d, _ := time.ParseDuration(strings.TrimSpace(idle))
+		r.WhenIdle = max(d, 0)
+	}
+	r.OnGoal = on == "goal_complete"
+	return r
 }
 
-func (s *Session) exitRules() (r session.Rules, err error) {
-	idle, isIdle := strings.CutPrefix(s.AutoExitOn, "idle_timeout:")
-	d, bad := time.ParseDuration(strings.TrimSpace(idle))
-	switch {
-	case s.AutoExitOn == "goal_complete":
-		r.OnGoal = true
-	case isIdle && bad == nil && d > 0:
-		r.WhenIdle = d
-	case s.AutoExitOn != "":
-		err = fmt.Errorf(`%q, not "idle_timeout: 300s" or "goal_complete"`, s.AutoExitOn)
+func valueOf(s *string) string {
+	if s == nil {
+		return ""
 	}
-	return r, err
+	return *s
 }
+
+// IsMute reports whether sessions take no human input.
+func (s *Session) IsMute() bool { return s.AllowHumanInput != nil && !*s.AllowHumanInput }
 
 // ResumeWords splits resume_cmd into words and fills in a session's id; nil without resume_cmd.
 func (s *Session) ResumeWords(id wire.UUID) (words []string) {
-	words, _ = policy.SplitWords(s.ResumeCmd)
+	words, _ = policy.SplitWords(valueOf(s.ResumeCmd))
 	for i := range words {
 		words[i] = strings.ReplaceAll(words[i], "{session_id}", string(id))
 	}
@@ -186,7 +166,7 @@ func (c *Config) IsPerson(name wire.Name) bool {
 
 // Policy is the policy for the permission requests of a member, without rules that are not for it.
 func (c *Config) Policy(asker wire.Name) policy.Policy {
-	p := policy.Policy{Lead: c.Lead, Approvers: c.Approvers, Mute: !c.SessionOf(asker).AllowHumanInput}
+	p := policy.Policy{Lead: c.Lead, Approvers: c.Approvers, Mute: c.SessionOf(asker).IsMute()}
 	for _, r := range c.Rules {
 		if (r.Agent == "" || r.Agent == asker) && (r.Role == "" || r.Role == c.Members[asker].Role) {
 			p.Rules = append(p.Rules, r)
@@ -231,29 +211,6 @@ func (c *Config) StartOrder(names []wire.Name) (out []wire.Name) {
 	return out
 }
 
-// inCycles returns a member of each cycle that a search finds: one that waits for itself.
-func (c *Config) inCycles() (names []wire.Name) {
-	isOpen := map[wire.Name]bool{} // false: all that it waits for was visited
-	var visit func(n wire.Name)
-	visit = func(n wire.Name) {
-		isOpen[n] = true
-		for _, a := range c.Members[n].After {
-			if open, wasVisited := isOpen[a]; open {
-				names = append(names, a)
-			} else if !wasVisited {
-				visit(a)
-			}
-		}
-		isOpen[n] = false
-	}
-	for _, n := range slices.Sorted(maps.Keys(c.Members)) {
-		if _, wasVisited := isOpen[n]; !wasVisited {
-			visit(n)
-		}
-	}
-	return names
-}
-
 // Start calls start for each member in order (see StartOrder), concurrently where after allows it, and returns the
 // errors by member. A member waits for the members of its after that precede it in order, so that a cycle cannot hang;
 // if one of them fails, it is not started.
@@ -291,18 +248,4 @@ func ParseSize(s string) (cols, rows int, err error) {
 		return 0, 0, fmt.Errorf("%q is not a terminal size: columns x rows, each from 2 to 1000, such as \"120x30\"", s)
 	}
 	return cols, rows, nil
-}
-
-// Error reports all mistakes in a team.toml.
-type Error struct {
-	Path     string
-	Mistakes []Mistake // by line; at least one
-}
-
-func (e *Error) Error() string {
-	s := fmt.Sprintf("%s: %s", e.Path, e.Mistakes[0])
-	if more := len(e.Mistakes) - 1; more > 0 {
-		s += fmt.Sprintf(", and %d more", more)
-	}
-	return s
 }

@@ -75,7 +75,7 @@ auto_exit_on = "goal_complete"
 	s, err = presence.RefreshSession(ctx, team, s)
 	fmt.Println(s.State, s.EndedByRule(), err)
 	// Output:
-	// bob accepts no input in sessions: team.toml says [session] allow_human_input = false
+	// bob accepts no input in sessions: team.toml says allow_human_input = false
 	// completed goal_complete <nil>
 }
 

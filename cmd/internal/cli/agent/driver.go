@@ -57,14 +57,14 @@ atm driver try ./mine.toml screen.cast`,
 
 // A driverLine is a driver in the list.
 type driverLine struct {
-	Name     string           `json:"name"`
-	From     string           `json:"from"` // "built in", or a file
-	Versions []string         `json:"versions"`
-	Unproven bool             `json:"unproven,omitempty"`
-	Replaces bool             `json:"replaces_built_in"`
-	IsUsed   bool             `json:"used"` // false: the file has mistakes
-	Mistakes []agents.Mistake `json:"mistakes"`
-	Problem  string           `json:"problem,omitempty"`
+	Name     string   `json:"name"`
+	From     string   `json:"from"` // "built in", or a file
+	Versions []string `json:"versions"`
+	Unproven bool     `json:"unproven,omitempty"`
+	Replaces bool     `json:"replaces_built_in"`
+	IsUsed   bool     `json:"used"` // false: the file has mistakes
+	Mistakes []string `json:"mistakes"`
+	Problem  string   `json:"problem,omitempty"`
 }
 
 func listDrivers(c *cli.Context) error {
@@ -74,7 +74,7 @@ func listDrivers(c *cli.Context) error {
 		fault := e.Fault()
 		l := driverLine{
 			Name: e.Name, From: cmp.Or(e.Path, "built in"), Replaces: e.Overrides, IsUsed: fault == nil,
-			Versions: []string{}, Mistakes: append([]agents.Mistake{}, e.Mistakes...),
+			Versions: []string{}, Mistakes: append([]string{}, e.Mistakes...),
 		}
 		from := l.From
 		switch {
@@ -99,7 +99,7 @@ func listDrivers(c *cli.Context) error {
 			faults += letter.Escape(e.Err.Error()) + "\n"
 		}
 		for _, m := range e.Mistakes {
-			faults += letter.Escape(fmt.Sprintf("%s:%d: %s", e.Path, m.Line, m.Text)) + "\n"
+			faults += letter.Escape(e.Path+": "+m) + "\n"
 		}
 		lines, rows = append(lines, l), append(rows, []string{e.Name, from, tried})
 	}

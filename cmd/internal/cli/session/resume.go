@@ -32,7 +32,7 @@ func resume(ctx context.Context, k *call) error {
 	config, again := plan.SessionOf(k.agent()), app.RunCommand(k.s.Team, k.agent())
 	words, isPlain := config.ResumeWords(own), regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`).MatchString(string(own))
 	switch {
-	case strings.Contains(config.ResumeCmd, "{session_id}") && !isPlain: // it might be a flag
+	case len(words) > 0 && strings.Contains(*config.ResumeCmd, "{session_id}") && !isPlain: // it might be a flag
 		return failure.Refused("%s reports the session id %q, which cannot go into resume_cmd", k.agent(), own).
 			WithHint("`%s`; then the session continues", again)
 	case len(words) > 0:

@@ -17,7 +17,7 @@ var doctorCommand = &cli.Command{
 	Name: "doctor", Aliases: []string{"fsck", "health"}, Usage: "check everything, and name the command that fixes it",
 	UsageText: `atm doctor
 atm doctor --fix`,
-	Description: `Checks the root, team.toml line by line, locks, disk, stray files, runners and hooks.
+	Description: `Checks the root, team.toml, locks, disk, stray files, runners and hooks.
 Exits 1 if something is wrong.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "fix", Aliases: []string{"repair"}, Usage: "fix what can be fixed without loss"},
