@@ -1,28 +1,28 @@
 // Package ptyrun runs an agent's program and gives it texts: prompts, and its mail.
 //
-// [Start] starts one, and returns a [Handle] to give it a text, interrupt it, answer what it asks, type, look at its
-// screen and follow its events. A program that speaks the Agent Client Protocol runs on pipes (Options.ACP), any other on
+// [Start] starts one, and returns a [Handle] to ask it, give it a text, interrupt it, answer what it asks, type, look at its
+// screen and follow its events. Options.Decide answers what it asks; with Options.Hooks a question of Claude Code or opencode
+// has its tool and input. A program that speaks the Agent Client Protocol runs on pipes (Options.ACP), any other on
 // a PTY, where a driver reads its screen. A runner owns one agent: its program, the recording and the control socket. If
 // the agent has a mailbox (Options.Mail) the runner follows its inbox and event log, folds them with the reducer, and is
 // the only one that hands over its mail.
 //
 // What you may rely on:
 //
-//   - Nothing is typed unless every gate (control.Gate) is open. The gates are checked again before the return key. A program
-//     that takes mail beside its prompt (Options.Carrier) gets it there; then a person's draft and keys are no gate.
+//   - Nothing is typed while the program works or asks, or while a person types or has left a half-written line. This is checked
+//     again before the return key. atm's own runner gives mail beside the prompt where a program takes it.
 //   - A message is data: nothing in it makes the program do anything. What the program would act on is
-//     typed in a form that it leaves alone (driver.AsData), or else a pointer is typed.
+//     typed in a form that it leaves alone, or else a pointer is typed.
 //   - A message counts as read only after the program was seen to accept it. Any other outcome is appended as an event
 //     and leaves the message unread.
 //   - A turn that no hook and no protocol reports has an id from its start until the program is idle; its thread is the
 //     run.
-//   - A question is answered only by somebody authorized, or by one of the owner's rules if the agent has said in words of
-//     its own what it asks, and only while it still asks it. A dialog about trust in a directory is never answered.
+//   - A question is answered only by the caller, by somebody whom atm's runner has authorized, or by one of the owner's rules
+//     if the agent has said in words of its own what it asks, and only while it still asks it. A dialog about trust in a directory is never answered.
 //   - What a screen shows is a claim, which the reducer weighs against what the program's hooks report; what counts is
 //     appended as an event.
 //   - When Wait returns, every process that the agent started is gone.
 //   - If nothing in the mailbox may act (teams.Options.MayAct), nothing is typed and no rule answers.
-//   - What the run's Follower withholds is not typed.
 //
 // The agent's run directory holds the control socket, the recording (screen.cast), run.json and the claims of the
 // messages being typed.
@@ -47,7 +47,7 @@
 //	program, restart     one start of the program; the next start, and the end
 //	resume               the conversation that a program continues
 //	interrupt            how a turn is cut short
-//	follower             who follows the run; package sessions does
+//	follower             the run as its follower sees it
 //	server               requests through the socket
 //
 // Its parts are packages, of which each has its own state and knows only those above it:
