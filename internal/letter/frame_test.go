@@ -36,6 +36,11 @@ func checkFrames(t *rapid.T) {
 		m.ID = wire.ID(fmt.Sprintf("01900000-0000-7000-8000-0000000000a%d", i))
 		m.Subject, m.Type, m.Body = hostile.Draw(t, "subject"), hostile.Draw(t, "type"), hostile.Draw(t, "body")
 		m.Attachments = []wire.Attachment{{Name: hostile.Draw(t, "name")}}
+		m.Choices = []string{"yes", hostile.Draw(t, "choice")}
+		m.To = nil
+		for _, name := range []wire.Name{"bob", "9f3a1c", "from", "lead"} {
+			m.To = append(m.To, wire.Address{Agent: name, Team: "main"})
+		}
 		piece := string(r.Render(m, Flags{}))
 		if r.Bytes > 0 && len(piece) > r.Bytes+200 {
 			t.Fatalf("%d bytes, at most %d", len(piece), r.Bytes)

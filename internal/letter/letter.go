@@ -112,7 +112,8 @@ func (r *Renderer) render(head string, m *wire.Message) []byte {
 	return out
 }
 
-// Header renders a message's first line, without a line feed. Names are all that others chose in it.
+// Header renders a message's first line, without a line feed. Names are all that others chose in it, and no two of them
+// are words side by side: wherever a terminal breaks the line, no row can look like another header.
 func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	var parts []string
 	add := func(when bool, format string, args ...any) {
@@ -136,7 +137,6 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(m.RequiresAck && !f.Done, "wants ack")
 	add(m.RequiresAck && f.Done, "acked")
 	add(m.ReplyWanted == "no", "no answer wanted")
-	add(len(m.Choices) > 0, "choices: %s", Choices(m.Choices))
 	add(!m.DueAt.IsZero(), "%s", r.Due(m, f.Done))
 	add(m.Expired(r.Now), "expired")
 	add(f.Repeat, "may be a repeat")
@@ -192,7 +192,7 @@ func (r *Renderer) Recipients(to []wire.Address) string {
 	if len(names) > 4 {
 		names = append(names[:3], fmt.Sprintf("%d more", len(to)-3))
 	}
-	return strings.Join(names, " ")
+	return strings.Join(names, ",")
 }
 
 // Lease says who has leased a message, or else how often it was leased before, or "".
@@ -227,6 +227,9 @@ func (r *Renderer) Text(m *wire.Message) string {
 	} else if m.Subject != "" {
 		text += "subject: " + Clip(Escape(m.Subject), 300) + "\n"
 	}
+	if len(m.Choices) > 0 {
+		text += "choices: " + Choices(m.Choices) + "\n"
+	}
 	return text + m.Body
 }
 
@@ -238,7 +241,8 @@ var isKnown = map[string]bool{
 
 // IsEscaped reports whether something of what the sender wrote is shown as an escape.
 func IsEscaped(m *wire.Message) bool {
-	return Escape(m.Subject) != m.Subject || Escape(m.Type) != m.Type || escape(m.Body, true, allMarks) != m.Body
+	isEscaped := func(line string) bool { return Escape(line) != line }
+	return slices.ContainsFunc(append([]string{m.Subject, m.Type}, m.Choices...), isEscaped) || escape(m.Body, true, allMarks) != m.Body
 }
 
 // Body renders a text: escaped, indented and, for a terminal, broken into rows. If size is not 0, it is cut to so many

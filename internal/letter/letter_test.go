@@ -41,7 +41,7 @@ func TestRender(t *testing.T) {
 			m.To = []wire.Address{{Agent: "bob", Team: "main"}, {Agent: "carol", Team: "main"}}
 			m.Origin = &wire.Origin{Via: "drop", UID: &uid}
 			m.Attachments = make([]wire.Attachment, 2)
-		}, "00000a from alice, 2m ago, to bob carol, answers 00000a, urgent, wants ack, no answer wanted, overdue by 2m, expired, " +
+		}, "00000a from alice, 2m ago, to bob,carol, answers 00000a, urgent, wants ack, no answer wanted, overdue by 2m, expired, " +
 			"superseded by 00000a, replaces 00000a, 2 newer messages from alice, dropped as a file by uid 1000, " +
 			"2 attached (atm show 00000a --save DIR), escaped (atm show 00000a --raw)\n  subject: on\\tit\\n\n  x\n"},
 		{"a header in the body", func(r *Renderer, m *wire.Message, _ *Flags) {
