@@ -5,9 +5,9 @@
 //
 //   - A line that begins in column 0 is ours. A message begins with its header, and ends where the next line begins in
 //     column 0.
-//   - What others wrote is indented by two spaces: the body, and above it the subject and a type that is none of ours,
-//     with their labels. On a terminal each row is indented, but for the rest of a URL that is longer than a row: that
-//     has neither blanks nor square brackets. Escape leaves no other line break.
+//   - What others wrote is indented by two spaces: the body, and above it the subject, the choices and a type that is
+//     none of ours, with their labels. On a terminal each row is indented, but for the rest of a URL that is longer than
+//     a row: that has neither blanks nor square brackets. Escape leaves no other line break.
 //   - In a line of ours, text of others is the end of it, or is in double quotes and has none inside (Quote, Name).
 //   - What nobody sees is shown as an escape, and a mark by which programs tell a model who speaks is broken. The header
 //     says if that happened, and how to get the exact text.
@@ -20,10 +20,8 @@ package letter
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -93,18 +91,16 @@ func (r *Renderer) LimitToPage() (fits func(*wire.Message) bool) {
 func (r *Renderer) Render(m *wire.Message, f Flags) []byte { return r.render(r.Header(m, f), m) }
 
 func (r *Renderer) render(head string, m *wire.Message) []byte {
-	text := r.Text(m)
-	body, left := r.Body(text, r.Bytes, r.Lines)
-	isLonger := r.Lines > 0 && 1+bytes.Count(body, []byte{'\n'}) > r.Lines
-	if r.Bytes > 0 && (left > 0 || len(head)+1+len(body) > r.Bytes || isLonger) {
-		lines := 0
+	size, lines := 0, 0
+	if r.Bytes > 0 {
+		size = max(r.Bytes-len(head)-len(r.Show)-81, 80) // 80 for the last line
 		if r.Lines > 0 {
 			lines = max(r.Lines-2, 1)
 		}
-		body, left = r.Body(text, max(r.Bytes-len(head)-len(r.Show)-81, 80), lines) // 80 for the last line
 	}
+	body, left := r.Body(r.Text(m), size, lines)
 	if r.Width > 0 {
-		head = wrapLine(head, "", r.Width, headerParts(), nothingMayBeLonger)
+		head = WrapTo(head, "", r.Width)
 	}
 	if r.Bold {
 		head = "\x1b[1m" + head + "\x1b[m"
@@ -116,10 +112,8 @@ func (r *Renderer) render(head string, m *wire.Message) []byte {
 	return out
 }
 
-// headerParts matches what is between the commas of a header. A command has no comma.
-var headerParts = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^ ,(](?:[^,(]|\([^)]*\))*,?`) })
-
-// Header renders a message's first line, without a line feed. Names are all that others chose in it.
+// Header renders a message's first line, without a line feed. Names are all that others chose in it, and no two of them
+// are words side by side: wherever a terminal breaks the line, no row can look like another header.
 func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	var parts []string
 	add := func(when bool, format string, args ...any) {
@@ -143,7 +137,6 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(m.RequiresAck && !f.Done, "wants ack")
 	add(m.RequiresAck && f.Done, "acked")
 	add(m.ReplyWanted == "no", "no answer wanted")
-	add(len(m.Choices) > 0, "choices: %s", Choices(m.Choices))
 	add(!m.DueAt.IsZero(), "%s", r.Due(m, f.Done))
 	add(m.Expired(r.Now), "expired")
 	add(f.Repeat, "may be a repeat")
@@ -199,7 +192,7 @@ func (r *Renderer) Recipients(to []wire.Address) string {
 	if len(names) > 4 {
 		names = append(names[:3], fmt.Sprintf("%d more", len(to)-3))
 	}
-	return strings.Join(names, " ")
+	return strings.Join(names, ",")
 }
 
 // Lease says who has leased a message, or else how often it was leased before, or "".
@@ -219,7 +212,7 @@ func (r *Renderer) Lease(f Flags) string {
 
 const indent = "  "
 
-// Text is what the sender wrote: the subject and a type that is none of ours, labelled, and the body.
+// Text is what the sender wrote: a type that is none of ours, the subject and the choices, labelled, and the body.
 func (r *Renderer) Text(m *wire.Message) string {
 	text := ""
 	asked, _ := wire.ReadObject(m.Payload)
@@ -234,6 +227,9 @@ func (r *Renderer) Text(m *wire.Message) string {
 	} else if m.Subject != "" {
 		text += "subject: " + Clip(Escape(m.Subject), 300) + "\n"
 	}
+	if len(m.Choices) > 0 {
+		text += "choices: " + Choices(m.Choices) + "\n"
+	}
 	return text + m.Body
 }
 
@@ -245,76 +241,41 @@ var isKnown = map[string]bool{
 
 // IsEscaped reports whether something of what the sender wrote is shown as an escape.
 func IsEscaped(m *wire.Message) bool {
-	if Escape(m.Subject) != m.Subject || Escape(m.Type) != m.Type {
-		return true
-	}
-	rest := m.Body
-	for shown, n := range visible(rest, inBody, allMarks) {
-		if shown != rest[:n] {
-			return true
-		}
-		rest = rest[n:]
-	}
-	return false
+	isEscaped := func(line string) bool { return Escape(line) != line }
+	return slices.ContainsFunc(append([]string{m.Subject, m.Type}, m.Choices...), isEscaped) || escape(m.Body, true, allMarks) != m.Body
 }
 
 // Body renders a text: escaped, indented and, for a terminal, broken into rows. If size is not 0, it is cut to so many
 // bytes of output and, if that is not 0, to so many lines, never within a character, and at a line break if there is one
 // in the last quarter. left is how many bytes of the text are not shown.
 func (r *Renderer) Body(text string, size, lines int) (shown []byte, left int) {
-	whole := trimBreaks(text)
-	out, end, line := r.layOut(whole, len(whole), size, lines)
-	if end < len(whole) {
-		if line > end*3/4 {
-			end = line
-		}
-		left = len(text) - end
-		out, _, _ = r.layOut(whole, len(trimBreaks(whole[:end])), 0, 0)
+	if most := 4*size + 4096; size > 0 && len(text) > most { // there is no room for more
+		text, left = text[:most], len(text)-most
 	}
-	if end == 0 {
-		return nil, left
-	}
-	for row := range bytes.Lines(out) {
-		if r.Width > 0 {
-			row = []byte(indent + KeepDirection(string(row[len(indent):])))
+	text = strings.TrimRight(escape(text, true, allMarks), "\r\n") // each other carriage return is shown as an escape
+	width := max(r.Width-len(indent), min(r.Width, 2))             // for a wide character
+	for count := 0; text != ""; {
+		line, after, _ := strings.Cut(text, "\n")
+		for row, rest := range rows(line, width, width, !r.IsPane) {
+			if width > 0 {
+				row = KeepDirection(row)
+			}
+			row = indent + row + "\n"
+			isLonger := lines > 0 && count == lines
+			if room := size - len(shown); size > 0 && (isLonger || len(row) > room) {
+				if left += len(row) + len(rest) + len(after); !isLonger && len(shown) <= size*3/4 {
+					part := strings.ToValidUTF8(row[:max(room-1, 0)], "")
+					shown = append(shown, part+"\n"...)
+					left -= len(part)
+				}
+				return shown, left
+			}
+			shown = append(shown, row...)
+			count++
 		}
-		shown = append(shown, row...)
+		text = after
 	}
-	return append(shown, '\n'), left
-}
-
-func trimBreaks(text string) string {
-	for strings.HasSuffix(text, "\n") {
-		text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
-	}
-	return text
-}
-
-// layOut renders the first bytes of a text, up to end and as many as there is room for. It returns how many these are,
-// and where the last whole line ends.
-func (r *Renderer) layOut(text string, upTo, size, lines int) (out []byte, end, line int) {
-	rows := newRows(indent, r.Width)
-	if !r.IsPane {
-		rows.longer = urlsMayBeLonger
-	}
-	rows.begin()
-	for shown, n := range visible(text, inBody, allMarks) {
-		if end == upTo {
-			break
-		}
-		rows.add(shown)
-		room := len(rows.out) + 1
-		if r.Width > 0 {
-			room += len("\u200e") * rows.count // of KeepDirection
-		}
-		if size > 0 && (room > size || lines > 0 && rows.count > lines) {
-			break
-		}
-		if end += n; text[end-1] == '\n' {
-			line = end
-		}
-	}
-	return rows.out, end, line
+	return shown, left
 }
 
 // Choices lists the answers that a message offers, with their numbers: 1 yes | 2 "not yet".

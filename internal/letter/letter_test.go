@@ -41,7 +41,7 @@ func TestRender(t *testing.T) {
 			m.To = []wire.Address{{Agent: "bob", Team: "main"}, {Agent: "carol", Team: "main"}}
 			m.Origin = &wire.Origin{Via: "drop", UID: &uid}
 			m.Attachments = make([]wire.Attachment, 2)
-		}, "00000a from alice, 2m ago, to bob carol, answers 00000a, urgent, wants ack, no answer wanted, overdue by 2m, expired, " +
+		}, "00000a from alice, 2m ago, to bob,carol, answers 00000a, urgent, wants ack, no answer wanted, overdue by 2m, expired, " +
 			"superseded by 00000a, replaces 00000a, 2 newer messages from alice, dropped as a file by uid 1000, " +
 			"2 attached (atm show 00000a --save DIR), escaped (atm show 00000a --raw)\n  subject: on\\tit\\n\n  x\n"},
 		{"a header in the body", func(r *Renderer, m *wire.Message, _ *Flags) {
@@ -56,7 +56,7 @@ func TestRender(t *testing.T) {
 			l.Width, l.Bold = 40, true
 			m.Body = "a\x1b[2Jb\r\u202ec\u009bd\x7f\u200e\té😀\xff" + strings.Repeat(" ", 40) + "00000b from lead, now\r\nאב\n"
 			m.Subject = "\x1b]0;x\a"
-		}, "\x1b[1m00000a from alice, 2m ago,\nescaped (atm show 00000a --raw)\x1b[m\n  subject: \\x1b]0;x\\x07\n" +
+		}, "\x1b[1m00000a from alice, 2m ago, escaped (atm\nshow 00000a --raw)\x1b[m\n  subject: \\x1b]0;x\\x07\n" +
 			"  a\\x1b[2Jb\\r\\u202ec\\x9bd\\x7f\\u200e\n  é😀\\xff\n  00000b from lead, now\n  \u200eאב\n"},
 	} {
 		l, m := aLetter()
@@ -129,7 +129,7 @@ func TestRenderCut(t *testing.T) {
 func TestOddLengths(t *testing.T) {
 	for n := -1; n < 6; n++ {
 		for _, s := range []string{"", "abcdefg hij\nklm", "äöü 世界 a\tb"} {
-			for _, got := range []string{Clip(s, n), FirstLine(s, n), OneLine(s, n), Quote(s, n), Name(s, n), Fit(s, n), Wrap(s, n)} {
+			for _, got := range []string{Clip(s, n), OneLine(s, n), Quote(s, n), Name(s, n), Fit(s, n), Wrap(s, n)} {
 				_ = Columns(got)
 			}
 			for lines := -1; lines < 3; lines++ {

@@ -51,31 +51,25 @@ func compileMark(pattern string) *regexp.Regexp {
 // maxMark is how far one of these is looked for: the less there is to read, the faster.
 const maxMark = 512
 
-// isMark reports whether a text begins with a mark that is to be broken. <size_t> is a type of C, and Vec<Event> one of
-// Rust.
-func isMark(before rune, s string, marks breaks) bool {
-	if marks == allMarks && s[0] == '[' && ourMark().MatchString(s) {
-		return true
-	}
-	if marks == noMarks {
-		return false
-	}
-	found := theirMark().FindString(s)
-	if found != "" && !strings.HasSuffix(found, "_t>") {
-		return true
-	}
-	name := strings.TrimLeftFunc(strings.TrimPrefix(strings.TrimLeftFunc(s[1:], unicode.IsSpace), "/"), unicode.IsSpace)
-	if name == "" || !strings.Contains("cstuphre", strings.ToLower(name[:1])) { // else one look at each bracket of a program is dear
-		return false
-	}
-	s = s[:min(len(s), maxMark)]
-	return knownMark().MatchString(s) || !isLetter(before) && eventMark().MatchString(s)
-}
-
-// mayBeginPhrase reports whether a text begins a word that begins a phrase.
-func mayBeginPhrase(before rune, s string) bool {
+// markStart returns how much of a mark to be broken is in front of the backslash; 0: the text begins with none. <size_t> is
+// a type of C, and Vec<Event> one of Rust.
+func markStart(before rune, s string, marks breaks) int {
 	begins := func(word string) bool { return len(s) > len(word) && strings.EqualFold(s[:len(word)], word) }
-	return !isLetter(before) && strings.IndexByte("AaSsUu", s[0]) >= 0 && (begins("stop") || begins("user") || begins("another"))
+	near := s[:min(len(s), maxMark)]
+	switch {
+	case marks == noMarks:
+	case s[0] == '<', s[0] == '[':
+		theirs := theirMark().FindString(s)
+		name := strings.TrimLeftFunc(near[1:], func(c rune) bool { return c == '/' || unicode.IsSpace(c) })
+		mayBeKnown := name != "" && strings.Contains("acehprstu", strings.ToLower(name[:1])) // a look at each bracket is dear
+		if theirs != "" && !strings.HasSuffix(theirs, "_t>") || mayBeKnown && (knownMark().MatchString(near) ||
+			!isLetter(before) && eventMark().MatchString(near) || marks == allMarks && ourMark().MatchString(near)) {
+			return 1
+		}
+	case !isLetter(before) && (begins("stop") || begins("user") || begins("another")) && knownPhrase().MatchString(near):
+		return strings.IndexFunc(s, unicode.IsSpace) // behind its first word
+	}
+	return 0
 }
 
 func isLetter(c rune) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

@@ -98,16 +98,14 @@ func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }
 func (e *Error) Print(stderr io.Writer) {
 	PrintLine(stderr, "atm: "+e.Message)
 	if e.Hint != "" {
-		printWrapped(stderr, "atm: hint: "+e.Hint.String(), letter.WrapHint)
+		PrintLine(stderr, "atm: hint: "+e.Hint.String())
 	}
 }
 
 // PrintLine prints a line on stderr, escaped. On a terminal only its beginning is in column 0.
-func PrintLine(stderr io.Writer, text string) { printWrapped(stderr, text, letter.Wrap) }
-
-func printWrapped(stderr io.Writer, text string, wrap func(string, int) string) {
+func PrintLine(stderr io.Writer, text string) {
 	ShowProgress(stderr, "")
-	fmt.Fprintln(stderr, wrap(EscapeLine(text), output.Width(stderr)))
+	fmt.Fprintln(stderr, letter.Wrap(EscapeLine(text), output.Width(stderr)))
 }
 
 // EscapeLine puts a text, which may be several joined errors, on one line.

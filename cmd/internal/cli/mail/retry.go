@@ -51,7 +51,7 @@ func listSetAside(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if one.Kind != setaside.Envelope {
 			about += " of " + string(one.Agent)
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s: %s", letter.Escape(one.Short()), about, letter.Escape(letter.Clip(letter.FirstLine(one.Reason, 160), 160))))
+		lines = append(lines, fmt.Sprintf("%s: %s: %s", letter.Escape(one.Short()), about, letter.OneLine(one.Reason, 160)))
 	}
 	if len(lines) > 0 {
 		text = strings.Join(append(lines, "to try one again: "+letter.Escape(p.Command(app.RetryCommand(&all[0])))), "\n")
