@@ -70,7 +70,7 @@ var importers = map[string][]string{
 	"github.com/coder/websocket":             {"internal/agents/codex/appserver", "internal/delivery/waytest"},
 	"github.com/creack/pty":                  {"internal/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
-	"github.com/go-json-experiment/json":     {"internal/jsonextra", "wire", "wire/foreign"},
+	"github.com/go-json-experiment/json":     {"internal/jsonextra", "wire"},
 	"github.com/gofrs/flock":                 {"internal/lockfile", "internal/testprogram"},
 	"github.com/google/uuid":                 {"wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"cmd/internal/mcp"},

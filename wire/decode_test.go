@@ -126,52 +126,31 @@ func encoded(t testing.TB, m *Message) string {
 	return string(b)
 }
 
-// A dropped message may lack anything; a foreign id is kept in meta.
-func TestDecodeDropped(t *testing.T) {
+// A draft may lack anything, and ignored members may be anything.
+func TestDecodeDraft(t *testing.T) {
 	for in, want := range map[string]string{
-		`{"body":"x"}`:                                                     `{"type":"message","body":"x"}`,
-		`{"to":"bob","from":"carol","body":"x"}`:                           `{"type":"message","from":"carol@main","to":["bob@main"],"body":"x"}`,
-		`{"to":["bob","eve@other"],"subject":""}`:                          `{"type":"message","to":["bob@main","eve@other"],"body":""}`,
-		`{"id":"` + idA + `","thread":"` + idB + `","body":"x"}`:           `{"type":"message","thread":"` + idB + `","body":"x","meta":{"atm":{"id":"` + idA + `"}}}`,
-		`{"id":"JIRA-7","thread":"` + idB + `","body":"x","meta":{"a":1}}`: `{"type":"message","thread":"` + idB + `","body":"x","meta":{"a":1,"atm":{"id":"JIRA-7"}}}`,
-		`{"id":null,"body":"x"}`:                                           `{"type":"message","body":"x"}`,
-		`{"id":"","body":"x"}`:                                             `{"type":"message","body":"x","meta":{"atm":{"id":""}}}`,
-		`{"body":"x","thread":"JIRA-7"}`:                                   `line 1, column 22: thread: "JIRA-7" is not a UUIDv7`,
-		`{"id":5,"body":"x"}`:                                              `{"type":"message","body":"x","meta":{"atm":{"id":5}}}`,
-		"\n {\"body\":\"x\",\"hop\":-1}":                                   "line 2, column 20: hop: must be a whole number from 0 to 4294967295",
-		`{"to":["bob",5],"body":"x"}`:                                      "line 1, column 7: to: must be a string",
-		`{"id":"x","type":"module","meta":{}}`:                             ErrNotMessage.Error(),
-		`[1]`:                                                              ErrNotMessage.Error(),
-		`{`:                                                                "line 1, column 2: the text ends in the middle",
+		`{"body":"x"}`:                                           `{"type":"message","body":"x"}`,
+		`{"to":"bob","from":"carol","body":"x"}`:                 `{"type":"message","from":"carol@main","to":["bob@main"],"body":"x"}`,
+		`{"to":["bob","eve@other"],"subject":""}`:                `{"type":"message","to":["bob@main","eve@other"],"body":""}`,
+		`{"id":"` + idA + `","thread":"` + idB + `","body":"x"}`: `{"type":"message","thread":"` + idB + `","body":"x"}`,
+		`{"id":"JIRA-7","body":"x","meta":{"a":1}}`:              `{"type":"message","body":"x","meta":{"a":1}}`,
+		`{"id":null,"body":"x"}`:                                 `{"type":"message","body":"x"}`,
+		`{"id":5,"body":"x"}`:                                    `{"type":"message","body":"x"}`,
+		`{"to":null}`:                                            `{"type":"message","body":""}`,
+		`{"body":"x","thread":"JIRA-7"}`:                         `line 1, column 22: thread: "JIRA-7" is not a UUIDv7`,
+		"\n {\"body\":\"x\",\"id\":[\n],\"hop\":-1}":             "line 3, column 9: hop: must be a whole number from 0 to 4294967295",
+		`{"to":["bob",5],"body":"x"}`:                            "line 1, column 7: to: must be a string",
+		`{"id":"x","type":"module","meta":{}}`:                   ErrNotMessage.Error(),
+		`{"type":5}`:                                             ErrNotMessage.Error(),
+		`[1]`:                                                    ErrNotObject.Error(),
+		`{`:                                                      "line 1, column 2: the text ends in the middle",
 	} {
-		m, err := DecodeDropped([]byte(in), "main")
+		m, err := DecodeDraft([]byte(in), "main", "id")
 		got := ""
 		if err != nil {
 			got = err.Error()
 		} else {
 			got = encoded(t, m)
-		}
-		if got != want {
-			t.Errorf("%s\n got %s\nwant %s", in, got, want)
-		}
-	}
-}
-
-// "to" of an outgoing message may hold names that only the caller can resolve.
-func TestDecodeOutgoing(t *testing.T) {
-	for in, want := range map[string]string{
-		`{"to":"all","body":"x"}`:             `[all] {"type":"message","body":"x"}`,
-		`{"to":["bob","a b"],"from":"carol"}`: `[bob a b] {"type":"message","from":"carol@main","body":""}`,
-		`{"to":null}`:                         `[] {"type":"message","body":""}`,
-		`{"to":5}`:                            "line 1, column 7: to: must be a string",
-		`{"id":"JIRA-7"}`:                     `line 1, column 7: id: "JIRA-7" is not a UUIDv7`,
-	} {
-		m, to, err := DecodeOutgoing([]byte(in), "main")
-		got := ""
-		if err != nil {
-			got = err.Error()
-		} else {
-			got = fmt.Sprint(to, " ", encoded(t, m))
 		}
 		if got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
@@ -188,7 +167,7 @@ func TestObjectOfManyKeys(t *testing.T) {
 	}
 	b = append(b, `"z":1}`...)
 	begin := time.Now()
-	m, err := DecodeDropped(append([]byte(`{"body":"",`), b[1:]...), "main")
+	m, err := DecodeDraft(append([]byte(`{"body":"",`), b[1:]...), "main", "id")
 	must(t, err)
 	if _, err := m.Encode(); err != nil {
 		t.Fatal(err)
@@ -222,9 +201,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		_, err = Decode(data)
 		located(t, data, err)
-		_, _, err = DecodeOutgoing(data, "main")
-		located(t, data, err)
-		m, err := DecodeDropped(data, "main")
+		_, err = DecodeDraft(data, "main")
+		if !errors.Is(err, ErrNotMessage) {
+			located(t, data, err)
+		}
+		m, err := DecodeDraft(data, "main", "id")
 		if errors.Is(err, ErrNotMessage) {
 			return
 		}
@@ -253,7 +234,7 @@ func FuzzDecode(f *testing.F) {
 			y, _ := ReadObject(after[i])
 			kept(t, x, y, "name", "sha256", "size", "media_type")
 		}
-		m2, err := DecodeDropped(enc, "main")
+		m2, err := DecodeDraft(enc, "main", "id")
 		if err != nil {
 			t.Fatalf("%s: %v", enc, err)
 		}
@@ -286,7 +267,7 @@ func kept(t *testing.T, before, after Object, known ...string) {
 		if slices.Contains(known, m.Name) || m.Name == "�" || string(m.Value) == "null" {
 			continue
 		}
-		if x, y := string(compact(before.Get(m.Name))), string(compact(after.Get(m.Name))); x != y {
+		if x, y := string(Compact(before.Get(m.Name))), string(Compact(after.Get(m.Name))); x != y {
 			t.Fatalf("%q was %s and became %s", m.Name, x, y)
 		}
 	}

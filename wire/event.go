@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/agentteammail/atm/internal/jsonextra"
 )
 
@@ -174,17 +172,14 @@ func (e Event) MarshalJSON() ([]byte, error) { return Marshal(e.object()) }
 // UnmarshalJSON reads an event in which every member may be missing. The error is a *DecodeError or ErrNotObject.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var read Event
-	err := Unmarshal(data, read.object())
-	switch {
-	case err != nil && jsontext.Value(data).IsValid() && parseObject(data) == nil:
-		err = ErrNotObject
-	case string(read.Wire) == "null":
+	err := readObject(data, read.object())
+	if string(read.Wire) == "null" {
 		read.Wire = nil
 	}
 	if err == nil {
 		*e = read
 	}
-	return err
+	return Locate(data, err)
 }
 
 func (e *Event) object() any {
@@ -197,12 +192,9 @@ func DecodeEvent(line []byte) (Event, error) {
 	var e Event
 	err := e.UnmarshalJSON(line)
 	if err == nil && e.Seq == 0 {
-		err = locate(line, errors.New("the event has no seq"))
+		err = Locate(line, errors.New("the event has no seq"))
 	}
-	if err != nil {
-		return Event{}, err
-	}
-	return e, nil
+	return e, err
 }
 
 // Body has the fields of an event: its own, then those at the top of Wire that have other names.
@@ -234,7 +226,7 @@ func (b Body) Raw(name string) json.RawMessage {
 func (b Body) Text(names ...string) string {
 	for _, name := range names {
 		for _, m := range b.members {
-			if s := unquote(m.Value); m.Name == name && s != "" {
+			if s := Unquote(m.Value); m.Name == name && s != "" {
 				return s
 			}
 		}

@@ -35,7 +35,7 @@ func ExampleDecodeError() {
 func ExampleNewID() {
 	a, b := wire.NewID(), wire.NewID()
 	bob, _ := wire.ParseAddress("bob", "main")
-	mine, again := wire.AckID(a, bob), wire.AckID(a, bob)
+	mine, again := wire.AckID(a, bob, 0), wire.AckID(a, bob, 0)
 	fmt.Println(a < b, mine == again, mine == a)
 	// Output: true true false
 }

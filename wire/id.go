@@ -34,19 +34,15 @@ func Derive(purpose string, parent ID, author Address) ID {
 // Next returns the derived id that a message takes if another one has this.
 func (id ID) Next() ID { return Derive("next", id, Address{}) }
 
-// AckID returns the id of a recipient's acknowledgement. Every machine derives it without its own host; the host is
-// mixed in when the ack leaves the machine, since two machines may each have a bob.
-func AckID(id ID, recipient Address) ID {
-	return Derive("ack", id, Address{Agent: recipient.Agent, Team: recipient.Team}).onHost(recipient.Host)
-}
-
-// LaterAckID returns the id of a recipient's further acknowledgement of the same message, with another outcome, after n
-// others. They are in this order wherever messages are sorted by their ids.
-func LaterAckID(id ID, recipient Address, n int) ID {
-	if n == 0 {
-		return AckID(id, recipient)
+// AckID returns the id of a recipient's acknowledgement of a message, after n others with other outcomes. Acks sort by their
+// ids in this order. Every machine derives the id without its own host; the host is mixed in when the ack leaves the
+// machine, since two machines may each have a bob.
+func AckID(id ID, recipient Address, n int) ID {
+	purpose := "ack"
+	if n > 0 {
+		purpose, id = "ack "+strconv.Itoa(n), id.after(n)
 	}
-	return Derive("ack "+strconv.Itoa(n), id.after(n), Address{Agent: recipient.Agent, Team: recipient.Team}).onHost(recipient.Host)
+	return Derive(purpose, id, Address{Agent: recipient.Agent, Team: recipient.Team}).onHost(recipient.Host)
 }
 
 // after returns the id with a time that is n milliseconds later.
@@ -102,12 +98,12 @@ func (id ID) Day() string {
 	return day
 }
 
-// Hex returns the 32 digits of the id without hyphens.
-func (id ID) Hex() string { return strings.ReplaceAll(string(id), "-", "") }
+// hex returns the 32 digits of the id without hyphens.
+func (id ID) hex() string { return strings.ReplaceAll(string(id), "-", "") }
 
 // Short returns the last n digits of the id, at least 6.
 func (id ID) Short(n int) string {
-	h := id.Hex()
+	h := id.hex()
 	return h[max(0, len(h)-max(n, 6)):]
 }
 
@@ -144,6 +140,6 @@ func (f Fragment) ID() (ID, bool) {
 
 // Matches reports whether id begins or ends with the fragment.
 func (f Fragment) Matches(id ID) bool {
-	h := id.Hex()
+	h := id.hex()
 	return strings.HasPrefix(h, string(f)) || strings.HasSuffix(h, string(f))
 }

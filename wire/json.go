@@ -30,14 +30,13 @@ func (e *DecodeError) Error() string {
 // ErrNotObject is returned for JSON that is not an object.
 var ErrNotObject = errors.New("not a JSON object")
 
-// memberError says what is wrong with a member of an object.
-type memberError struct{ name, msg string }
+// MemberError says what is wrong with a member of an object. Locate adds the place.
+type MemberError struct{ Name, Msg string }
 
-func (e *memberError) Error() string { return e.name + ": " + e.msg }
+func (e *MemberError) Error() string { return e.Name + ": " + e.Msg }
 
-// ErrorAt returns the error for what is wrong with a member of an object, or, if it has none of that name, with the
-// object.
-func ErrorAt(object []byte, member, msg string) *DecodeError {
+// errorIn has the place of a member of an object; if there is no member of that name, that of the object.
+func errorIn(object []byte, member, msg string) *DecodeError {
 	o, offset := parseObject(object), 0
 	if i := o.index(member); i >= 0 {
 		offset = o[i].offset
@@ -50,17 +49,20 @@ func errorAt(data []byte, offset int, msg string) *DecodeError {
 	return &DecodeError{1 + bytes.Count(before, []byte{'\n'}), offset - bytes.LastIndexByte(before, '\n'), msg}
 }
 
-// locate returns a *DecodeError for what went wrong when data was decoded, and nil for nil. What is wrong within a
-// member has the place of that member.
-func locate(data []byte, err error) error {
+// Locate returns a *DecodeError for an error of decoding data. An error within a member has the place of that member. nil
+// and ErrNotObject stay as they are.
+func Locate(data []byte, err error) error {
+	if err == ErrNotObject {
+		return err
+	}
 	switch e := err.(type) {
 	case nil, *DecodeError:
 		return err
-	case *memberError:
-		return ErrorAt(data, e.name, e.Error())
+	case *MemberError:
+		return errorIn(data, e.Name, e.Error())
 	case *jsonv2.SemanticError:
 		member, _, _ := strings.Cut(strings.TrimPrefix(string(e.JSONPointer), "/"), "/")
-		return ErrorAt(data, member, describe(e))
+		return errorIn(data, member, describe(e))
 	case *jsontext.SyntacticError:
 		switch e.Err {
 		case io.ErrUnexpectedEOF:
@@ -69,9 +71,6 @@ func locate(data []byte, err error) error {
 			return errorAt(data, int(e.ByteOffset), e.JSONPointer.LastToken()+" appears twice")
 		}
 		return errorAt(data, int(e.ByteOffset), e.Err.Error())
-	}
-	if err == ErrNotObject {
-		return err
 	}
 	return errorAt(data, 0, err.Error())
 }
@@ -133,7 +132,7 @@ func stringReader[T any](parse func(string) (T, error)) *jsonv2.Unmarshalers {
 		case raw[0] != '"':
 			err = errors.New("must be a string")
 		default:
-			*to, err = parse(unquote(raw))
+			*to, err = parse(Unquote(raw))
 		}
 		return err
 	})
@@ -141,10 +140,11 @@ func stringReader[T any](parse func(string) (T, error)) *jsonv2.Unmarshalers {
 
 // readAddress accepts a bare name too, which is completed later.
 func readAddress(s string) (Address, error) {
-	if _, err := ParseAddress(s, "any"); err != nil {
-		return Address{}, err
+	a, err := ParseAddress(s, "any")
+	if !strings.Contains(s, "@") {
+		a.Team = ""
 	}
-	return splitAddress(s)
+	return a, err
 }
 
 // readAddresses accepts one address in place of a list.
@@ -182,12 +182,28 @@ func formatTime(t time.Time) string {
 func Marshal(v any) ([]byte, error) { return jsonv2.Marshal(v, writing()) }
 
 // Unmarshal reads one JSON value. The error is a *DecodeError.
-func Unmarshal(data []byte, v any) error {
-	return locate(data, jsonv2.Unmarshal(data, v, reading(), jsontext.AllowInvalidUTF8(utf8.Valid(data))))
+func Unmarshal(data []byte, v any) error { return Locate(data, read(data, v)) }
+
+func read(data []byte, v any) error {
+	return jsonv2.Unmarshal(data, v, reading(), jsontext.AllowInvalidUTF8(utf8.Valid(data)))
 }
 
-// unquote decodes a JSON string; it returns "" for any other JSON.
-func unquote(raw []byte) string {
+// readObject reads an object, which null is not. What is wrong with the JSON is said first.
+func readObject(data []byte, v any) error {
+	err := ErrNotObject
+	if jsontext.Value(data).Kind() == '{' {
+		err = read(data, v)
+	}
+	if err != nil {
+		if _, first := ReadObject(data); first != nil {
+			return first
+		}
+	}
+	return err
+}
+
+// Unquote decodes a JSON string; it returns "" for any other JSON.
+func Unquote(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
 	}
@@ -236,8 +252,8 @@ func fieldNames[T any]() (names []string) {
 	return names
 }
 
-// compact returns JSON without white space, nil if raw is not JSON.
-func compact(raw []byte) json.RawMessage {
+// Compact returns JSON without white space, nil if raw is not JSON.
+func Compact(raw []byte) json.RawMessage {
 	v := jsontext.Value(bytes.Clone(raw))
 	if v.Compact(lenient) != nil {
 		return nil

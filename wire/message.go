@@ -26,10 +26,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
-
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentteammail/atm/internal/jsonextra"
 )
@@ -40,8 +36,8 @@ const (
 	MaxFile = 4 << 20 // bytes of the encoded message
 	MaxHops = 32      // from this hop on, a reply is refused if those before it came within an hour
 
-	MaxChoices = 20  // that a message offers
-	MaxChoice  = 200 // bytes of each
+	maxChoices = 20  // that a message offers
+	maxChoice  = 200 // bytes of each
 )
 
 // The types of message with a meaning here. Any other type is shown as a plain message.
@@ -218,16 +214,16 @@ func (m *Message) CheckChoices() error {
 	switch {
 	case len(m.Choices) == 1:
 		return errors.New("only one choice")
-	case len(m.Choices) > MaxChoices:
-		return fmt.Errorf("more than %d choices", MaxChoices)
+	case len(m.Choices) > maxChoices:
+		return fmt.Errorf("more than %d choices", maxChoices)
 	}
 	for i, choice := range m.Choices {
 		isSame := func(other string) bool { return strings.EqualFold(other, choice) }
 		switch n, err := strconv.Atoi(choice); {
 		case err == nil && n != i+1 && n > 0 && n <= len(m.Choices):
 			return fmt.Errorf("the choice %q is the number of another one", choice)
-		case choice == "" || choice != strings.TrimSpace(choice) || len(choice) > MaxChoice || strings.ContainsAny(choice, "\x00\r\n"):
-			return fmt.Errorf("a choice must be one line of at most %d bytes, without spaces around it", MaxChoice)
+		case choice == "" || choice != strings.TrimSpace(choice) || len(choice) > maxChoice || strings.ContainsAny(choice, "\x00\r\n"):
+			return fmt.Errorf("a choice must be one line of at most %d bytes, without spaces around it", maxChoice)
 		case slices.ContainsFunc(m.Choices[:i], isSame):
 			return fmt.Errorf("the choice %q is there twice", choice)
 		}
@@ -270,11 +266,12 @@ func (m Message) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads a message in which every member may be missing. The error is a *DecodeError or ErrNotObject.
 func (m *Message) UnmarshalJSON(data []byte) error {
-	read, err := decode(data, "")
+	var whole Message
+	err := whole.read(data)
 	if err == nil {
-		*m = *read
+		*m = whole
 	}
-	return err
+	return Locate(data, err)
 }
 
 // MarshalJSON writes the evidence with its unknown members.
@@ -318,13 +315,14 @@ func (m *Message) Encode() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// ErrNotMessage is returned for JSON that is not a message.
-var ErrNotMessage = errors.New("no message")
+// ErrNotMessage is returned for an object that is not a message.
+var ErrNotMessage = errors.New(`not a message: it has no member such as "body" or "to"`)
 
 // Decode reads a stored message: id, sender and full addresses are required. The error is a *DecodeError or
 // ErrNotObject.
 func Decode(data []byte) (*Message, error) {
-	m, err := decode(data, "")
+	m := &Message{}
+	err := m.read(data)
 	switch {
 	case err != nil:
 	case m.ID == "":
@@ -334,123 +332,79 @@ func Decode(data []byte) (*Message, error) {
 	case slices.ContainsFunc(append(m.To, m.From), func(a Address) bool { return a.Team == "" }):
 		err = errors.New("an address has no team")
 	}
-	return m, locate(data, err)
+	return m, Locate(data, err)
 }
 
-// DecodeDropped reads a message dropped by a person or a program, which may be incomplete: bare names get team, and "to"
-// may be one string. It has no id yet: one that the file brings, whatever it is, is kept in meta.atm.id. The error is
-// ErrNotMessage if no member identifies a message of ours (a package.json has a "type" too), else a *DecodeError.
-func DecodeDropped(data []byte, team Name) (*Message, error) {
+// DecodeDraft reads a message as a person or a program writes it: it may be incomplete, bare names get team, and the
+// ignored members may be anything. The error is ErrNotMessage if no member identifies a message of ours (a package.json
+// has a "type" too), ErrNotObject or a *DecodeError.
+func DecodeDraft(data []byte, team Name, ignored ...string) (*Message, error) {
 	o, err := ReadObject(data)
+	if err != nil {
+		return nil, err
+	}
 	isOurs := func(m Member) bool { return slices.Contains(messageFields(), m.Name) }
-	if err == ErrNotObject || err == nil && !slices.ContainsFunc(o.without("id", "type", "meta"), isOurs) {
+	if !slices.ContainsFunc(o.Without("id", "type", "meta"), isOurs) {
 		return nil, ErrNotMessage
 	}
-	m, err := decode(data, team, "id")
-	if theirs := o.Get("id"); err == nil && theirs != nil {
-		m.SetMeta("id", theirs)
-	}
-	return m, err
-}
-
-// DecodeOutgoing reads a message to be sent. No member is required. "to", one name or several, is returned as written.
-func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error) {
-	o, err := ReadObject(data)
-	if err != nil {
-		return nil, nil, err
-	}
-	var list texts
-	if raw := o.Get("to"); raw != nil && jsonv2.Unmarshal(raw, &list, lenient) != nil {
-		return nil, nil, ErrorAt(data, "to", "to: must be a string")
-	}
-	m, err = decode(data, team, "to")
-	return m, list, err
-}
-
-// texts is a list of strings, or one string.
-type texts []string
-
-// UnmarshalJSON reads a list or one string.
-func (t *texts) UnmarshalJSON(data []byte) error {
-	if data[0] == '"' {
-		*t = texts{unquote(data)}
-		return nil
-	}
-	return jsonv2.Unmarshal(data, (*[]string)(t), lenient)
-}
-
-// messageFields are the members of a message.
-var messageFields = sync.OnceValue(fieldNames[Message])
-
-// decode reads a message in which every member may be missing or null, ignoring those in ignored.
-func decode(data []byte, team Name, ignored ...string) (*Message, error) {
-	text := data
-	if len(ignored) > 0 {
-		o, err := ReadObject(data)
-		if err != nil {
-			return nil, err
-		}
-		text = o.without(ignored...).Encode()
-	}
 	m := &Message{}
-	err := jsonv2.Unmarshal(text, m.object(), reading(), jsontext.AllowInvalidUTF8(utf8.Valid(text)))
-	if err != nil || jsontext.Value(text).Kind() != '{' {
-		if _, notObject := ReadObject(data); notObject != nil { // what is wrong with the JSON is said first
-			return nil, notObject
-		}
-	}
-	if err == nil {
-		err = m.check()
-	}
-	if err != nil {
-		return nil, locate(data, err)
-	}
-	for _, raw := range []*json.RawMessage{&m.Payload, &m.Meta, &m.Extra} {
-		if *raw != nil {
-			*raw = compact(*raw) // a stranger's file may have line feeds in it
-		}
-	}
-	if m.Type == TypeMessage {
-		m.Type = ""
-	}
+	err = m.read(o.Without(ignored...).Encode())
 	if m.From != (Address{}) {
 		m.From.Team = cmp.Or(m.From.Team, team)
 	}
 	for i := range m.To {
 		m.To[i].Team = cmp.Or(m.To[i].Team, team)
 	}
-	return m, nil
+	return m, Locate(data, err)
 }
 
-// check says what is wrong with a decoded message that its Go types allow. What is null becomes absent.
-func (m *Message) check() error {
-	for name, raw := range map[string]*json.RawMessage{"payload": &m.Payload, "meta": &m.Meta} {
+// messageFields are the members of a message.
+var messageFields = sync.OnceValue(fieldNames[Message])
+
+// read reads a message in which every member may be missing or null.
+func (m *Message) read(data []byte) error {
+	if err := readObject(data, m.object()); err != nil {
+		return err
+	}
+	for _, raw := range []*json.RawMessage{&m.Payload, &m.Meta, &m.Extra} {
 		if string(*raw) == "null" {
 			*raw = nil
-		} else if *raw != nil && (*raw)[0] != '{' {
-			return &memberError{name, "must be an object"}
+		} else if *raw != nil {
+			*raw = Compact(*raw) // a stranger's file may have line feeds in it
 		}
 	}
+	if m.Type == TypeMessage {
+		m.Type = ""
+	}
+	return m.check()
+}
+
+// check says what is wrong with a decoded message that its Go types allow.
+func (m *Message) check() error {
 	switch {
+	case m.Payload != nil && m.Payload[0] != '{':
+		return &MemberError{"payload", "must be an object"}
+	case m.Meta != nil && m.Meta[0] != '{':
+		return &MemberError{"meta", "must be an object"}
 	case len(m.Body) > MaxBody || strings.ContainsRune(m.Body, 0):
-		return &memberError{"body", "must be a text without NUL of at most 1 MiB"}
+		return &MemberError{"body", "must be a text without NUL of at most 1 MiB"}
 	case m.Priority != "" && m.Priority != "normal" && m.Priority != "urgent":
-		return &memberError{"priority", "must be normal or urgent"}
+		return &MemberError{"priority", "must be normal or urgent"}
 	case m.ReplyWanted != "" && m.ReplyWanted != "yes" && m.ReplyWanted != "no":
-		return &memberError{"reply_wanted", "must be yes or no"}
+		return &MemberError{"reply_wanted", "must be yes or no"}
 	case m.Hop < 0 || m.Hop > math.MaxUint32:
-		return &memberError{"hop", "must be a whole number from 0 to 4294967295"}
+		return &MemberError{"hop", "must be a whole number from 0 to 4294967295"}
 	}
 	if err := m.CheckChoices(); err != nil {
-		return &memberError{"choices", err.Error()}
+		return &MemberError{"choices", err.Error()}
 	}
 	for _, a := range m.Attachments {
 		if a.SHA256 == "" {
-			return &memberError{"attachments", "sha256 is missing"}
+			return &MemberError{"attachments", "sha256 is missing"}
 		} else if !IsSHA256(a.SHA256) {
-			return &memberError{"attachments", "sha256: must be 64 hex digits"}
+			return &MemberError{"attachments", "sha256: must be 64 hex digits"}
 		} else if a.Size < 0 {
-			return &memberError{"attachments", "size: must not be negative"}
+			return &MemberError{"attachments", "size: must not be negative"}
 		}
 	}
 	return nil

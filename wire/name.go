@@ -59,15 +59,17 @@ func (a *Address) UnmarshalText(text []byte) (err error) {
 
 // ParseAddress reads "agent", "agent@team" or "agent@team.host", and "drop@team", the sender of dropped files.
 func ParseAddress(s string, team Name) (Address, error) {
-	a, _ := splitAddress(s)
-	if !strings.Contains(s, "@") {
+	agent, place, hasTeam := strings.Cut(s, "@")
+	theirs, host, hasHost := strings.Cut(place, ".")
+	a := Address{Name(agent), Name(theirs), Name(host)}
+	if !hasTeam {
 		a.Team = team
 	}
 	names := []Name{a.Agent, a.Team}
 	if a.Agent == "drop" {
 		names = names[1:]
 	}
-	if strings.Contains(s, ".") {
+	if hasHost {
 		names = append(names, a.Host)
 	}
 	for _, n := range names {
@@ -76,11 +78,4 @@ func ParseAddress(s string, team Name) (Address, error) {
 		}
 	}
 	return a, nil
-}
-
-// splitAddress reads an address without checking it. Its team may be missing.
-func splitAddress(s string) (Address, error) {
-	agent, place, _ := strings.Cut(s, "@")
-	team, host, _ := strings.Cut(place, ".")
-	return Address{Name(agent), Name(team), Name(host)}, nil
 }

@@ -55,12 +55,12 @@ func TestMessageBetweenHosts(t *testing.T) {
 	if m.From.Host != "laptop" || m.To[0].Host != "laptop" || m.To[1] != bob {
 		t.Errorf("at build: %v", m)
 	}
-	ack := &Message{ID: AckID(id, bob), Type: TypeAck, From: bob, To: []Address{m.From}, InReplyTo: id}
+	ack := &Message{ID: AckID(id, bob, 0), Type: TypeAck, From: bob, To: []Address{m.From}, InReplyTo: id}
 	ack.ReplaceHost("", "build")
-	if ack.ID != AckID(id, there) || ack.ID == AckID(id, bob) || !IsID(string(ack.ID)) {
+	if ack.ID != AckID(id, there, 0) || ack.ID == AckID(id, bob, 0) || !IsID(string(ack.ID)) {
 		t.Errorf("the ack of bob at build has the id %s", ack.ID)
 	}
-	if later := LaterAckID(id, bob, 1); later == AckID(id, bob) || later.onHost("build") != LaterAckID(id, there, 1) || LaterAckID(id, bob, 0) != AckID(id, bob) {
+	if later := AckID(id, bob, 1); later == AckID(id, bob, 0) || later.onHost("build") != AckID(id, there, 1) {
 		t.Errorf("his second ack has the id %s", later)
 	}
 }

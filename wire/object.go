@@ -35,25 +35,19 @@ func ReadObject(data []byte) (Object, error) {
 }
 
 // parseObject parses an object; it returns nil for anything else. The values are slices of data.
-func parseObject(data []byte) Object { return parseMembers(data, '{') }
-
-// parseMembers parses an object or an array, whose elements have no names; it returns nil for any other kind.
-func parseMembers(data []byte, kind jsontext.Kind) (o Object) {
+func parseObject(data []byte) (o Object) {
 	if len(data) == 0 {
 		return nil // most events lack some part, and making a decoder costs more than all the rest
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), lenient)
-	if dec.PeekKind() != kind {
+	if dec.PeekKind() != '{' {
 		return nil
 	}
 	dec.ReadToken()
 	o = Object{}
-	for next := dec.PeekKind(); next != '}' && next != ']'; next = dec.PeekKind() {
-		m := Member{}
-		if kind == '{' {
-			name, _ := dec.ReadToken() // after an error ReadValue fails too
-			m.Name = name.String()
-		}
+	for dec.PeekKind() != '}' {
+		name, _ := dec.ReadToken() // after an error ReadValue fails too
+		m := Member{Name: name.String()}
 		value, err := dec.ReadValue()
 		if err != nil {
 			return nil
@@ -84,7 +78,7 @@ func (o Object) Get(name string) json.RawMessage {
 }
 
 // Text returns a member that is a string, else "".
-func (o Object) Text(name string) string { return unquote(o.Get(name)) }
+func (o Object) Text(name string) string { return Unquote(o.Get(name)) }
 
 // Object returns a member that is an object, else nil.
 func (o Object) Object(name string) Object { return parseObject(o.Get(name)) }
@@ -94,7 +88,8 @@ func (o Object) Has(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return o.index(name) >= 0 })
 }
 
-func (o Object) without(names ...string) Object {
+// Without returns a copy of the object that lacks the members.
+func (o Object) Without(names ...string) Object {
 	return slices.DeleteFunc(slices.Clone(o), func(m Member) bool { return slices.Contains(names, m.Name) })
 }
 
@@ -117,5 +112,5 @@ func (o Object) Encode() []byte {
 		}
 		out = append(append(append(out, Quote(m.Name)...), ':'), m.Value...)
 	}
-	return compact(append(out, '}'))
+	return Compact(append(out, '}'))
 }

@@ -50,7 +50,7 @@ func (s *Store) sent(id wire.ID) *wire.Message {
 // gives none. From a shared inbox another member may have taken the message, and acked it for the recipient.
 func (b *Box) lastOutcome(m *wire.Message, recipient wire.Address) (outcome string) {
 	for n := 0; ; n++ {
-		id := wire.LaterAckID(m.ID, recipient, n)
+		id := wire.AckID(m.ID, recipient, n)
 		ack, err := b.OpenAnywhere(id)
 		for err == nil && !isAckOf(ack.Message, m, recipient) { // another message has the id
 			id = id.Next()

@@ -314,7 +314,7 @@ func (v *AcpSession) IncrementTurn(now time.Time) {
 // acpTime writes a time as vtcode's client does.
 func acpTime(t time.Time) string {
 	raw, _ := wire.Marshal(t)
-	return strings.TrimSuffix(unquote(raw), "Z") + "+00:00"
+	return strings.TrimSuffix(wire.Unquote(raw), "Z") + "+00:00"
 }
 
 // UnmarshalJSON reads what vtcode's client would read. The error is a *wire.DecodeError or wire.ErrNotObject.

@@ -48,7 +48,7 @@ func (f form) write(e *wire.Event, o wire.Object) ([]byte, bool) {
 			return encodeAs(e, sessionUpdate, f.kind, o)
 		}
 	}
-	return compact(e.Wire), true
+	return wire.Compact(e.Wire), true
 }
 
 // writeUpdate writes an event of ours as an update of the older ACP.
@@ -166,7 +166,7 @@ func Response(asked *wire.Event, result json.RawMessage) json.RawMessage {
 // plainValue shows a JSON value to people: a string without quotes.
 func plainValue(raw json.RawMessage) string {
 	if len(raw) > 0 && raw[0] == '"' {
-		return unquote(raw)
+		return wire.Unquote(raw)
 	}
 	return string(raw)
 }
@@ -200,7 +200,7 @@ func Line(e *wire.Event) string {
 	extra, _ := wire.ReadObject(e.Extra)
 	whole, _ := wire.ReadObject(e.Wire)
 	var parts []string
-	for _, m := range append(extra, without(whole, isToldElsewhere...)...) {
+	for _, m := range append(extra, whole.Without(isToldElsewhere...)...) {
 		if string(m.Value) != "null" {
 			parts = append(parts, m.Name+"="+wire.Clip(plainValue(m.Value), 80))
 		}

@@ -148,7 +148,7 @@ func detectCall(o wire.Object) form {
 	}
 	method, params := o.Text("method"), o.Object("params")
 	if !o.Has("jsonrpc", "emittedAtMs") && method != "error" && !strings.Contains(method, "/") || method == "" ||
-		len(without(o, "jsonrpc", "emittedAtMs", "method", "params", "id", "trace")) > 0 {
+		len(o.Without("jsonrpc", "emittedAtMs", "method", "params", "id", "trace")) > 0 {
 		return form{} // something else that happens to have a method
 	}
 	kind := acpKinds[method]
@@ -171,8 +171,4 @@ func detectCall(o wire.Object) form {
 		kind = codexKinds[method]
 	}
 	return form{codexCall, cmp.Or(kind, methodKind(method))}
-}
-
-func without(o wire.Object, names ...string) wire.Object {
-	return slices.DeleteFunc(slices.Clone(o), func(m wire.Member) bool { return slices.Contains(names, m.Name) })
 }

@@ -68,9 +68,9 @@ func Adopt(line []byte) (wire.Event, error) {
 		members = currentCall.fields()
 	}
 	if _, err := selectFields(o, members); err != nil {
-		return wire.Event{}, locate(line, err)
+		return wire.Event{}, wire.Locate(line, err)
 	}
-	e := Translate(wire.Event{Kind: f.kind, EventID: o.Text("event_id"), Wire: compact(line)})
+	e := Translate(wire.Event{Kind: f.kind, EventID: o.Text("event_id"), Wire: wire.Compact(line)})
 	if id := o.Text(wire.FieldSession); id != "" && f.typ == sessionEvent {
 		e = e.With(wire.FieldSession, id) // the one word of atm's that an emitter may add
 	}
@@ -96,9 +96,9 @@ func saysMore(o wire.Object) bool {
 	if f.typ.tag != "kind" || o.Has("agent", "agent_id", "slot_id", "thread_id", "turn_id", "session", "session_id", "sessionId") {
 		return false
 	}
-	more := without(o, "kind")
+	more := o.Without("kind")
 	for _, known := range f.typ.fieldsOf(f.kind) {
-		more = without(more, known.name)
+		more = more.Without(known.name)
 	}
 	return len(more) > 0
 }
@@ -118,18 +118,18 @@ func adoptLogLine(line []byte) (wire.Event, error) {
 	switch {
 	case err != nil:
 	case e.Wire != nil && e.Wire[0] != '{':
-		err = wire.ErrorAt(line, "wire", "wire: must be an object")
+		err = &wire.MemberError{Name: "wire", Msg: "must be an object"}
 	case !isKind(e.Kind):
-		err = wire.ErrorAt(line, "kind", "kind: must be a word of a-z, 0-9 and _")
+		err = &wire.MemberError{Name: "kind", Msg: "must be a word of a-z, 0-9 and _"}
 	}
 	if err != nil {
-		return wire.Event{}, err
+		return wire.Event{}, wire.Locate(line, err)
 	}
 	if mailboxEvent.hasKind(e.Kind) || isAnswer(e.Kind) {
 		// It is kept as it came, but is no evidence about a message of this mailbox, or about who has answered here.
 		e.Wire, e.Extra = line, nil
 	}
-	e.Wire = compact(e.Wire)
+	e.Wire = wire.Compact(e.Wire)
 	e.Seq, e.At, e.Team, e.Source = 0, time.Time{}, "", ""
 	return e, nil
 }

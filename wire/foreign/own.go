@@ -53,7 +53,7 @@ var (
 		return raw, nil
 	}}
 	currency = &jsonType{check: func(raw json.RawMessage) (json.RawMessage, error) {
-		if code := unquote(raw); !wire.IsCurrency(code) {
+		if code := wire.Unquote(raw); !wire.IsCurrency(code) {
 			return nil, errors.New("must be three capital letters, such as USD")
 		}
 		return raw, nil
@@ -101,7 +101,7 @@ func ParseField(kind, name, value string) (json.RawMessage, error) {
 	if kind == "state_change" && name == "new" {
 		want = activity // the log accepts any; here a typing error is caught
 	}
-	raw := compact([]byte(value))
+	raw := wire.Compact([]byte(value))
 	isNumber := slices.Contains([]*jsonType{integer, uint64s, tokens, amount}, want)
 	if raw == nil || !isNumber && raw[0] != '{' && raw[0] != '[' {
 		raw = wire.Quote(value)

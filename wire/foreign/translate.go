@@ -68,7 +68,7 @@ func Translate(e wire.Event) wire.Event {
 		}
 	}
 	members := slices.Concat(extra, update, params, whole)
-	text := func(paths string) string { return unquote(find(members, paths, isText)) }
+	text := func(paths string) string { return wire.Unquote(find(members, paths, isText)) }
 	if e.Session == "" {
 		e.Session = text(sessionPaths)
 	}
@@ -152,7 +152,7 @@ func ownKind(kind, status, state string) string {
 	return kind
 }
 
-func isText(raw json.RawMessage) bool { return unquote(raw) != "" }
+func isText(raw json.RawMessage) bool { return wire.Unquote(raw) != "" }
 
 func quoteUnlessEmpty(s string) json.RawMessage {
 	if s == "" {

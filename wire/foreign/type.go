@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -117,11 +115,8 @@ func readText(raw json.RawMessage) (string, error) {
 	if raw[0] != '"' {
 		return "", errors.New("must be a string")
 	}
-	return unquote(raw), nil
+	return wire.Unquote(raw), nil
 }
-
-// unquote decodes a JSON string; it returns "" for any other JSON.
-func unquote(raw json.RawMessage) string { return wire.Object{{Value: raw}}.Text("") }
 
 // canonicalOf returns a value as its owner writes it: in one line, with the members in the owner's order and without
 // unknown ones. The error is a *wire.DecodeError or wire.ErrNotObject.
@@ -134,7 +129,7 @@ func (t *jsonType) canonicalOf(data []byte) (json.RawMessage, error) {
 		return nil, wire.ErrNotObject
 	}
 	out, err := t.canonical(raw)
-	return out, locate(data, err)
+	return out, wire.Locate(data, err)
 }
 
 // marshal writes a Go value exactly as the type's owner would, and refuses it where its owner would refuse it.
@@ -240,7 +235,7 @@ func joinArray(list []json.RawMessage) json.RawMessage {
 	return append(out, ']')
 }
 
-// object is canonical for a parsed object. The error is a *memberError unless a member is missing.
+// object is canonical for a parsed object. The error is a *wire.MemberError unless a member is missing.
 func (t *jsonType) object(o wire.Object) (wire.Object, error) {
 	fields := t.fieldsOf(o.Text(t.tag))
 	if t.tag != "" {
@@ -288,7 +283,7 @@ func selectFields(o wire.Object, fields []field) (out wire.Object, err error) {
 		}
 		if !isAbsent {
 			if raw, err = f.typ.canonical(o[i].Value); err != nil {
-				return nil, &memberError{f.name, err}
+				return nil, &wire.MemberError{Name: f.name, Msg: err.Error()}
 			}
 		}
 		isEmpty := string(raw) == "[]" || string(raw) == "{}"
@@ -297,32 +292,4 @@ func selectFields(o wire.Object, fields []field) (out wire.Object, err error) {
 		}
 	}
 	return out, nil
-}
-
-// memberError says what is wrong with a member of an object.
-type memberError struct {
-	name string
-	err  error
-}
-
-func (e *memberError) Error() string { return e.name + ": " + e.err.Error() }
-
-// locate makes a *wire.DecodeError of what is wrong with an object, at the member that is wrong.
-func locate(data []byte, err error) error {
-	switch e := err.(type) {
-	case nil, *wire.DecodeError:
-		return err
-	case *memberError:
-		return wire.ErrorAt(data, e.name, e.Error())
-	}
-	return wire.ErrorAt(data, "", err.Error())
-}
-
-// compact returns JSON without white space; nil if raw is not JSON.
-func compact(raw []byte) json.RawMessage {
-	v := jsontext.Value(slices.Clone(raw))
-	if v.Compact(jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true)) != nil {
-		return nil
-	}
-	return json.RawMessage(v)
 }

@@ -386,7 +386,7 @@ func TestNotAccepted(t *testing.T) {
 	// An ack in the name of another host's member is delivered as mail, but is no ack.
 	asked := build.send("bob", "alice@main.laptop", func(m *wire.Message) { m.RequiresAck = true })
 	alice := wire.Address{Agent: "alice", Team: "main", Host: "laptop"}
-	forged := &Envelope{ToHost: "build", ID: wire.AckID(asked, alice)}
+	forged := &Envelope{ToHost: "build", ID: wire.AckID(asked, alice, 0)}
 	build.arrives(cloud.sign(forged, `{"id":"%s","type":"ack","from":"carol@main.cloud","to":["bob@main.build"],"in_reply_to":"`+string(asked)+`"}`), 1)
 	if ack, err := post.AckOf(build.Root, search.OwnMessage(build.Team.Box("bob"), asked), alice); err == nil || len(build.unread("bob")) != 1 {
 		t.Errorf("acked by %v; bob has %d", ack, len(build.unread("bob")))

@@ -63,8 +63,7 @@ func (s *Sync) store(ctx context.Context, m member, e *entry) error {
 	if err != nil {
 		return err
 	}
-	fields = slices.DeleteFunc(fields, func(f wire.Member) bool { return f.Name == "text" || f.Name == "read" })
-	meta := fields.With("team", wire.Quote(filepath.Base(s.Dir))).Encode()
+	meta := fields.Without("text", "read").With("team", wire.Quote(filepath.Base(s.Dir))).Encode()
 	msg := wire.Message{
 		ID: s.idOf(e, m.box.Address()), From: wire.Address{Agent: s.nameHere(e.From), Team: s.Team.Name()}, Subject: e.Summary, Body: e.Text, SentAt: e.sentAt,
 		Origin: &wire.Origin{Via: "bridge"}, Meta: slices.Concat([]byte(`{"claude":`), meta, []byte("}")),

@@ -3,8 +3,6 @@ package drop
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -67,14 +65,15 @@ func (o *opened) parse() (*wire.Message, *wire.Event, error) {
 	m := &wire.Message{Type: wire.TypeHumanInput}
 	body, isHuman, err := foreign.HumanText(data)
 	if isHuman {
-		var line bytes.Buffer
-		json.Compact(&line, data)
-		m.Body, m.Payload = body, line.Bytes()
-	} else if m, err = wire.DecodeDropped(data, o.box.Store().Team); errors.Is(err, wire.ErrNotMessage) {
+		m.Body, m.Payload = body, wire.Compact(data)
+	} else if m, err = wire.DecodeDraft(data, o.box.Store().Team, "id"); err == wire.ErrNotMessage || err == wire.ErrNotObject {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if whole, _ := wire.ReadObject(data); !isHuman && whole.Get("id") != nil {
+		m.SetMeta("id", whole.Get("id")) // theirs, whatever it is
 	}
 	if m.Type == wire.TypeHumanInput && m.Body == "" {
 		m.Body, _, _ = foreign.HumanText(m.Payload) // "" if it is none

@@ -144,7 +144,7 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 			a.Unsent = "already acknowledged with another text; yours was not sent"
 		}
 	}
-	ack.ID = wire.LaterAckID(m.ID, box.Address(), n)
+	ack.ID = wire.AckID(m.ID, box.Address(), n)
 	a.ID = ack.ID
 	isDone := it.State == maildir.Done
 	switch {
@@ -201,7 +201,7 @@ const maxAcks = 100
 // acksBy returns the acks of a message by one recipient, in order, as get finds them under their ids.
 func acksBy(m *wire.Message, recipient wire.Address, get func(wire.ID) (*maildir.Item, error)) (acks []*maildir.Item, err error) {
 	for n := range maxAcks {
-		it, err := get(wire.LaterAckID(m.ID, recipient, n))
+		it, err := get(wire.AckID(m.ID, recipient, n))
 		if errors.Is(err, maildir.ErrNotFound) {
 			break
 		} else if err != nil {

@@ -111,7 +111,7 @@ func TestOutcomesAtOnce(t *testing.T) {
 		t.Errorf("%d acks with the texts %v", len(acks), texts)
 	}
 	last, err := AckOf(team.Root(), m, bob.Address())
-	if err != nil || last.ID != wire.LaterAckID(m.ID, bob.Address(), 7) {
+	if err != nil || last.ID != wire.AckID(m.ID, bob.Address(), 7) {
 		t.Error(last, err)
 	}
 }

@@ -186,7 +186,7 @@ func (a *Answers) Acks(m *wire.Message, recipient wire.Address) ([]*maildir.Item
 		return nil, maildir.ErrNotFound
 	}
 	for n, it := range acks {
-		if it.ID != wire.LaterAckID(m.ID, recipient, n) { // one was withdrawn, or another message has its id
+		if it.ID != wire.AckID(m.ID, recipient, n) { // one was withdrawn, or another message has its id
 			return acksOf(a.root, m, recipient, a.isPerson)
 		}
 	}

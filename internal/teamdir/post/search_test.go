@@ -69,7 +69,7 @@ func TestThreadWrittenByOthers(t *testing.T) {
 	thread := teamtest.Post(t, team, "alice", "bob", "first", func(*wire.Message) {})
 	upper := strings.ToUpper(string(thread))
 	for _, written := range []string{
-		string(thread), upper, "{" + upper[:30] + string(thread[30:]) + "}", thread.Hex(), "urn:uuid:" + string(thread),
+		string(thread), upper, "{" + upper[:30] + string(thread[30:]) + "}", strings.ReplaceAll(string(thread), "-", ""), "urn:uuid:" + string(thread),
 		fmt.Sprintf(`\u%04x%s`, thread[0], thread[1:35]) + fmt.Sprintf(`\u%04x`, thread[35]),
 	} {
 		id := wire.NewID()

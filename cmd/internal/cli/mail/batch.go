@@ -164,7 +164,11 @@ func readUntil(ctx context.Context, f io.Reader) io.Reader {
 
 // batchMessage makes a message of a line; resolve completes it.
 func batchMessage(s *app.Scope, line []byte) (*app.Submission, error) {
-	m, to, err := wire.DecodeOutgoing(line, s.Team.Name)
+	m, err := wire.DecodeDraft(line, s.Team.Name, "to")
+	var to []string
+	if err == nil {
+		to, err = namesIn(line)
+	}
 	if err != nil {
 		return nil, failure.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
 	}
@@ -186,6 +190,17 @@ func batchMessage(s *app.Scope, line []byte) (*app.Submission, error) {
 	if extra.Has("once") && (m.ID != "" || once.CheckName(key) != nil) {
 		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
-	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
+	m.Extra = extra.Without("once").Encode()
 	return &app.Submission{Content: m, To: to, Once: key, Again: "atm send … --id "}, nil
+}
+
+// namesIn returns what a line of a batch has as "to", one name or several: groups too, which are no addresses.
+func namesIn(line []byte) (names []string, err error) {
+	o, _ := wire.ReadObject(line)
+	if raw := o.Get("to"); raw != nil && raw[0] == '"' {
+		names = []string{wire.Unquote(raw)}
+	} else if raw != nil && wire.Unmarshal(raw, &names) != nil {
+		err = wire.Locate(line, &wire.MemberError{Name: "to", Msg: "must be a name or a list of names"})
+	}
+	return names, err
 }
