@@ -49,13 +49,13 @@ func TestColumns(t *testing.T) {
 		has("watch --no-follow", `^[0-9:]{8}  carol +asks: Bash: git`)
 		has("ls", `^[0-9a-f]{6}  alice +([0-9]+s ago|now) +Which of the`)
 		has("ls", `^[0-9a-f]{6}  integration.*wants ack, due in [0-9]+s`)
-		has("ls --sent --as alice", `^[0-9a-f]{6}  bob carol.* +([0-9]+s ago|now) +2 unread, 1 read  Which`)
+		has("ls --sent --as alice", `^[0-9a-f]{6}  bob,carol.* +([0-9]+s ago|now) +2 unread, 1 read  Which`)
 		has("ls --sent --as alice", `^[0-9a-f]{6}  integration.*  (read|unread) +Run`)
 		has("", `^3 unread: atm read$`)
-		// Text wraps at words; a URL and a command are whole.
-		has("show "+id, `\(atm show `+id+` --save DIR\)`)
+		// Text wraps at words; a URL is whole.
+		has("show "+id, `\(atm\s+show\s+`+id+`\s+--save\s+DIR\)`)
 		has("pending", `^    Bash: git push --force-with-lease origin\s+HEAD:refs/heads/a-long-name\s+&&\s+make$`)
-		has("pending", `atm run carol -- CMD$`)
+		has("pending", `atm\s+run\s+carol\s+--\s+CMD$`)
 		for _, row := range s.rows(width, "read", "--peek", "--full", "--from", long) {
 			if strings.HasPrefix(row, "  ") && !regexp.MustCompile(`(Several|words|of|a|text|in|one|long|line\.)$`).MatchString(row) {
 				t.Errorf("%d columns: %q", width, row)

@@ -5,9 +5,9 @@
 #   nightly.sh NIGHT FILE SECONDS      the answers are files in the directory NIGHT
 #   exit 0: all done, 4: not all
 set -eu
-workers=""
-night=$1 jobs=$2 end=$(($(date +%s) + $3)) summary="" late=0
-trap 'kill $workers 2>/dev/null || :; ATM_AGENT= atm down >&2' EXIT; trap 'exit 130' INT TERM
+night=$1 jobs=$2 end=$(($(date +%s) + $3)) workers="" summary="" late=0
+# Twice: a shell that was forked only just now may lose a signal.
+trap 'kill $workers 2>/dev/null || :; ATM_AGENT= atm down >&2; kill $workers 2>/dev/null || :' EXIT; trap 'exit 130' INT TERM
 mkdir -p "$night"; atm up; export ATM_AGENT=script # from here on
 
 work() { # the jobs of one agent, in their order
