@@ -3,13 +3,12 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
-
-	"context"
 
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/reducer/ask"

@@ -90,6 +90,17 @@ func senders(m *wire.Message) []wire.Address {
 	return []wire.Address{m.From}
 }
 
+// AddressOf is the address of a member by its name in the team: alice, or alice@laptop, also for this machine's own name.
+func (t *Team) AddressOf(name wire.Name) wire.Address {
+	agent, host, isElsewhere := strings.Cut(string(name), "@")
+	if isElsewhere {
+		if c, _ := t.Config(); host == string(c.Bridge.Host) {
+			host = ""
+		}
+	}
+	return wire.Address{Agent: wire.Name(agent), Team: t.Name, Host: wire.Name(host)}
+}
+
 // NameOf is how team.toml calls a sender: alice, or alice@laptop.
 func (t *Team) NameOf(a wire.Address) wire.Name {
 	switch {

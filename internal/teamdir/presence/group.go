@@ -24,11 +24,7 @@ func GroupOf(t *teamdir.Team, word string, but wire.Address) (members []wire.Add
 			return nil, false, err
 		}
 		for _, n := range names {
-			agent, host, _ := strings.Cut(string(n), "@")
-			if c, _ := t.Config(); host == string(c.Bridge.Host) {
-				host = ""
-			}
-			members = append(members, wire.Address{Agent: wire.Name(agent), Team: t.Name, Host: wire.Name(host)})
+			members = append(members, t.AddressOf(n))
 		}
 	} else {
 		return nil, false, nil
