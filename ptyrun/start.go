@@ -320,21 +320,37 @@ func (h *Handle) Type(ctx context.Context, text string, enter bool) error {
 // Ask is Prompt for a text that wants an answer. It returns the turn that the text began when the turn is over, with what the
 // agent said in it and how long it took. A program that only a screen shows tells no answer: the Response is empty.
 func (h *Handle) Ask(ctx context.Context, text string) (history.FullTurn, error) {
+	turnNow := func() (id string) {
+		h.r.Call(func() { id = h.r.State.Session().Turn.ID })
+		return id
+	}
 	from, err := h.r.Box.Log().LastSeq()
+	before := turnNow()
 	if err == nil {
 		err = h.Prompt(ctx, text)
 	}
 	if err != nil {
 		return history.FullTurn{}, err
 	}
-	var events []wire.Event
+	id := turnNow() // of the text's turn, if that has begun: a program on a screen shows it a moment later
+	var (
+		events []wire.Event
+		past   history.History
+	)
 	for e, err := range h.eventsAfter(ctx, from) {
 		if err != nil {
 			return history.FullTurn{}, err
 		}
 		events = append(events, e)
-		if turns := history.Full(events, 1); len(turns) > 0 && turns[0].Ended != nil {
-			return turns[0], nil
+		past.Apply(&e)
+		for _, turn := range past.Turns(1) {
+			isOurs := turn.Is(id)
+			if id == before {
+				isOurs = !turn.Is(before)
+			}
+			if isOurs && turn.Ended != nil {
+				return history.FullTurn{Turn: turn, Content: turn.Content(events)}, nil
+			}
 		}
 	}
 	return history.FullTurn{}, cmp.Or(context.Cause(ctx), errors.New("the agent ended before its turn did"))

@@ -272,6 +272,10 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, turn, err)
 		}
 	}
+	must(t, h.Prompt(t.Context(), "RUN [sleep 0.3] SAY first"))
+	if turn, err := h.Ask(t.Context(), "SAY second"); err != nil || !strings.Contains(turn.Response, "second") {
+		t.Errorf("behind another turn: %+v, %v", turn, err)
+	}
 	if turn, err := h.Ask(t.Context(), "CONFIRM [rm -rf made.txt]"); err != nil || !strings.Contains(turn.Response, "CONFIRM: no") {
 		t.Errorf("%+v, %v", turn, err)
 	}

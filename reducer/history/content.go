@@ -64,7 +64,7 @@ func (t *Turn) Content(events []wire.Event) (c Content) {
 
 // has reports whether an event in the turn's part of the log tells of its content.
 func (t *Turn) has(e *wire.Event) bool {
-	isNamed := e.TurnID == "" || e.TurnID == t.ID || slices.Contains(t.names, e.TurnID)
+	isNamed := e.TurnID == "" || t.Is(e.TurnID)
 	return isNamed && (e.Session == "" || e.Session == t.Session) && slices.Contains(contentKinds, e.Kind)
 }
 

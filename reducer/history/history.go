@@ -181,6 +181,9 @@ func (h *History) updateTurns(e *wire.Event) {
 	h.bySeq = bySeq
 }
 
+// Is reports whether the turn has that id, or had it before a hook gave it another one.
+func (t *Turn) Is(id string) bool { return t.ID == id || slices.Contains(t.names, id) }
+
 // update reports whether the turn has begun, or got its name, with the event.
 func (t *Turn) update(e *wire.Event, current *reducer.Session) (isNew bool) {
 	isNew = t.ID != current.Turn.ID || t.Session != current.ID

@@ -212,8 +212,7 @@ func (w *wait) answerByRule(err error) error {
 	if err != nil || o == nil {
 		return errors.Join(ErrUnruled, err)
 	}
-	log := w.box.Log()
-	if err = log.Append(w.ctx, questions.Opening(&w.q.Question, w.q.Event)); err != nil {
+	if err = w.box.Log().Append(w.ctx, questions.Opening(&w.q.Question, w.q.Event)); err != nil {
 		return err
 	}
 	a := ask.Answer{Option: o.ID, Deny: o.Denies(), By: ask.ByRule}
@@ -224,7 +223,7 @@ func (w *wait) answerByRule(err error) error {
 	if a.Deny {
 		next = reducer.Thinking
 	}
-	return log.Append(w.ctx, questions.Closing(&w.q.Question, w.q.Event, o, a.By, next))
+	return w.Append(questions.Closing(&w.q.Question, w.q.Event, o, a.By, next))
 }
 
 // find returns the question as the log has it, nil if it is over, and what an answer lets the program do.
