@@ -90,10 +90,9 @@ func TestRootMoved(t *testing.T) {
 	client := r.client()
 	must(t, os.Rename(path, path+".moved"))
 	t.Cleanup(func() { os.RemoveAll(path + ".moved") })
-	r.wait("the gate to be shut", func() bool {
-		s, err := client.Status(t.Context())
-		return err == nil && s.Gate == control.GateMoved
-	})
+	if s, err := client.Status(t.Context()); err != nil || s.Gate != control.GateMoved { // at once: a sender is told so
+		t.Errorf("gate %q, %v", s.Gate, err)
+	}
 	must(t, os.Rename(path+".moved", path))
 	id := r.send("hello")
 	r.wait("it to be read", r.read(id))

@@ -21,6 +21,7 @@ import (
 var _ control.Runner = (*runner)(nil)
 
 func (r *runner) Status(context.Context) (control.Status, error) {
+	isMoved := r.inbox.IsMoved()
 	return loop.In(r.Loop, func() (control.Status, error) {
 		s := control.Status{State: string(reducer.Starting), NoTerminal: !r.hasTerminal()}
 		if err := r.Recording.Err(); err != nil {
@@ -34,7 +35,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 				s.Resumed = p.resumed.id
 			}
 		}
-		r.inbox.AddStatus(&s)
+		r.inbox.AddStatus(&s, isMoved)
 		return s, nil
 	})
 }

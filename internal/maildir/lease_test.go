@@ -32,6 +32,24 @@ func ranOut(t testing.TB, b *maildir.Box) {
 	}
 }
 
+// Who takes a message is told until when it is theirs to the instant, else another has it a moment before.
+func TestLeaseSaysItsEnd(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	deliverN(t, bob, 1)
+	var shown maildir.Lease
+	it, err := claim.Lease(ctx, bob, addr("carol"), time.Minute, inbox.ReadOptions{}, func(_ *maildir.Item, l maildir.Lease) (bool, error) {
+		shown = l
+		return true, nil
+	})
+	must(t, err)
+	held, err := bob.Held()
+	must(t, err)
+	if end := held[it.ID].Until; !end.Equal(shown.Until) {
+		t.Errorf("shown %s, held until %s", shown.Until, end)
+	}
+}
+
 // The last member with a lease may still use it after it ran out, until somebody else leases the message. A member of
 // another team is not this team's member of the same name.
 func TestLeaseRunsOut(t *testing.T) {

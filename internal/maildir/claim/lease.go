@@ -37,7 +37,7 @@ func Lease(ctx context.Context, b *maildir.Box, by wire.Address, d time.Duration
 	lease := maildir.Lease{By: by}
 	err := b.Locked(ctx, "reader", func() error {
 		now := time.Now() // after the wait for the lock
-		lease.Until = now.Add(d)
+		lease.Until = holder.Moment(now.Add(d))
 		held, err := b.Held()
 		if err != nil {
 			return err

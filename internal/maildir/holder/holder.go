@@ -53,7 +53,7 @@ const (
 
 // New returns a holder that is about to get a message. All but a runner have some seconds to show it; see Shown.
 func New(kind Kind, who, call string, now time.Time) Holder {
-	h := Holder{Kind: kind, Times: 1, Since: moment(now), Call: clip(call), Who: clip(who)}
+	h := Holder{Kind: kind, Times: 1, Since: Moment(now), Call: clip(call), Who: clip(who)}
 	if kind != Runner {
 		h.Until = h.Since.Add(answerTime)
 	}
@@ -64,13 +64,13 @@ func New(kind Kind, who, call string, now time.Time) Holder {
 func Waits(notBefore time.Time) Holder {
 	h := Holder{Kind: Later}
 	if !notBefore.IsZero() {
-		h.Until = moment(notBefore).Add(time.Millisecond) // not a fraction too early
+		h.Until = Moment(notBefore).Add(time.Millisecond) // not a fraction too early
 	}
 	return h
 }
 
-// moment returns a time as the name of a directory has it.
-func moment(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+// Moment returns a time as the name of a directory has it.
+func Moment(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // clip shortens what would be too long for a name. Two texts stay apart.
 func clip(s string) string {
@@ -104,7 +104,7 @@ func (h Holder) Shown(until time.Time) Holder {
 	case Push:
 		h.Until = h.Since.Add(pushTime)
 	case Lease:
-		h.Until = moment(until)
+		h.Until = Moment(until)
 	}
 	return h
 }

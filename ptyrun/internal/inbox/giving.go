@@ -99,7 +99,7 @@ func (in *Inbox) Abandon(why string) {
 func (in *Inbox) claim(g *giving) {
 	ids, now, reader, how := g.IDs, in.Now(), in.Agent.State().Reader, in.Inject()
 	in.claims.Do(func() {
-		isMoved := !in.isInPlace()
+		isMoved := in.IsMoved()
 		if g.prompt != nil {
 			err := in.Box.Store().MayAct(in.Context())
 			in.Post(func() {

@@ -334,8 +334,9 @@ func (in *Inbox) IsSent() bool {
 	return g != nil && g.way != nil && g.State == delivery.Sent
 }
 
-// AddStatus adds what is known of the mail.
-func (in *Inbox) AddStatus(s *control.Status) {
+// AddStatus adds what is known of the mail, now that the root is moved or not.
+func (in *Inbox) AddStatus(s *control.Status, isMoved bool) {
+	in.root.isMoved = isMoved
 	s.Untyped = in.lastFailure.Field("reason")
 	if !in.UsesPrompt() { // else the draft is not a person's
 		s.Gate = in.mailGate(in.Now())

@@ -36,7 +36,7 @@ func (in *Inbox) Watch() {
 		case <-in.Context().Done():
 			return
 		}
-		isMoved, isHeld := !in.isInPlace(), in.hold.StillHeld()
+		isMoved, isHeld := in.IsMoved(), in.hold.StillHeld()
 		var gone error
 		if !isHeld {
 			if gone = in.goneError(); gone == nil {
@@ -92,13 +92,13 @@ func (in *Inbox) AskMayAct() {
 	})
 }
 
-// isInPlace reports whether the team is still at its path: after it was moved, clients would look elsewhere for the
-// mail that the runner sees. It is asked beside the loop.
-func (in *Inbox) isInPlace() bool {
+// IsMoved reports whether the team is not at its path any more: clients would look elsewhere for the mail that the runner
+// sees. It is asked beside the loop.
+func (in *Inbox) IsMoved() bool {
 	team := in.Box.Store().Dir()
 	opened, err := team.Lstat(".")
 	now, gone := os.Stat(team.Path())
-	return err == nil && gone == nil && os.SameFile(opened, now)
+	return err != nil || gone != nil || !os.SameFile(opened, now)
 }
 
 // goneError says that the root, or the team in it, was removed; nil: it was not.
