@@ -26,7 +26,7 @@ func Walk(ctx context.Context, b *maildir.Box, rg maildir.Range, f func(*maildir
 
 // Counts says how many messages wait in a mailbox. Unread leaves out the leased ones, those that were set aside and those
 // that are not due. Bad are the files that BadFiles lists.
-type Counts struct{ Unread, Leased, Aside, Owed, Bad int }
+type Counts struct{ Unread, Leased, Aside, Later, Owed, Bad int }
 
 // Count ingests dropped files and counts messages without opening them. With an error it returns what it could count.
 func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
@@ -47,7 +47,9 @@ func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
 			c.Leased++
 		case h.Kind == holder.Aside:
 			c.Aside++
-		case !notDue[id]:
+		case notDue[id]:
+			c.Later++
+		default:
 			c.Unread++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -98,13 +99,19 @@ func StateAt(it *maildir.Item) string {
 // IsDue reports whether readers are shown a message of a member of the team by now.
 func IsDue(t *teamdir.Team, m *wire.Message) bool { return m.IsDue(time.Now(), t.Store.IsDone) }
 
-// LaterMail calls f with each mailbox and outbox of the team and each message in it that is not due.
+// LaterMail calls f with each mailbox, retired ones too, and outbox of the team and each message in it that is not due.
 func LaterMail(t *teamdir.Team, f func(*maildir.Box, *maildir.Item)) error {
-	errs := t.Each(func(box *maildir.Box) error {
+	walk := func(box *maildir.Box) error {
 		_, err := box.Walk(maildir.Range{Later: true}, func(it *maildir.Item) bool { f(box, it); return true })
 		return err
-	})
-	outboxes, err := t.Store.Outboxes()
+	}
+	errs := t.Each(walk)
+	retired, err := keep.Retired(t.Store, "")
+	for _, box := range retired {
+		err = errors.Join(err, walk(box))
+	}
+	outboxes, outErr := t.Store.Outboxes()
+	err = errors.Join(err, outErr)
 	for _, box := range outboxes {
 		_, walkErr := box.Walk(maildir.Range{Unread: true, Owed: true}, func(it *maildir.Item) bool {
 			if !IsDue(t, it.Message) {
@@ -162,8 +169,15 @@ func WhenDue(t *teamdir.Team, m *wire.Message) (when string) {
 	return cmp.Or(when, "after "+after)
 }
 
-// WhyNever says why a message may never be due, "" if it may: "9f3a1c, which bob declined".
+// WhyNever says why a message may never be shown, "" if it may: "9f3a1c, which bob declined", "bob, who is not there any more".
 func WhyNever(t *teamdir.Team, m *wire.Message) string {
+	isGone := func(a wire.Address) bool {
+		_, err := t.Root().Mailbox(a)
+		return a.Host == "" && errors.Is(err, maildir.ErrNoAgent)
+	}
+	if len(m.To) > 0 && !slices.ContainsFunc(m.To, func(a wire.Address) bool { return !isGone(a) }) {
+		return who(m, m.To[0]) + ", who is not there any more"
+	}
 	needs, err := Needs(t, m)
 	for _, n := range needs {
 		by := who(m, n.By)

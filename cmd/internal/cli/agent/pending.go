@@ -124,7 +124,7 @@ func (l pendingList) String() string {
 	for _, m := range l.Stuck {
 		about := "for " + m.Why + ": " + letter.OneLine(m.Message.Title(), 100)
 		called := (&letter.Renderer{Team: m.Message.From.Team}).Recipients(m.Message.To)
-		add([]string{l.p.Command("atm withdraw "+m.ID.Short(6)) + ", or send it again"}, m.ID.Short(6), called, "waits", age(m.Message.SentAt), about)
+		add([]string{l.p.Command("atm trace " + m.ID.Short(6))}, m.ID.Short(6), called, "waits", age(m.Message.SentAt), about)
 	}
 	var lines []string
 	if l.p.IsTerminal() {

@@ -282,8 +282,12 @@ func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	where, err := retireMember(c.Context, s, name)
 	unread := n.Unread + n.Leased + n.Aside
-	return p.PrintUnlessError(err, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
-		fmt.Sprintf("retired %s with %d unread; atm team restore %[1]s --team %[3]s brings both back", name, unread, s.Team.Name))
+	has := fmt.Sprintf("%d unread", unread)
+	if n.Later > 0 {
+		has += fmt.Sprintf(" and %d for later", n.Later)
+	}
+	return p.PrintUnlessError(err, map[string]any{"agent": name, "unread": unread, "later": n.Later, "path": s.Team.Dir().Path() + "/" + where},
+		fmt.Sprintf("retired %s with %s; atm team restore %[1]s --team %[3]s brings it back", name, has, s.Team.Name))
 }
 
 // retireMember retires a member, who keeps nothing of the team's: neither jobs nor claims on files.
