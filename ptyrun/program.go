@@ -60,8 +60,8 @@ func (r *runner) startTerminal(argv []string) (*terminal.Terminal, error) {
 	argv = r.Driver.Unshared(argv)
 	return terminal.Start(r.Run, terminal.Options{
 		Command: process.Command{Argv: withArguments(argv, r.Brought.Args), Dir: r.Dir, Env: r.Env, Cols: r.viewers.Size.Cols, Rows: r.viewers.Size.Rows},
-		Driver:  r.Driver, RecordInput: r.RecordInput,
-		Output: r.viewers.Output, UsesPrompt: r.inbox.UsesPrompt,
+		Driver:  r.Driver,
+		Output:  r.viewers.Output, UsesPrompt: r.inbox.UsesPrompt,
 		Withheld: r.inbox.Withheld,
 	})
 }

@@ -95,14 +95,13 @@ type Options struct {
 	Run  string // the ATM_RUN of every process of this run, which tells it from all other runs; "": a new one
 
 	// Its program and terminal.
-	Command     []string // the program and its arguments
-	Dir         string   // "": the current one
-	Env         []string // the whole environment, but for the mark of the run; nil: that of this process
-	ACP         *ACP     // the program speaks the Agent Client Protocol, and gets no terminal; nil: it draws a screen
-	Cols, Rows  int      // of its terminal; 0: 120 by 30
-	Restart     Restart
-	Resume      bool // each program continues the agent's last conversation, if its driver knows how
-	RecordInput bool // record typed keys as well
+	Command    []string // the program and its arguments
+	Dir        string   // "": the current one
+	Env        []string // the whole environment, but for the mark of the run; nil: that of this process
+	ACP        *ACP     // the program speaks the Agent Client Protocol, and gets no terminal; nil: it draws a screen
+	Cols, Rows int      // of its terminal; 0: 120 by 30
+	Restart    Restart
+	Resume     bool // each program continues the agent's last conversation, if its driver knows how
 
 	// Its mail.
 	Inject Inject

@@ -102,7 +102,6 @@ ls --bad
 show $ID --as bob
 thread $ID
 search Rebase
-search --turns Rebase
 unread $ID --as bob
 send alice "later" --in 2h
 ls --later
@@ -141,7 +140,6 @@ uninstall claude
 bridge keygen --host laptop
 team retire jobs
 team restore jobs
-team retire --unseen 7d
 version
 help
 primer

@@ -195,7 +195,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 	o := ptyrun.Options{
 		Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
-		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
+		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, Prompt: spec.Prompt,
 	}
 	o.Host = runhost.Host{
 		Version: version, Brought: spec.Brought, Rules: p.Rules, GoesOn: spec.GoesOn, Fork: spec.Fork, Anew: spec.Anew,
@@ -226,7 +226,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		o.Driver = d
 	}
 	if o.Driver.Protocol == "acp" {
-		o.ACP = &ptyrun.ACP{Session: spec.ACP}
+		o.ACP = &ptyrun.ACP{}
 	}
 	return o
 }

@@ -25,28 +25,26 @@ type Spec struct {
 	Policy   policy.Policy `json:"policy"`
 	On       []config.On   `json:"on,omitempty"` // commands for what happens to the agent
 
-	Run         string         `json:"run"`
-	Command     []string       `json:"command"`
-	Dir         string         `json:"dir"`
-	Env         []string       `json:"env"`
-	Driver      string         `json:"driver"`
-	Inject      string         `json:"inject"`
-	Restart     string         `json:"restart"`
-	Cols        int            `json:"cols"`
-	Rows        int            `json:"rows"`
-	Prompt      string         `json:"prompt,omitempty"`
-	Resume      bool           `json:"resume,omitempty"`
-	Fork        string         `json:"fork,omitempty"`    // the conversation from a copy of which it goes on
-	Anew        bool           `json:"anew,omitempty"`    // --resume=false
-	GoesOn      bool           `json:"goes_on,omitempty"` // after a usage limit
-	Serves      []wire.Name    `json:"serves,omitempty"`  // shared inboxes from which it takes work
-	Lease       time.Duration  `json:"lease,omitempty"`   // for so long
-	RecordInput bool           `json:"record_input,omitempty"`
-	ACP         map[string]any `json:"acp,omitempty"`     // for the agent's session: acp.SessionNewParams
-	Session     bool           `json:"session,omitempty"` // begin one if none is alive
-	Capture     string         `json:"capture"`
-	Rules       session.Rules  `json:"rules"` // when sessions end
-	Brought     agents.Brought `json:"brought,omitzero"`
+	Run     string         `json:"run"`
+	Command []string       `json:"command"`
+	Dir     string         `json:"dir"`
+	Env     []string       `json:"env"`
+	Driver  string         `json:"driver"`
+	Inject  string         `json:"inject"`
+	Restart string         `json:"restart"`
+	Cols    int            `json:"cols"`
+	Rows    int            `json:"rows"`
+	Prompt  string         `json:"prompt,omitempty"`
+	Resume  bool           `json:"resume,omitempty"`
+	Fork    string         `json:"fork,omitempty"`    // the conversation from a copy of which it goes on
+	Anew    bool           `json:"anew,omitempty"`    // --resume=false
+	GoesOn  bool           `json:"goes_on,omitempty"` // after a usage limit
+	Serves  []wire.Name    `json:"serves,omitempty"`  // shared inboxes from which it takes work
+	Lease   time.Duration  `json:"lease,omitempty"`   // for so long
+	Session bool           `json:"session,omitempty"` // begin one if none is alive
+	Capture string         `json:"capture"`
+	Rules   session.Rules  `json:"rules"` // when sessions end
+	Brought agents.Brought `json:"brought,omitzero"`
 }
 
 // A Report says how the program exited for good, or why it was not run.

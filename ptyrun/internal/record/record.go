@@ -6,7 +6,7 @@
 //	[0.512,"o","hello\r\n"]
 //
 // The first line is the header. Every other line is an event: the seconds since the previous event, a code and a text.
-// The codes are "o" output, "i" input, "r" the new size as COLSxROWS, "m" a marker, "x" the program's exit code.
+// The codes are "o" output, "r" the new size as COLSxROWS, "m" a marker, "x" the program's exit code.
 //
 // What you may rely on:
 //
@@ -80,9 +80,9 @@ type Writer struct {
 
 	// The rest is the worker's.
 
-	now, lastEvent              int64 // in milliseconds since started
-	cols, rows                  int
-	partialOutput, partialInput []byte // incomplete runes
+	now, lastEvent int64 // in milliseconds since started
+	cols, rows     int
+	partial        []byte // an incomplete rune
 
 	file    *os.File
 	size    int64     // of the file, which ends with a whole line
@@ -130,7 +130,7 @@ type event struct {
 }
 
 // Codes of events.
-const output, input, resize, marker, exit = "o", "i", "r", "m", "x"
+const output, resize, marker, exit = "o", "r", "m", "x"
 
 // Create begins a recording, and rotates one that exists at its path.
 func Create(o Options) (*Writer, error) {
@@ -160,7 +160,7 @@ func (w *Writer) Output(p []byte) {
 		})
 	}
 	w.isMidSequence = tornSequence.Match(p[max(0, len(p)-256):])
-	w.addText(output, &w.partialOutput, p)
+	w.addOutput(p)
 }
 
 // needsRepaint reports whether the file is full, or a gap may end, and no repaint is on its way yet.
@@ -183,7 +183,7 @@ func (w *Writer) repaint(screen []byte) {
 	}
 	var events []event
 	if w.isGap {
-		w.isGap, w.retryAt, w.partialOutput, w.partialInput = false, time.Time{}, nil, nil
+		w.isGap, w.retryAt, w.partial = false, time.Time{}, nil
 		events = []event{{marker, fmt.Appendf(nil, "recording was interrupted: %v", w.failed)}, {resize, w.sizeText()}}
 	}
 	if screen != nil {
@@ -191,9 +191,6 @@ func (w *Writer) repaint(screen []byte) {
 	}
 	w.add(events...)
 }
-
-// Input records typed bytes.
-func (w *Writer) Input(p []byte) { w.addText(input, &w.partialInput, p) }
 
 // Resize records the terminal's new size.
 func (w *Writer) Resize(cols, rows int) {
@@ -234,14 +231,13 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// addText adds output or input. partial is the incomplete rune before it, and is set to the one at its end.
-func (w *Writer) addText(code string, partial *[]byte, p []byte) {
+// addOutput adds output behind an incomplete rune, and keeps the one at its end.
+func (w *Writer) addOutput(p []byte) {
 	p = bytes.Clone(p)
 	w.do(len(p), func() {
-		whole, rest := splitRune(append(*partial, p...))
-		*partial = rest
-		if len(whole) > 0 {
-			w.add(event{code, whole})
+		var whole []byte
+		if whole, w.partial = splitRune(append(w.partial, p...)); len(whole) > 0 {
+			w.add(event{output, whole})
 		}
 	})
 }

@@ -84,12 +84,12 @@ func (p *Terminal) typeRequested(req control.TypeRequest, mayAnswer func(*ask.Qu
 		}
 	}
 	r.LastKey = r.Now()
-	p.typeKeys(t.data, func(n int, err error) {
+	p.send(write{t.data, func(n int, err error) {
 		if err != nil {
 			err = fmt.Errorf("the program stopped reading after %d of %d bytes", n, len(t.data))
 		}
 		t.written <- err
-	})
+	}})
 	return t, nil
 }
 
@@ -102,6 +102,6 @@ func (p *Terminal) submit(typed *requestedText) error {
 	if now := fingerprint(p.reading.Dialog); now != "" && now != typed.dialog { // the return key would answer it
 		return errors.New("a dialog came up: the return key was not pressed")
 	}
-	p.keys([]byte(returnKey))
+	p.sendKeys([]byte(returnKey))
 	return nil
 }

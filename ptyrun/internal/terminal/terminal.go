@@ -57,9 +57,8 @@ type Terminal struct {
 
 // Options say what runs on a terminal, and who is told of what.
 type Options struct {
-	Command     process.Command
-	Driver      *driver.Driver
-	RecordInput bool
+	Command process.Command
+	Driver  *driver.Driver
 
 	Output     func(written []byte)   // is called with what it has written and drawn
 	Withheld   func(*run.Text) string // says why a text may not be sent off any more
@@ -315,16 +314,6 @@ func (p *Terminal) send(w write) {
 			go w.done(0, os.ErrDeadlineExceeded)
 		}
 	}
-}
-
-func (p *Terminal) keys(keys []byte) { p.typeKeys(keys, nil) }
-
-// typeKeys types what the recording may show. done may be nil: see write.
-func (p *Terminal) typeKeys(keys []byte, done func(n int, err error)) {
-	if p.o.RecordInput {
-		p.r.Recording.Input(keys)
-	}
-	p.send(write{keys, done})
 }
 
 // press presses an option, if its dialog is still on the screen.

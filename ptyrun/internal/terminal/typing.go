@@ -45,7 +45,7 @@ func (p *Terminal) Put(g *run.Text, _ func(error)) (e delivery.Event, why string
 		return delivery.Moot, why
 	}
 	p.given, p.typing, p.keyVersion = g, t, p.emulator.Version()
-	p.typeKeys(p.keysOf(g.Words), func(n int, err error) {
+	p.send(write{p.keysOf(g.Words), func(n int, err error) {
 		r.Post(func() {
 			if t.wroteAt = r.Now(); err != nil {
 				t.failed = fmt.Sprintf("the program stopped reading after %d of %d bytes", n, len(g.Words))
@@ -54,7 +54,7 @@ func (p *Terminal) Put(g *run.Text, _ func(error)) (e delivery.Event, why string
 				p.sendKeys([]byte(pasteOff))
 			}
 		})
-	})
+	}})
 	return delivery.In, ""
 }
 
@@ -92,7 +92,7 @@ func (p *Terminal) ReleaseKeys() {
 	if t := p.typed(); t != nil && !p.r.LastKey.Before(t.startedAt) { // a person's, not only terminal reports
 		t.isMixed = true
 	}
-	p.keys(keys)
+	p.sendKeys(keys)
 }
 
 // returnGate says why a text that it was given may not be sent off; "": it may.
@@ -187,7 +187,7 @@ func (p *Terminal) mayReturn(g *run.Text, now time.Time) (e delivery.Event, why 
 }
 
 func (p *Terminal) pressReturn(g *run.Text) {
-	p.keys([]byte(returnKey))
+	p.sendKeys([]byte(returnKey))
 	g.Since, p.keyVersion = p.r.Now(), p.emulator.Version()
 }
 

@@ -30,7 +30,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/wire"
-	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation; =false does not"}
@@ -52,12 +51,10 @@ of a conversation. Hooks of Claude Code and opencode come along. It exits as the
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
 		&cli.StringFlag{Name: "cwd", Aliases: []string{"C", "dir", "workdir"}, Usage: "run it in `DIR`"},
 		cmdline.ListFlag("env", "environment variable `k=v`, repeatable", "e"),
-		&cli.StringFlag{Name: "acp-session", Usage: "`JSON` for acp: session metadata workspace model_preferences"},
 		cmdline.ChoiceFlag("restart", "`WHEN`: never (given CMD), on-crash (without) or always", config.Restarts...),
 		resumeFlag,
 		&cli.StringFlag{Name: "fork", Hidden: true},
 		cmdline.ListFlag("serve", "", "serves"),
-		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
 		&cli.BoolFlag{Name: "detach", Aliases: []string{"d", "background", "bg", "detached"}, Usage: "return once its prompt is shown, or say why it is not"},
 	},
 	Action: run,
@@ -65,11 +62,11 @@ of a conversation. Hooks of Claude Code and opencode come along. It exits as the
 
 // runOptions are the flags and words of run; up has --resume alone.
 type runOptions struct {
-	words                                                []string // the command; none: that of team.toml
-	driver, inject, restart, size, cwd, acpSession, fork string   // "": as team.toml says, or the default
-	env, serves                                          []string
-	resume                                               *bool // nil: as team.toml says
-	recordsInput, isDetached                             bool
+	words                                    []string // the command; none: that of team.toml
+	driver, inject, restart, size, cwd, fork string   // "": as team.toml says, or the default
+	env, serves                              []string
+	resume                                   *bool // nil: as team.toml says
+	isDetached                               bool
 }
 
 func resumeOf(c *cli.Context) *bool {
@@ -83,8 +80,8 @@ func resumeOf(c *cli.Context) *bool {
 func run(c *cli.Context) error {
 	o := runOptions{
 		words: c.Args().Tail(), driver: c.String("driver"), inject: c.String("inject"), restart: c.String("restart"), size: c.String("size"),
-		cwd: c.String("cwd"), acpSession: c.String("acp-session"), fork: c.String("fork"), env: cmdline.List(c, "env"), serves: cmdline.List(c, "serve"), resume: resumeOf(c),
-		recordsInput: c.Bool("record-input"), isDetached: c.Bool("detach"),
+		cwd: c.String("cwd"), fork: c.String("fork"), env: cmdline.List(c, "env"), serves: cmdline.List(c, "serve"), resume: resumeOf(c),
+		isDetached: c.Bool("detach"),
 	}
 	if c.IsSet("fork") && o.fork == "" { // as of an unset variable
 		return failure.Usage("--fork: the id is empty").WithHint("leave it out for a new conversation, or name a member: `atm run bob --fork alice -- claude`")
@@ -184,7 +181,7 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	spec = runspec.Spec{
 		Root: k.s.Root.Path, Team: k.box.Address().Team, Agent: name, Run: string(wire.NewID()), Command: o.words, Prompt: m.Prompt,
 		Driver: cmp.Or(o.driver, m.Driver, "auto"), Inject: cmp.Or(o.inject, m.Inject, "body"),
-		Restart: cmp.Or(o.restart, m.Restart, "never"), RecordInput: o.recordsInput,
+		Restart: cmp.Or(o.restart, m.Restart, "never"),
 		Session: session.Enabled != nil && *session.Enabled, Capture: session.OutputCapture, Rules: session.Rules(),
 	}
 	spec.GoesOn = m.AfterLimit == config.Continue
@@ -212,20 +209,6 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(o.size, m.Size, "120x30")); err != nil {
 		return spec, failure.Usage("size: %v", err).WithHint("--size 120x30")
 	}
-	var asked foreign.SessionNewParams
-	if o.acpSession != "" {
-		err := asked.UnmarshalJSON([]byte(o.acpSession))
-		if raw, _ := asked.MarshalJSON(); err == nil {
-			err = wire.Unmarshal(raw, &spec.ACP)
-		}
-		if err == nil && spec.Driver != "acp" {
-			err = errors.New("needs --driver acp")
-		}
-		if err != nil {
-			return spec, failure.Usage("--acp-session: %v", err).
-				WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
-		}
-	}
 	for _, pair := range o.env {
 		if name, _, isPair := strings.Cut(pair, "="); !isPair || !config.MaySetEnv(name) {
 			return spec, failure.Usage("--env needs k=v with a variable that atm does not set itself, not %q", pair)
@@ -238,11 +221,7 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	if !k.s.Actor().IsAgent { // an agent may have written it there
 		spec.On = plan.OnFor(name)
 	}
-	dir := o.cwd
-	if dir == "" && asked.Workspace != nil {
-		dir = asked.Workspace.RootPath
-	}
-	spec.Dir, err = k.chooseDir(ctx, m, isPlanned, dir)
+	spec.Dir, err = k.chooseDir(ctx, m, isPlanned, o.cwd)
 	for _, text := range slices.Concat([]string{spec.Root, spec.Dir}, spec.Command) { // they travel as JSON
 		if err == nil && !utf8.ValidString(text) {
 			err = failure.Failed("run %s: %q is not UTF-8", name, text).WithHint("rename it, or put the command into a script")

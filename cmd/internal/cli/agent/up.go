@@ -8,14 +8,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/policy"
@@ -27,14 +25,12 @@ var upCommand = &cli.Command{
 	Name: "up", ArgsUsage: "[NAME…]", Usage: "start the team: every member with a command in team.toml",
 	UsageText: `atm up
 atm up bob
-atm up --foreground
 atm init --toml    writes a team.toml to start from`,
 	Description: `Waits until each member is ready, or says why it is not; members that already run count too.
 With NAME it starts these and the members in their "after". Run it again after an interrupt.
 Exit 6: some are not ready.`,
 	Flags: []cli.Flag{
 		resumeFlag,
-		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or all have ended, then stop the team"},
 	},
 	Action: command.With(app.OpenTeam, up),
 }
@@ -82,8 +78,6 @@ type startup struct {
 }
 
 func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
-	isForeground := c.Bool("foreground")
-	p.IsStream = isForeground
 	u := &startup{s: s, p: p, options: runOptions{resume: resumeOf(c)}, results: &resultList{p: p}}
 	u.plan, err = s.Team.Config()
 	if err = cmp.Or(s.CheckAccepted(), err); err != nil { // in this order: git may write the file meanwhile
@@ -96,22 +90,9 @@ func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 		return err
 	}
 	warnOfDrivers(p)
-	if !isForeground {
-		ctx, stop := app.Interruptible(c.Context)
-		defer stop()
-		return u.results.end(u.start(ctx))
-	}
-	// Stop the team after a signal, or when nobody reads stdout or no member runs any more.
-	ctx, stop := output.UntilSignal(c.Context)
+	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	err = u.start(ctx)
-	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(p.Out) && app.Sleep(ctx, time.Second) {
-	}
-	var agents []*call
-	for _, n := range u.names {
-		agents = append(agents, &call{s, p, s.Team.Box(n)})
-	}
-	return cmp.Or(stopAll(context.WithoutCancel(c.Context), u.results, agents, false), err, ctx.Err())
+	return u.results.end(u.start(ctx))
 }
 
 // choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.

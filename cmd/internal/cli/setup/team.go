@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
@@ -54,14 +53,9 @@ atm team add jobs --shared`,
 			Action: command.With(app.OpenTeam, teamAdd),
 		},
 		{
-			Name: "retire", Aliases: []string{"remove", "rm"}, ArgsUsage: "[NAME]", Usage: "move a member and its mail to the archive",
-			UsageText:   "atm team retire bob\natm team retire --unseen 7d    shows whom; with --yes it does it",
-			Description: `--unseen leaves out people, shared inboxes, you, and whoever runs.`,
-			Flags: []cli.Flag{
-				cmdline.DurationFlag("unseen", 0, "all that were not seen for `D`"),
-				&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do it"},
-			},
-			Action: command.With(app.OpenTeam, teamRetire),
+			Name: "retire", Aliases: []string{"remove", "rm"}, ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
+			UsageText: "atm team retire bob",
+			Action:    command.With(app.OpenTeam, teamRetire),
 		},
 		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member",
 			UsageText: "atm team restore bob",
@@ -86,9 +80,9 @@ type members struct {
 // foldAfter is for how long a member was not seen that has no line of its own.
 const foldAfter = 7 * 24 * time.Hour
 
-// isGone reports whether a member was not seen for so long; one that never was counts from when it was added. People, shared
+// isGone reports whether a member was not seen for foldAfter; one that never was counts from when it was added. People, shared
 // inboxes and whoever runs are not gone.
-func isGone(t *teamdir.Team, m presence.Member, after time.Duration) bool {
+func isGone(t *teamdir.Team, m presence.Member) bool {
 	isOff := m.State == reducer.WordOff || m.State == reducer.WordUnknown || m.State == reducer.WordError
 	if m.Host != "" || m.Shared || m.Running || len(m.Programs) > 0 || !isOff {
 		return false
@@ -104,13 +98,13 @@ func isGone(t *teamdir.Team, m presence.Member, after time.Duration) bool {
 		}
 		seen = &added
 	}
-	return time.Since(*seen) > after
+	return time.Since(*seen) > foldAfter
 }
 
 // fold takes those out that were not seen for long and have no open mail.
 func (m *members) fold(t *teamdir.Team) {
 	m.Members = slices.DeleteFunc(slices.Clone(m.Members), func(one presence.Member) bool {
-		isFolded := one.Unread+one.Leased+one.Owed+one.Bad == 0 && isGone(t, one, foldAfter)
+		isFolded := one.Unread+one.Leased+one.Owed+one.Bad == 0 && isGone(t, one)
 		if isFolded {
 			m.folded = append(m.folded, one.Name)
 		}
@@ -260,14 +254,6 @@ func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
 }
 
 func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	switch isUnseen := c.IsSet("unseen"); {
-	case isUnseen && c.NArg() > 0:
-		return failure.Usage("--unseen chooses by itself, and %s is a name", c.Args().First()).WithHint("`atm team retire NAME`, or `atm team retire --unseen 7d`")
-	case isUnseen:
-		return retireUnseen(c, s, p)
-	case c.NArg() == 0:
-		return failure.Usage("atm team retire needs NAME").WithHint("`atm team retire NAME`; `atm team` shows the names")
-	}
 	box, err := s.EnterTeamOf(c.Args().First())
 	if err != nil {
 		return err
@@ -280,7 +266,10 @@ func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err != nil {
 		return err
 	}
-	where, err := retireMember(c.Context, s, name)
+	where, err := s.Team.Retire(c.Context, name)
+	if err == nil { // who is retired keeps no claims on files
+		err = edits.ReleaseAll(c.Context, s.Team, name)
+	}
 	unread := n.Unread + n.Leased + n.Aside
 	has := fmt.Sprintf("%d unread", unread)
 	if n.Later > 0 {
@@ -288,57 +277,6 @@ func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	return p.PrintUnlessError(err, map[string]any{"agent": name, "unread": unread, "later": n.Later, "path": s.Team.Dir().Path() + "/" + where},
 		fmt.Sprintf("retired %s with %s; atm team restore %[1]s --team %[3]s brings it back", name, has, s.Team.Name))
-}
-
-// retireMember retires a member, who keeps nothing of the team's: neither jobs nor claims on files.
-func retireMember(ctx context.Context, s *app.Scope, name wire.Name) (where string, err error) {
-	if where, err = s.Team.Retire(ctx, name); err == nil {
-		err = edits.ReleaseAll(ctx, s.Team, name)
-	}
-	return where, err
-}
-
-// retireUnseen shows who was not seen for long, and retires them with --yes.
-func retireUnseen(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	after := cmdline.Duration(c, "unseen")
-	if after < time.Hour {
-		return failure.Usage("--unseen %s is too short: an agent may think as long", after).WithHint("`atm team retire --unseen 7d`")
-	}
-	all, err := presence.Members(c.Context, s.Team)
-	if err := p.WarnUnreadable(err); err != nil { // who cannot be read may be there
-		return err
-	}
-	me := optionalMe(s)
-	gone := slices.DeleteFunc(all, func(m presence.Member) bool { return m.Name == me || !isGone(s.Team, m, after) })
-	names, retired, lines := []wire.Name{}, []wire.Name{}, p.Team(gone)
-	for _, m := range gone {
-		if err := s.May(policy.Retire, m.Name); err != nil {
-			return err
-		}
-		names = append(names, m.Name)
-	}
-	span := letter.Span(after)
-	if d, _ := cmdline.ParseDuration(span); d != after { // it was rounded: the hint has to mean those that are shown
-		span = after.String()
-	}
-	switch again := p.Command("atm team retire --unseen " + span + " --yes"); {
-	case len(names) == 0:
-		lines = []string{"everybody was seen within " + span}
-	case !c.Bool("yes"):
-		lines = append(lines, "nothing was done; to retire them: "+again)
-	default:
-		for _, name := range names {
-			if _, err := retireMember(c.Context, s, name); err != nil {
-				if len(retired) > 0 {
-					err = fmt.Errorf("retired %s, but not %s: %w", app.Join(retired), name, err)
-				}
-				return err
-			}
-			retired = append(retired, name)
-		}
-		lines = []string{fmt.Sprintf("retired %s; atm team restore NAME brings one back with its mail", app.Join(retired))}
-	}
-	return p.PrintAs(map[string]any{"unseen": names, "retired": retired}, strings.Join(lines, "\n"))
 }
 
 func teamRestore(c *cli.Context, s *app.Scope, p *command.Printer) error {
