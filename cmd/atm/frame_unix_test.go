@@ -105,7 +105,7 @@ func TestFramesOnATerminal(t *testing.T) {
 	}
 	for _, args := range []string{
 		"", "ls", "search from:alice", "trace " + ids[5], "pending", "team", "status bob", "history bob", "events bob", "watch --no-follow",
-		"wait", "session show bob", "ls --sent --as alice", "ls --bad", "doctor", "retry",
+		"wait", "session show bob", "ls --sent --as alice", "ls --bad", "doctor",
 	} {
 		beginnings := func(width int) (n int) {
 			for _, row := range s.rows(width, strings.Fields(args)...) {

@@ -116,7 +116,6 @@ team add jobs --shared
 send jobs "a job"
 take jobs --as alice
 status bob
-retry
 claim a.go --as bob
 claim
 claim --release a.go --as bob
@@ -133,8 +132,8 @@ backup all.tar
 restore all.tar
 session new --agent bob
 session ls
-driver ls
-driver show plain
+doctor --driver all
+doctor --driver plain
 install claude --dry-run
 uninstall claude
 bridge keygen --host laptop

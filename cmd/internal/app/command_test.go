@@ -18,7 +18,7 @@ func TestCommand(t *testing.T) {
 			t.Errorf("%s: %s", command, got)
 		}
 	}
-	if got := g.Commands("atm retry 'a; b.json'; mv x 'y; z'"); got != "atm retry 'a; b.json' --root 'a b' --team main; mv x 'y; z'" {
+	if got := g.Commands("atm doctor --fix 'a; b.json'; mv x 'y; z'"); got != "atm doctor --fix 'a; b.json' --root 'a b' --team main; mv x 'y; z'" {
 		t.Error(got)
 	}
 }

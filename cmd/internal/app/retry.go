@@ -21,7 +21,7 @@ type Retried struct {
 }
 
 // RetryCommand is the command that has something tried again.
-func RetryCommand(one *setaside.Item) string { return "atm retry " + policy.Quote(one.Short()) }
+func RetryCommand(one *setaside.Item) string { return "atm doctor --fix " + policy.Quote(one.Short()) }
 
 // FindSetAside finds what was set aside and is called so.
 func (s *Scope) FindSetAside(ctx context.Context, word string) (found setaside.Item, err error) {
@@ -37,24 +37,19 @@ func (s *Scope) FindSetAside(ctx context.Context, word string) (found setaside.I
 		return found, nil
 	case len(names) > 1:
 		return found, failure.Ambiguous("%q is %d things that were set aside", word, len(names)).
-			WithHint("one of these: `atm retry %s`", policy.Quote(names[0])).WithCandidates(names...)
+			WithHint("one of these: `atm doctor --fix %s`", policy.Quote(names[0])).WithCandidates(names...)
 	case unreadable != nil:
 		return found, unreadable
 	}
 	if it, _, err := s.Find(word); err == nil {
-		return found, failure.Refused("message %s is not set aside", it.ID.Short(6)).WithHint("`atm trace %s` says where it is; `atm retry` lists what is set aside", it.ID.Short(6))
+		return found, failure.Refused("message %s is not set aside", it.ID.Short(6)).WithHint("`atm trace %s` says where it is; `atm doctor` lists what is set aside", it.ID.Short(6))
 	}
-	return found, failure.NotFound("nothing is set aside as %q", word).WithHint("`atm retry` lists what is")
+	return found, failure.NotFound("nothing is set aside as %q", word).WithHint("`atm doctor` lists what is")
 }
 
-// Retry has something that was set aside tried again. An agent may do that for others only as the team's lead, and never
-// for what comes from other machines.
+// Retry has something that was set aside tried again. An agent may do that for others only as the team's lead.
 func (s *Scope) Retry(ctx context.Context, one setaside.Item) (*Retried, error) {
-	may := func() error { return s.MayAct(policy.Bridge, "") }
-	if one.Kind != setaside.Envelope {
-		may = func() error { return s.MayAct(policy.Retry, one.Agent) }
-	}
-	if err := may(); err != nil {
+	if err := s.MayAct(policy.Retry, one.Agent); err != nil {
 		return nil, err
 	}
 	var by wire.Name
@@ -77,8 +72,6 @@ func (s *Scope) Retry(ctx context.Context, one setaside.Item) (*Retried, error) 
 // Text says what was done.
 func (r *Retried) Text() string {
 	switch {
-	case r.Kind == setaside.Envelope:
-		return r.Short() + " is taken in when the bridge runs"
 	case r.Kind == setaside.Untyped:
 		return r.Short() + " is typed in again when " + string(r.Agent) + " is idle"
 	case r.ID == "":

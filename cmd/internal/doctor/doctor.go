@@ -107,7 +107,7 @@ func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, version stri
 func (d *doctor) checkDrivers() {
 	for _, e := range agents.Own(agents.Dir()) {
 		if err := e.Fault(); err != nil {
-			d.add("driver.mistakes", "warning", "atm driver ls", "%v", err)
+			d.add("driver.mistakes", "warning", "atm doctor --driver all", "%v", err)
 		}
 	}
 }

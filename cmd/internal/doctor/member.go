@@ -54,8 +54,8 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 			d.checkRunner(t, b, m)
 			d.checkVersions(t, m, found[i].fold)
 			d.checkWaiting(t, b, m)
-			d.checkUntyped(t, b)
 		}
+		d.checkSetAside(t, b)
 		d.checkOtherRoots(b)
 	}
 	d.about = team
@@ -102,7 +102,6 @@ func (d *doctor) checkMailbox(b *maildir.Box, h keep.Health, err error) {
 		{"mode.open", "warning", "chmod 700 %s", "%s is open to everybody", ""},
 		{"events.damaged", "warning", "ls -l " + policy.Quote(events), "the log is damaged at %s; all events in other lines still count", ""},
 		{"drop.unfinished", "warning", "atm doctor --fix", "atm was interrupted while taking in %s; the next look finishes that", "dropped file"},
-		{"bad.files", "warning", "atm ls " + string(b.Agent()) + " --bad", "inbox/bad has %s that atm could not read as mail", "file"},
 	} {
 		if n := len(h.Files[problem.code]); n > 0 && problem.noun != "" {
 			d.add(problem.code, problem.severity, problem.fix, problem.message, letter.Many(n, problem.noun))
@@ -206,11 +205,20 @@ func (d *doctor) checkWaiting(t *teamdir.Team, b *maildir.Box, m presence.Member
 		len(unread), letter.Age(time.Now(), since), lastRead, d.given.Command("atm read --as "+string(m.Name)))
 }
 
-// checkUntyped reports mail that was typed in and not accepted.
-func (d *doctor) checkUntyped(t *teamdir.Team, b *maildir.Box) {
-	untyped, _ := setaside.ListUntyped(t, b) // what cannot be read is reported elsewhere
-	for i := range untyped {
-		d.add("message.untyped", "warning", app.RetryCommand(&untyped[i]), "%s was typed in and not accepted: %s", untyped[i].Short(), untyped[i].Reason)
+// checkSetAside reports files that are no mail, and mail that was typed in and not accepted.
+func (d *doctor) checkSetAside(t *teamdir.Team, b *maildir.Box) {
+	all, _ := setaside.Of(t, b) // what cannot be read is reported elsewhere
+	const most = 20
+	for i, one := range all {
+		if i == most {
+			d.add("bad.files", "warning", "atm ls "+string(b.Agent())+" --bad", "%d more are set aside", len(all)-most)
+			return
+		}
+		code, what := "bad.files", "is set aside, since it is no mail"
+		if one.Kind == setaside.Untyped {
+			code, what = "message.untyped", "was typed in and not accepted"
+		}
+		d.add(code, "warning", app.RetryCommand(&one), "%s %s: %s", one.Short(), what, letter.Clip(one.Reason, 160))
 	}
 }
 

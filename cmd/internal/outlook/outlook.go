@@ -94,7 +94,7 @@ var gates = map[control.Gate]row{
 }
 
 const unknownProgram = "atm does not know the program of {name}, so it types nothing in: say with --driver, or driver in team.toml, " +
-	"which one it is (`atm driver ls`; plain: like a shell), or describe it (`atm driver -h`)"
+	"which one it is (`atm doctor --driver all`; plain: like a shell), or describe it (`atm doctor -h`)"
 
 // UnknownProgram says what to do about a member's program that nobody has described.
 func UnknownProgram(name wire.Name) failure.Hint {
@@ -219,7 +219,7 @@ func (x mail) failed() []row {
 	hasFailed := d.Failed.Exists()
 	isGivenUp := hasFailed && x.item.TimesHandedOut >= control.MaxTries
 	return slices.Concat([]row{{d.IsOnlyAnnounced && m.Running, Read, "", "{name} was told to run atm read, and has not yet: `atm screen {name}`"}}, rows, []row{
-		{isGivenUp && m.Running, Never, "", "typing it in failed {failed}: `atm retry {id}` types it in again, or {name} gets it with atm read"},
+		{isGivenUp && m.Running, Never, "", "typing it in failed {failed}: `atm doctor --fix {id}` types it in again, or {name} gets it with atm read"},
 		{isGivenUp, Read, "", "typing it in failed {failed}: {name} gets it with atm read, or `atm withdraw {id}`"},
 		{hasFailed, Idle, "", "typing it in failed {failed}; {name} can still get it with atm read: `atm screen {name}`"},
 		{d.Announced.Exists() && x.isOpen(), Now, "", "it was handed to the program of {name} and counts as read once that shows it to its model: `atm status {name}`"},

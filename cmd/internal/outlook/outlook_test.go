@@ -83,7 +83,7 @@ func TestOutlook(t *testing.T) {
 		"hooks, busy":        {m: with(presence.Member{}, reducer.WordBusy, hooks), when: Turn, text: "at its next turn; last seen 3m ago", why: "at its next tool call or turn"},
 		"hooks and a way":    {m: with(presence.Member{}, reducer.WordIdle, hooks, open), when: Turn, why: "as soon as it can"},
 		"tried once":         {mail: tried(1), m: with(run, reducer.WordIdle), when: Idle, why: "typing it in failed 1h ago (no prompt); bob can still get it"},
-		"tried too often":    {mail: tried(control.MaxTries), m: with(run, reducer.WordIdle), when: Never, why: "`atm retry"},
+		"tried too often":    {mail: tried(control.MaxTries), m: with(run, reducer.WordIdle), when: Never, why: "`atm doctor --fix"},
 		"given up":           {mail: tried(control.MaxTries), m: with(presence.Member{}, reducer.WordUnknown), when: Read, why: "`atm withdraw"},
 		"taken, busy":        {mail: mail{push: push.Outcome{By: agents.ByPlugin}}, m: with(presence.Member{}, reducer.WordBusy), when: Turn, text: "busy: it takes it at once, or behind what it does"},
 		"taken, blocked":     {mail: mail{push: push.Outcome{By: agents.ByPlugin}}, m: with(presence.Member{}, reducer.WordBlocked), when: Answer, text: "blocked: it takes it once that is answered"},

@@ -141,9 +141,9 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 		if _, err := o.Driver.Fork(spec.Command, spec.Fork); err != nil {
 			usage := failure.Usage("--fork %s: %w", letter.Clip(letter.Escape(spec.Fork), 60), err)
 			if errors.Is(err, driver.ErrUnknown) {
-				return exit, usage.WithHint("--driver says which one: `atm driver ls` lists them")
+				return exit, usage.WithHint("--driver says which one: `atm doctor --driver all` lists them")
 			}
-			return exit, usage.WithHint("`atm driver ls` lists the programs; [resume] fork in their files says how")
+			return exit, usage.WithHint("`atm doctor --driver all` lists the programs; [resume] fork in their files says how")
 		}
 	}
 	// Only after locking, because run.log may be another runner's. It must not be a link. Crashes are written to it,

@@ -47,14 +47,12 @@ func Examine(b *maildir.Box, fix bool) (h Health, err error) {
 	}
 	h.examineFiles(b)
 	h.examineDirs(b)
-	bad, err3 := drop.BadNames(b)
-	h.Files["bad.files"] = bad
 	if len(h.Files["agent.not_a_directory"])+len(h.Files["inbox.not_writable"]) > 0 {
 		return h, nil
 	}
 	err4 := h.examineMessages(b)
 	h.Files["events.odd"], h.Files["events.damaged"], h.Errs["events.unreadable"] = b.Log().Check()
-	return h, cmp.Or(err, err2, err3, err4)
+	return h, cmp.Or(err, err2, err4)
 }
 
 // examineMessages checks the newest 500 files that have a message's name.

@@ -4,23 +4,21 @@ package setaside
 import (
 	"context"
 	"errors"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Item is something that was set aside with a reason, and can be tried again. Its JSON is what atm retry lists.
+// Item is something that was set aside with a reason, and can be tried again. Its JSON is what atm doctor --fix says of it.
 type Item struct {
 	Kind   Kind      `json:"kind"`
 	Name   string    `json:"name"`  // of the file, or the message's id
-	Agent  wire.Name `json:"agent"` // whose inbox it is for; "": a bridge's
+	Agent  wire.Name `json:"agent"` // whose inbox it is for
 	Reason string    `json:"reason"`
 }
 
@@ -29,18 +27,14 @@ type Kind string
 
 // The kinds.
 const (
-	File     Kind = "file"     // in an inbox, and is no message
-	Untyped  Kind = "untyped"  // mail that a runner has typed, and that was not accepted
-	Envelope Kind = "envelope" // from another machine, not accepted
+	File    Kind = "file"    // in an inbox, and is no message
+	Untyped Kind = "untyped" // mail that a runner has typed, and that was not accepted
 )
 
-// Short is what names it in a line: bob/notes.json, 9f3a1c, the beginning of an envelope's name.
+// Short is what names it in a line: bob/notes.json, 9f3a1c.
 func (s *Item) Short() string {
-	switch s.Kind {
-	case File:
+	if s.Kind == File {
 		return string(s.Agent) + "/" + s.Name
-	case Envelope:
-		return s.Name[:min(len(s.Name), 12)]
 	}
 	return wire.ID(s.Name).Short(6)
 }
@@ -49,63 +43,48 @@ func (s *Item) Short() string {
 func (s *Item) IsCalled(word string) bool {
 	f, err := wire.ParseFragment(word)
 	id, _, _ := strings.Cut(s.Name, ".")
-	switch {
-	case word == s.Name, word == s.Short():
-		return true
-	case s.Kind == Envelope:
-		return len(word) >= 6 && strings.HasPrefix(s.Name, word)
-	}
-	return err == nil && wire.IsID(id) && f.Matches(wire.ID(id))
+	return word == s.Name || word == s.Short() || err == nil && wire.IsID(id) && f.Matches(wire.ID(id))
 }
 
 // List lists what was set aside in the team. With an *UnreadableError it lists the others.
 func List(ctx context.Context, t *teamdir.Team) (all []Item, errs error) {
 	errs = t.Each(func(b *maildir.Box) error {
-		files, err := drop.BadFiles(b)
-		for _, f := range files {
-			if f.Dir == "inbox/bad" {
-				all = append(all, Item{Kind: File, Name: f.Name, Agent: b.Agent(), Reason: f.Reason})
-			}
-		}
-		untyped, err2 := ListUntyped(t, b)
-		all = append(all, untyped...)
-		return errors.Join(err, err2)
+		some, err := Of(t, b)
+		all = append(all, some...)
+		return err
 	})
-	envelopes, err := presence.RejectReasons(t)
-	for name, reason := range envelopes {
-		all = append(all, Item{Kind: Envelope, Name: name, Reason: reason})
-	}
-	slices.SortStableFunc(all, func(a, b Item) int { return strings.Compare(a.Short(), b.Short()) })
-	return all, errors.Join(errs, err)
+	return all, errs
 }
 
-// ListUntyped lists the unread mail that a member's runner has typed, and that its program did not accept.
-func ListUntyped(t *teamdir.Team, b *maildir.Box) (all []Item, err error) {
-	if running, err := t.Running(b.Agent()); !running || err != nil {
-		return nil, err
-	}
-	unread, err := b.UnreadIDs()
-	if len(unread) == 0 || err != nil {
-		return nil, err
-	}
-	first := slices.Min(unread)
-	past, err := t.HistorySince(b.Agent(), search.BeforeAnswers(first, first.Time(), b))
-	for _, id := range unread {
-		if d := past.Delivery(id); d.Failed.Exists() {
-			all = append(all, Item{Kind: Untyped, Name: string(id), Agent: b.Agent(), Reason: d.FailedWhy})
+// Of lists what was set aside in a mailbox: files, and the unread mail that its runner has typed and its program did not
+// accept.
+func Of(t *teamdir.Team, b *maildir.Box) (all []Item, err error) {
+	files, err := drop.BadFiles(b)
+	for _, f := range files {
+		if f.Dir == "inbox/bad" {
+			all = append(all, Item{File, f.Name, b.Agent(), f.Reason})
 		}
 	}
-	return all, err
+	running, err2 := t.Running(b.Agent())
+	unread, err3 := b.UnreadIDs()
+	if err = errors.Join(err, err2, err3); !running || len(unread) == 0 {
+		return all, err
+	}
+	first := slices.Min(unread)
+	past, historyErr := t.HistorySince(b.Agent(), search.BeforeAnswers(first, first.Time(), b))
+	for _, id := range unread {
+		if d := past.Delivery(id); d.Failed.Exists() {
+			all = append(all, Item{Untyped, string(id), b.Agent(), d.FailedWhy})
+		}
+	}
+	return all, errors.Join(err, historyErr)
 }
 
 // Retry has something that was set aside tried again, on behalf of a member ("": nobody's). id is the message that it has
 // become, "": none yet. What its recipient got before does not come twice.
 func Retry(ctx context.Context, t *teamdir.Team, s Item, by wire.Name) (id wire.ID, err error) {
-	switch s.Kind {
-	case File:
+	if s.Kind == File {
 		return drop.Retry(ctx, t.Box(s.Agent), s.Name)
-	case Envelope:
-		return "", t.Dir().Remove(path.Join(teamdir.BadEnvelopes, s.Name+presence.ReasonSuffix))
 	}
 	it, err := t.Box(s.Agent).Get(wire.ID(s.Name))
 	if err != nil {

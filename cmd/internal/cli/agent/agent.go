@@ -29,7 +29,7 @@ func Commands() []*cli.Command {
 		runCommand, upCommand, downCommand,
 		attachCommand, screenCommand, typeCommand, interruptCommand, stopCommand, restartCommand,
 		askCommand, historyCommand, pendingCommand, approveCommand, rejectCommand, claimCommand,
-		eventCommand, eventsCommand, driverCommand,
+		eventCommand, eventsCommand,
 	}
 }
 

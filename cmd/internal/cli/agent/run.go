@@ -42,11 +42,11 @@ atm run dora --driver acp -- opencode acp`,
 	Description: `This terminal is attached to it; Ctrl-\ d leaves it running, closing the terminal ends it.
 Without CMD it runs that of team.toml, and restarts it when it crashes.
 A shell is told to read its mail. A program is known by its name, or by --driver (plain: like a
-shell). Nothing is typed into one that atm does not know: atm driver -h.
+shell). Nothing is typed into one that atm does not know: atm doctor -h.
 --serve jobs: when idle it takes work from that shared inbox. --fork ID|AGENT: it begins with a copy
 of a conversation. Hooks of Claude Code and opencode come along. It exits as the program does.`,
 	Flags: []cli.Flag{
-		cmdline.ChoiceFuncFlag("driver", "`DRIVER`: auto (default: by CMD), or one of atm driver ls", config.Drivers),
+		cmdline.ChoiceFuncFlag("driver", "`DRIVER`: auto (default: by CMD), or one of atm doctor --driver all", config.Drivers),
 		cmdline.ChoiceFlag("inject", "`HOW` mail comes: body, pointer (to atm read), off", config.Injects...),
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
 		&cli.StringFlag{Name: "cwd", Aliases: []string{"C", "dir", "workdir"}, Usage: "run it in `DIR`"},
@@ -150,7 +150,7 @@ func run(c *cli.Context) error {
 func warnOfDrivers(p *command.Printer) {
 	for _, e := range agents.Own(agents.Dir()) {
 		if err := e.Fault(); err != nil {
-			p.Warn("%v: `atm driver ls`", err)
+			p.Warn("%v: `atm doctor --driver all`", err)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	}
 	for _, e := range agents.Own(agents.Dir()) {
 		if e.Name == spec.Driver && e.File == nil {
-			return spec, failure.Failed("%w", e.Fault()).WithHint("`atm driver ls`")
+			return spec, failure.Failed("%w", e.Fault()).WithHint("`atm doctor --driver all`")
 		}
 	}
 	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(o.size, m.Size, "120x30")); err != nil {

@@ -113,7 +113,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 		case r.PID != 0 && asking == 0 && time.Since(status.Started) > patience: // without a child it is about to restart
 			r.State, r.Detail = unready, "no prompt yet"
 			if status.Driver == agents.None {
-				r.Detail = "atm does not know this program, and types nothing in: --driver says which it is, plain for a shell; atm driver -h"
+				r.Detail = "atm does not know this program, and types nothing in: --driver says which it is, plain for a shell; atm doctor -h"
 			}
 			r.tellResumed(status)
 			return r, nil

@@ -121,7 +121,7 @@ func detail(m presence.Member, now time.Time) string {
 	if m.Held != "" {
 		held = "mail waits: " + m.Held
 		if m.Runner.Gate == control.GateUnknown {
-			held += ": atm driver -h"
+			held += ": atm doctor -h"
 		}
 	}
 	return app.JoinFilled("; ", m.StateDetail(), evidence, held)

@@ -29,7 +29,7 @@ import (
 func Commands() []*cli.Command {
 	return []*cli.Command{
 		sendCommand, replyCommand, readCommand, ackCommand, lsCommand, showCommand, unreadCommand,
-		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand, retryCommand,
+		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand,
 	}
 }
 

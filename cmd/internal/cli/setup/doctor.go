@@ -11,21 +11,39 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/doctor"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
+	"github.com/agentteammail/atm/internal/policy"
 )
 
 var doctorCommand = &cli.Command{
-	Name: "doctor", Aliases: []string{"fsck", "health"}, Usage: "check everything, and name the command that fixes it",
+	Name: "doctor", Aliases: []string{"fsck", "health"}, ArgsUsage: "[WHAT]", Usage: "check everything, and name the command that fixes it",
 	UsageText: `atm doctor
-atm doctor --fix`,
-	Description: `Checks the root, team.toml, locks, disk, stray files, runners and hooks.
-Exits 1 if something is wrong.`,
+atm doctor --fix
+atm doctor --fix bob/notes.json     try again what was set aside, by its file or id
+atm doctor --driver claude          what atm knows of a program: its screen, keys and triggers
+atm doctor --driver claude bob      what it reads from bob's terminal, or from a recording`,
+	Description: `Checks the root, team.toml, locks, disk, stray files, runners and hooks, and lists what was set
+aside: files that are no mail, and mail that was typed in and not accepted. Mend the cause, then
+--fix it; nobody gets twice what they got before. Exits 1 if something is wrong.
+A driver is a file that says what an agent program looks like. Yours are in ~/.config/atm/drivers,
+as NAME.toml; they win over built-in ones. docs/drivers.md shows how to write one.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "fix", Aliases: []string{"repair"}, Usage: "fix what can be fixed without loss"},
+		&cli.StringFlag{Name: "driver", Usage: "look at this `DRIVER`; all lists them"},
 	},
-	Action: command.With(app.OpenRoot, runDoctor),
+	Action: func(c *cli.Context) error {
+		if c.IsSet("driver") {
+			return lookAtDriver(c)
+		}
+		return command.With(app.OpenRoot, runDoctor)(c)
+	},
 }
 
 func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	if word := c.Args().First(); word != "" && c.Bool("fix") {
+		return retry(c, p, word)
+	} else if word != "" {
+		return failure.Usage("what about %q?", word).WithHint("`atm doctor --fix %s` tries it again", policy.Quote(word))
+	}
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
 	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.App.Version, c.Bool("fix")), checkHooks(newInstaller(c))...)
@@ -48,6 +66,23 @@ func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	return failure.Exit(failure.ExitFailed)
+}
+
+// retry has something that was set aside tried again.
+func retry(c *cli.Context, p *command.Printer, word string) error {
+	s, err := app.OpenMeIfGiven(p.Given)
+	if err != nil {
+		return err
+	}
+	one, err := s.FindSetAside(c.Context, word)
+	if err != nil {
+		return err
+	}
+	did, err := s.Retry(c.Context, one)
+	if err != nil {
+		return err
+	}
+	return p.PrintAs(map[string]any{"retried": did}, did.Text())
 }
 
 // checkHooks checks what atm install has set up.

@@ -1,4 +1,4 @@
-package agent
+package setup
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -20,39 +21,20 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/runspec"
 	"github.com/agentteammail/atm/internal/driver/agents"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/teamdir/config"
 )
 
-var driverCommand = &cli.Command{
-	Name: "driver", Usage: "what atm knows of agent programs: their screens, keys and triggers",
-	UsageText: `atm driver ls
-atm driver try claude --agent bob`,
-	Description: `A driver is a file that says what an agent program looks like. Yours are in ~/.config/atm/drivers,
-as NAME.toml; they win over built-in ones. One that says extends = "claude" changes only what else
-it says. docs/drivers.md shows how to write one.
-Nothing is typed into a program that no driver describes. Shells and REPLs are known by name; if
-yours is like one, say driver = "plain" in team.toml, or atm run --driver plain.`,
-	Action: listDrivers,
-	Subcommands: []*cli.Command{
-		{Name: "ls", Aliases: []string{"list"}, Usage: "list the drivers, where they come from and their mistakes",
-			UsageText:   "atm driver ls",
-			Description: "Lists the mistakes in your files, by line, a wrong type alone. A file with mistakes is not used.",
-			Action:      listDrivers},
-		{Name: "show", ArgsUsage: "NAME", Usage: "print a driver's file",
-			UsageText: "atm driver show codex",
-			Action:    showDriver},
-		{
-			Name: "try", ArgsUsage: "NAME [FILE]", Usage: "print what a driver reads from a recording, and what fits",
-			UsageText: `atm driver try claude --agent bob
-atm driver try ./mine.toml screen.cast`,
-			Description: "FILE has the bytes that a program wrote to its terminal, or is an asciicast.",
-			Flags: []cli.Flag{
-				&cli.StringFlag{Name: "agent", Usage: "the terminal of this member, as its runner records it, in place of FILE"},
-				&cli.StringFlag{Name: "size", Usage: "terminal size, unless FILE says it (default `100x30`)"},
-			},
-			Action: tryDriver,
-		},
-	},
+// lookAtDriver lists the drivers, prints one's file, or what one reads from a terminal.
+func lookAtDriver(c *cli.Context) error {
+	name := c.String("driver")
+	switch {
+	case c.Bool("fix"):
+		return failure.Usage("--driver and --fix contradict each other").WithHint("leave one out")
+	case c.NArg() > 0:
+		return tryDriver(c, name, c.Args().First())
+	case name == "all":
+		return listDrivers(c)
+	}
+	return showDriver(c, name)
 }
 
 // A driverLine is a driver in the list.
@@ -107,27 +89,23 @@ func listDrivers(c *cli.Context) error {
 	return p.PrintAs(map[string]any{"drivers": lines, "directory": agents.Dir()}, text+faults)
 }
 
-// findDriver returns the driver of a name; verb is the one that needs it.
-func findDriver(verb, name string) (agents.Entry, error) {
-	if name == "" {
-		return agents.Entry{}, failure.Usage("%s needs a name", verb).WithHint("`%s claude`", verb)
-	}
+func findDriver(name string) (agents.Entry, error) {
 	all := agents.Load(agents.Dir())
 	i := slices.IndexFunc(all, func(e agents.Entry) bool { return e.Name == name })
 	if i < 0 {
-		return agents.Entry{}, failure.NotFound("no driver %q", name).WithHint("`atm driver ls`").WithNearest(name, agents.Names(agents.Dir()))
+		return agents.Entry{}, failure.NotFound("no driver %q", name).WithHint("`atm doctor --driver all`").WithNearest(name, agents.Names(agents.Dir()))
 	}
 	return all[i], nil
 }
 
-func showDriver(c *cli.Context) error {
+func showDriver(c *cli.Context, name string) error {
 	p := command.PrinterOf(c)
-	e, err := findDriver(p.Verb, c.Args().First())
+	e, err := findDriver(name)
 	if err != nil {
 		return err
 	}
 	if e.File == nil {
-		return failure.Failed("%w", e.Fault()).WithHint("`atm driver ls`")
+		return failure.Failed("%w", e.Fault()).WithHint("`atm doctor --driver all`")
 	}
 	from := cmp.Or(e.Path, "built in")
 	if err := e.Fault(); err != nil {
@@ -141,34 +119,27 @@ func showDriver(c *cli.Context) error {
 	return p.PrintAs(map[string]any{"name": e.Name, "from": from, "text": text}, text)
 }
 
-func tryDriver(c *cli.Context) error {
-	p, spec := command.PrinterOf(c), runspec.Look{Driver: c.Args().First(), Recording: c.Args().Get(1)}
-	if !strings.HasSuffix(spec.Driver, ".toml") { // else a file that is being written
-		e, err := findDriver(p.Verb, spec.Driver)
+// tryDriver prints what a driver reads from a recording, or from the terminal of a member as its runner records it.
+func tryDriver(c *cli.Context, name, of string) error {
+	p, spec := command.PrinterOf(c), runspec.Look{Driver: name, Recording: of, Cols: 100, Rows: 30} // unless the recording says it
+	if !strings.HasSuffix(name, ".toml") {                                                          // else a file that is being written
+		e, err := findDriver(name)
 		if err == nil && e.Fault() != nil {
-			err = failure.Failed("%w", e.Fault()).WithHint("`atm driver ls`")
+			err = failure.Failed("%w", e.Fault()).WithHint("`atm doctor --driver all`")
 		}
 		if err != nil {
 			return err
 		}
 	}
-	var err error
-	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(c.String("size"), "100x30")); err != nil {
-		return failure.Usage("size: %v", err).WithHint("--size 100x30")
-	}
-	if name := c.String("agent"); name != "" {
-		s, err := app.OpenTeam(p.Given)
-		if err != nil {
-			return err
+	if _, err := os.Stat(of); err != nil {
+		s, failed := app.OpenTeam(p.Given)
+		if failed == nil && s.IsMember(of) {
+			box, err := s.Member(of)
+			if err != nil {
+				return err
+			}
+			spec.Recording = filepath.Join(box.Path(), "run", "screen.cast")
 		}
-		box, err := s.Member(name)
-		if err != nil {
-			return err
-		}
-		spec.Recording = filepath.Join(box.Path(), "run", "screen.cast")
-	}
-	if spec.Recording == "" {
-		return failure.Usage("which screen?").WithHint("`atm driver try %s FILE`, or --agent NAME", spec.Driver)
 	}
 	program, err := command.FindCompanion(c, app.Runner, "which reads screens")
 	if err != nil {
@@ -176,7 +147,7 @@ func tryDriver(c *cli.Context) error {
 	}
 	r, err := readScreen(program, spec)
 	if err != nil {
-		return failure.Failed("try driver %s: %w", spec.Driver, err)
+		return failure.Failed("try driver %s: %w", name, err)
 	}
 	return p.PrintAs(r, letter.Reveal(readingText(p, r)))
 }
