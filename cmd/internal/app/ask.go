@@ -48,7 +48,7 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 		return r, err
 	case errors.Is(err, context.Canceled) && ctx.Err() == nil:
 		late := failure.Timeout("sent %s, but no answer from %s within %s", short, to.Agent, timeout).
-			WithHint("wait on: `atm wait --reply %s --turn-done %[1]s`; `atm trace %[1]s` says what holds it up", short)
+			WithHint("wait on: `atm wait --any --reply %s --turn-done %[1]s`; `atm trace %[1]s` says what holds it up", short)
 		late.Done = map[string]any{"id": r.ID}
 		return r, late
 	case ctx.Err() != nil:
@@ -107,8 +107,8 @@ func (s *Scope) InterruptedWait(id wire.ID, kinds ...string) *failure.Error {
 	for _, kind := range kinds {
 		again += " --" + kind + " " + id.Short(6)
 	}
-	if len(kinds) > 1 && !slices.Contains(kinds, "turn-done") { // which is an alternative to a reply
-		again += " --every"
+	if slices.Contains(kinds, "turn-done") { // which is an alternative to a reply
+		again += " --any"
 	}
 	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("`%s`", again)
 	e.Exit = failure.ExitInterrupted

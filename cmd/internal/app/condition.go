@@ -76,17 +76,16 @@ func IsID(word string) bool {
 }
 
 // Conditions returns the conditions that a flag of atm wait and the words behind it mean. A state of a group is one for
-// each member, and so is every reply for each recipient. needsAll: one of the words means a group.
-func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Condition, needsAll bool, err error) {
+// each member, and so is every reply for each recipient.
+func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Condition, err error) {
 	for word := range strings.SplitSeq(words, ",") {
 		isAboutMessage := kind == "reply" || kind == "acked" || kind == "read"
 		isGroup := false
 		if !isAboutMessage {
 			if _, isGroup, err = s.group(word); err != nil {
-				return nil, false, err
+				return nil, err
 			}
 		}
-		needsAll = needsAll || isGroup
 		var some []*Condition
 		switch {
 		case isAboutMessage:
@@ -106,11 +105,11 @@ func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Conditio
 			}
 		}
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		out = append(out, some...)
 	}
-	return out, needsAll, nil
+	return out, nil
 }
 
 // aboutMine returns the conditions about a message of mine.
@@ -128,7 +127,7 @@ func (s *Scope) aboutMine(kind, word string, everyReply bool) (out []*Condition,
 		return nil, err
 	case kind != "reply":
 		return []*Condition{s.WhenReached(kind, m)}, nil
-	case !everyReply:
+	case !everyReply || len(m.To) == 1:
 		return []*Condition{s.WhenReplied(m, wire.Address{})}, nil
 	}
 	for _, a := range m.To {

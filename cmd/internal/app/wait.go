@@ -160,8 +160,8 @@ func (p *waiting) timeout(ctx context.Context) error {
 	}
 	slices.Sort(states)
 	again := strings.Join(slices.Compact(flags), "")
-	if p.Every && len(p.findings) > 1 {
-		again += " --every"
+	if !p.Every && len(p.findings) > 1 {
+		again += " --any"
 	}
 	text := strings.Join(slices.Compact(what), ", ") + " within " + p.Timeout.String()
 	return failure.Timeout("%s", JoinFilled(": ", text, JoinFilled(", ", slices.Compact(states)...))).

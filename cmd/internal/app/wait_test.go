@@ -58,7 +58,7 @@ func (s *Scope) retire(t *testing.T, agent wire.Name) {
 func (s *Scope) conditions(t *testing.T, flags ...string) (all []*Condition) {
 	t.Helper()
 	for i := 0; i < len(flags); i += 2 {
-		some, _, err := s.Conditions(flags[i], flags[i+1], false)
+		some, err := s.Conditions(flags[i], flags[i+1], false)
 		must(t, err)
 		all = append(all, some...)
 	}
@@ -119,7 +119,7 @@ func TestWaitForFour(t *testing.T) {
 	must(t, s.Team.Box("bob").MarkRead(t.Context(), asked.ID))
 	s.happen(t, "bob", wire.TurnIdle)
 	expect(false, "read", "idle", "busy")
-	if _, err := wait(true); (&Given{}).Explain(err).Hint.String() != "do other work, or wait again: atm wait --reply "+asked.ID.Short(6)+" --every" {
+	if _, err := wait(true); (&Given{}).Explain(err).Hint.String() != "do other work, or wait again: atm wait --reply "+asked.ID.Short(6) {
 		t.Error((&Given{}).Explain(err).Hint)
 	}
 	s.send(t, "bob", "alice", asked)

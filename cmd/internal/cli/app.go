@@ -75,7 +75,7 @@ func withoutCommand(c *cli.Context) error {
 	switch {
 	case line.At >= 0:
 		name := line.Typed[line.At]
-		return cmp.Or(app.MemberAsVerb(command.Given(c), name), error(cmdline.UnknownCommand(line.Program, name)))
+		return cmp.Or(app.MemberAsVerb(command.Given(c), name), error(cmdline.UnknownCommand(line.Program, name, line.Typed[line.At+1:]...)))
 	case c.Bool("help"):
 		return printHelp(c, mainHelp)
 	}

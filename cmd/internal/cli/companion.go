@@ -44,7 +44,7 @@ or when the turn that took it ends. His permission requests come to you if you m
 Cancelling takes back an unread message, or else interrupts him. stdout carries only the protocol.`,
 	},
 	{
-		Name: "bridge", Action: runBridge, ArgsUsage: "[SSH-OPTION…]", Usage: "carry mail to and from the team on other machines",
+		Name: "bridge", Category: "remote ssh connect tunnel", Action: runBridge, ArgsUsage: "[SSH-OPTION…]", Usage: "carry mail to and from the team on other machines",
 		UsageText: `atm bridge --ssh build                     one machine; -- -p 2222: options of ssh
 atm bridge --nats nats://build:4222        several, over a nats-server`,
 		Description: `Runs until interrupted, or --once; sending works without it. The team has the same name everywhere.
@@ -57,7 +57,7 @@ Mail waits on the server then. Two projects that share one need teams of differe
 	{
 		Name: "web", Action: runCompanion, Usage: "the team in a browser: who is busy, what is waiting for you, all mail",
 		UsageText: `atm web --as me
-atm web --port 8080            at this port, without --as read-only
+atm web --listen 8080          at this port, without --as read-only
 atm web --export DIR           writes the pages as files, to show to others`,
 		Description: `Prints an address that lets one browser in, once; on a terminal it also opens your browser, with
 an address of its own. Ctrl-C ends it. Without --as it is read-only. Looking marks nothing as read;
@@ -95,7 +95,7 @@ func runCompanion(c *cli.Context) error {
 // runBridge is runCompanion, but for a word that is no command of bridge: only options of ssh may follow.
 func runBridge(c *cli.Context) error {
 	if word := c.Args().First(); word != "" && !strings.HasPrefix(word, "-") {
-		e := cmdline.UnknownWord(c.Command, "bridge", word)
+		e := cmdline.UnknownWord(c.Command, word)
 		if hint := e.Hint.String(); strings.HasPrefix(hint, "atm bridge --") || strings.HasPrefix(hint, "did you mean") { // bridge ssh build
 			return e
 		}

@@ -39,7 +39,7 @@ func topicText(name string) string {
 }
 
 var helpCommand = &cli.Command{
-	Name: "help", Aliases: []string{"man", "usage", "commands"}, ArgsUsage: "[VERB|TOPIC|all] [SUB]", Usage: "explain a command or a topic; all: a line for each",
+	Name: "help", Category: "man usage commands", ArgsUsage: "[VERB|TOPIC|all] [SUB]", Usage: "explain a command or a topic; all: a line for each",
 	UsageText: `atm help send
 atm help all
 atm help environment`,
@@ -77,7 +77,7 @@ atm help environment`,
 				e.Hint = e.Hint.Map(func(typed string) string { return strings.Replace(typed, "atm ", "atm help ", 1) })
 				return e
 			case sub == nil:
-				return cmdline.UnknownWord(found, strings.Join(c.Args().Slice()[:i], " "), name)
+				return cmdline.UnknownWord(found, name)
 			}
 			found = sub
 		}

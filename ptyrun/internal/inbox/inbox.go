@@ -338,7 +338,7 @@ func (in *Inbox) IsSent() bool {
 func (in *Inbox) AddStatus(s *control.Status, isMoved bool) {
 	in.root.isMoved = isMoved
 	s.Untyped = in.lastFailure.Field("reason")
-	if !in.UsesPrompt() { // else the draft is not a person's
+	if isMoved || !in.UsesPrompt() { // else the draft is not a person's
 		s.Gate = in.mailGate(in.Now())
 	}
 	if c := &in.carrying; c.by != "" && s.Ways.Prompt != "" {

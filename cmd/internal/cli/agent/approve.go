@@ -21,7 +21,7 @@ import (
 )
 
 var approveCommand = &cli.Command{
-	Name: "approve", Aliases: []string{"confirm", "accept", "allow", "grant", "permit"}, ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "allow what an agent asks for",
+	Name: "approve", Category: "! confirm accept allow grant permit yes", ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "allow what an agent asks for",
 	UsageText: `atm approve 9f3a1c
 atm approve bob
 atm approve bob 2`,
@@ -37,11 +37,11 @@ without them people, and the lead for other agents. Nobody may answer for themse
 var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "answer only the part of a draft with this `URI`"}
 
 var rejectCommand = &cli.Command{
-	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "refuse what an agent asks for",
+	Name: "reject", Category: "! deny refuse no", ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "refuse what an agent asks for",
 	UsageText: `atm reject 9f3a1c --reason "Use the staging host."
 atm reject bob`,
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
-	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r", "m", "message"}, Usage: "say `WHY`, and what to do instead"}, artifactFlag},
+	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Category: "message", Usage: "say `WHY`, and what to do instead"}, artifactFlag},
 	Action:      command.Look(app.OpenTeam, answerQuestion),
 }
 

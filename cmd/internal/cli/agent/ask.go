@@ -22,16 +22,16 @@ import (
 )
 
 var askCommand = &cli.Command{
-	Name: "ask", Aliases: []string{"prompt"}, ArgsUsage: "NAME [TEXT…]", Usage: "send a question, wait, and print the answer",
+	Name: "ask", Category: "prompt\npoll vote    atm ask NAME \"…\" --choice yes --choice no\n--choices --options    a flag for each: --choice red --choice green", ArgsUsage: "NAME [TEXT…]", Usage: "send a question, wait, and print the answer",
 	UsageText: `atm ask bob "Which branch are you on?"
 atm ask me "Deploy to prod?" --choice yes --choice "not yet"`,
 	Description: `The answer is a reply, or the last text of the turn that the question started (of a member
 elsewhere: a reply only). Exit 4: no answer in time; the question stays sent. Asking again with the
 same --once only waits, unless the agent's turn was cut short: then it gets the question again.
 --json has the exact answer.`,
-	Flags: append(command.ChoiceFlags("offer answer `A`, repeatable; or --choices A,B"),
+	Flags: append([]cli.Flag{command.ChoiceFlag("offer answer `A`, repeatable")},
 		command.MessageFlag(),
-		&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "send it once under this `NAME`, however often you ask"},
+		&cli.StringFlag{Name: "once", Category: "idempotency-key", Usage: "send it once under this `NAME`, however often you ask"},
 		cmdline.TimeoutFlag(),
 	),
 	Action: command.With(app.OpenToWrite, askMember),

@@ -26,7 +26,7 @@ atm attach bob --read-only`,
 	Description: `Several terminals can attach and type; the agent's takes the size of the one resized last.
 atm types no mail in while a line that you began is unsent.
 An agent that speaks ACP has no terminal: you only watch what it does.`,
-	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Aliases: []string{"r", "readonly"}, Usage: "only look; into a pipe, print the agent's bytes as they come"}},
+	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Aliases: []string{"r"}, Category: "readonly", Usage: "only look; into a pipe, print the agent's bytes as they come"}},
 	Action: attach,
 }
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +32,7 @@ to extend it. If somebody else has one of them, none is claimed: exit 5. Members
 other files.`,
 	Flags: []cli.Flag{
 		cmdline.DurationFlag("for", time.Hour, "it ends after `D` (default 1h, at most 24h)", "lease"),
-		&cli.BoolFlag{Name: "release", Aliases: []string{"done"}, Usage: "end your claims of these; a person ends anybody's"},
+		&cli.BoolFlag{Name: "release", Category: "done", Usage: "end your claims of these; a person ends anybody's"},
 	},
 	Action: func(c *cli.Context) error {
 		o := claimOptions{words: c.Args().Slice(), lasts: cmdline.Duration(c, "for"), releases: c.Bool("release"), isTimed: c.IsSet("for")}
@@ -73,22 +72,8 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 		if err != nil {
 			return err
 		}
-		_, missing := os.Lstat(path)
-		isNew := errors.Is(missing, fs.ErrNotExist)
-		if _, notTime := cmdline.ParseDuration(word); isNew && notTime == nil { // claim a.go 2h
-			return failure.Usage("%q is no file here", word).WithHint("for how long: `atm claim PATH --for %s`; a new file of that name: `atm claim ./%[1]s`", word)
-		}
-		if isNew && strings.Contains(word, "*") {
-			return failure.Usage("there is no file %q", word).WithHint("leave out the quotes; all in a directory: `atm claim DIR`")
-		}
-		if isNew && s.Team.Box(s.Me.Agent()).Exists() {
-			if box, err := s.MemberOrMe(word); err == nil && box.Agent() != s.Me.Agent() {
-				return failure.Usage("%s is a member, and no file here", word).WithHint("`atm claim` lists the claims; a file of that name is ./%s", word)
-			}
-		}
-		isFlag := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), word) })
-		if isNew && (isFlag || cmdline.LineOf(c).Program.Command(word) != nil) { // claim release a.go
-			return failure.Usage("%q is no file here", word).WithHint("`atm claim` lists the claims; a new file of that name is ./%s", word)
+		if _, missing := os.Lstat(path); errors.Is(missing, fs.ErrNotExist) && s.IsMember(word) {
+			return failure.Usage("%s is a member, and no file here", word).WithHint("`atm claim` lists the claims; a file of that name is ./%s", word)
 		}
 		paths = append(paths, path)
 	}

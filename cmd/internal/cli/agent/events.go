@@ -28,7 +28,7 @@ var eventsCommand = &cli.Command{
 atm events bob --kind turn_idle --follow
 atm events bob --as-wire daemon --since 120`,
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "follow", Aliases: []string{"f", "watch"}, Usage: "keep printing new events until interrupted"},
+		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Category: "watch", Usage: "keep printing new events until interrupted"},
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		cmdline.CountFlag("since", 0, "only events after event `SEQ` (by time: atm watch --since 1h)", "all of them"),
 		cmdline.ListFlag("kind", "only events of kind `K`, repeatable", "type"),

@@ -7,7 +7,7 @@ import (
 )
 
 var interruptCommand = &cli.Command{
-	Name: "interrupt", ArgsUsage: "NAME", Usage: "interrupt an agent's turn, as a person would with Escape",
+	Name: "interrupt", Category: "! pause escape esc ctrl-c", ArgsUsage: "NAME", Usage: "interrupt an agent's turn, as a person would with Escape",
 	UsageText: "atm interrupt bob",
 	Description: `Presses the keys that interrupt this agent. Refused while it asks something, because the
 keys would answer that: atm pending. An agent without a runner that reports its turn on the

@@ -22,13 +22,13 @@ import (
 )
 
 var pendingCommand = &cli.Command{
-	Name: "pending", Aliases: []string{"requests", "questions", "approvals", "permissions"}, Usage: "show what waits for a person: permissions, questions, drafts, late answers",
+	Name: "pending", Category: "requests questions approvals permissions todo", Usage: "show what waits for a person: permissions, questions, drafts, late answers",
 	UsageText: `atm pending
 atm pending --watch
 atm approve 9f3a1c`,
 	Description: "atm approve and atm reject take its id, or the name; atm screen NAME shows the dialog.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "keep watching and ring for each new one; q quits"},
+		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Category: "follow", Usage: "keep watching and ring for each new one; q quits"},
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 	},
 	Action: command.Look(app.OpenTeam, func(c *cli.Context, s *app.Scope, p *command.Printer) error {

@@ -12,7 +12,7 @@ import (
 )
 
 var restartCommand = &cli.Command{
-	Name: "restart", ArgsUsage: "NAME", Usage: "restart an agent's program",
+	Name: "restart", Category: "! reload", ArgsUsage: "NAME", Usage: "restart an agent's program",
 	UsageText:   "atm restart bob",
 	Description: "Keeps the command, the runner, the recording and attached terminals; ends what the program started.",
 	Flags:       []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"}},

@@ -35,7 +35,7 @@ import (
 var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation; =false does not"}
 
 var runCommand = &cli.Command{
-	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, and type its mail in",
+	Name: "run", Category: "spawn launch start new\n--role --prompt --worktree --branch --serves    a key of the member in team.toml: atm help team.toml", ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, and type its mail in",
 	UsageText: `atm run bob -- claude
 atm run bob --detach -- codex
 atm run dora --driver acp -- opencode acp`,
@@ -49,13 +49,13 @@ of a conversation. Hooks of Claude Code and opencode come along. It exits as the
 		cmdline.ChoiceFuncFlag("driver", "`DRIVER`: auto (default: by CMD), or one of atm doctor --driver all", config.Drivers),
 		cmdline.ChoiceFlag("inject", "`HOW` mail comes: body, pointer (to atm read), off", config.Injects...),
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
-		&cli.StringFlag{Name: "cwd", Aliases: []string{"C", "dir", "workdir"}, Usage: "run it in `DIR`"},
+		&cli.StringFlag{Name: "cwd", Aliases: []string{"C"}, Category: "dir workdir", Usage: "run it in `DIR`"},
 		cmdline.ListFlag("env", "environment variable `k=v`, repeatable", "e"),
 		cmdline.ChoiceFlag("restart", "`WHEN`: never (given CMD), on-crash (without) or always", config.Restarts...),
 		resumeFlag,
 		&cli.StringFlag{Name: "fork", Hidden: true},
 		cmdline.ListFlag("serve", "", "serves"),
-		&cli.BoolFlag{Name: "detach", Aliases: []string{"d", "background", "bg", "detached"}, Usage: "return once its prompt is shown, or say why it is not"},
+		&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Category: "background bg detached", Usage: "return once its prompt is shown, or say why it is not"},
 	},
 	Action: run,
 }

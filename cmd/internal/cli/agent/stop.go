@@ -22,7 +22,7 @@ import (
 )
 
 var stopCommand = &cli.Command{
-	Name: "stop", Aliases: []string{"kill"}, ArgsUsage: "NAME", Usage: "stop an agent, everything it started, and its runner",
+	Name: "stop", Category: "! kill end quit terminate", ArgsUsage: "NAME", Usage: "stop an agent, everything it started, and its runner",
 	UsageText:   "atm stop bob",
 	Description: "Asks it to quit, then sends TERM, then KILL. Its mail stays. Exit 0 if it does not run.",
 	Action:      withAgent(func(ctx context.Context, _ *cli.Context, k *call) error { return k.stopOne(ctx) }),

@@ -18,7 +18,7 @@ import (
 const rawExample = `atm type NAME --raw '\t'`
 
 var typeCommand = &cli.Command{
-	Name: "type", Aliases: []string{"send-keys"}, ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
+	Name: "type", Category: "send-keys exec input keys\n--keys    atm type NAME --raw '\\e'", ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
 	UsageText: `atm type bob "/compact" --enter
 atm type bob --raw '\e[A\r'
 atm type bob --enter`,
@@ -30,7 +30,7 @@ Without --enter the text stays in the input line, and atm types no mail in until
 An agent that speaks ACP has no terminal: a text with --enter is a prompt, while it is idle.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "exactly these bytes: keys, escape sequences"},
-		&cli.BoolFlag{Name: "enter", Aliases: []string{"submit"}, Usage: "press return at the end"},
+		&cli.BoolFlag{Name: "enter", Category: "submit", Usage: "press return at the end"},
 	},
 	Action: typeText,
 }
@@ -45,7 +45,10 @@ func typeText(c *cli.Context) (err error) {
 		text, err = command.MessageText(c, words)
 	}
 	if err == nil && !r.Raw {
-		err = checkNoKeys(c.Args().First(), words, text)
+		isControl := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
+		if strings.ContainsFunc(text, isControl) {
+			err = failure.Usage("the text has control characters").WithHint(rawExample)
+		}
 	}
 	if err != nil {
 		return err
@@ -61,28 +64,6 @@ func typeText(c *cli.Context) (err error) {
 		}
 		return k.print(done, err)
 	})(c)
-}
-
-// checkNoKeys refuses a text that was probably meant as keys: the name of one as the only word or, written as tmux
-// has it, as the last; and control characters.
-func checkNoKeys(name string, words []string, text string) error {
-	// Names of keys, most of them tmux's, in lower case, and the flags that type them.
-	keyNames := map[string]string{
-		"enter": "--enter", "return": "--enter", "c-m": "--enter", "escape": `--raw '\e'`, "esc": `--raw '\e'`,
-		"up": `--raw '\e[A'`, "down": `--raw '\e[B'`, "right": `--raw '\e[C'`, "left": `--raw '\e[D'`,
-		"tab": `--raw '\t'`, "c-c": `--raw '\x03'`, "ctrl-c": `--raw '\x03'`, "c-d": `--raw '\x04'`,
-	}
-	last := strings.Join(words[max(0, len(words)-1):], "")
-	key, isUpper := keyNames[strings.ToLower(last)], last != strings.ToLower(last)
-	isControl := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
-	if key == "--enter" && isUpper && len(words) > 1 {
-		return failure.Usage("%q would be typed as a word", last).WithHint("`atm type %s %s --enter`", name, policy.Quote(strings.Join(words[:len(words)-1], " ")))
-	} else if key != "" && (isUpper || len(words) == 1) {
-		return failure.Usage("%q would be typed as a word", last).WithHint("`atm type %s %s`; to end a turn: `atm interrupt %[1]s`", name, key)
-	} else if strings.ContainsFunc(text, isControl) {
-		return failure.Usage("the text has control characters").WithHint(rawExample)
-	}
-	return nil
 }
 
 // goEscapes turns a text with our escapes into the inside of a Go string.

@@ -20,16 +20,16 @@ func Flags() []cli.Flag {
 		&cli.StringFlag{Name: "team", Usage: "the `TEAM`"},
 		&cli.StringFlag{Name: "as", Usage: "your `NAME`"},
 		&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: "silent", Usage: "errors only"},
 		DurationFlag("lock-timeout", lockfile.DefaultTimeout, "wait for a lock at most `D` (default 5s)"),
-		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"}, Hidden: true, Action: noColor},
+		&cli.BoolFlag{Name: "no-color", Category: "no-colour", Hidden: true, Action: noColor},
 		&cli.StringFlag{Name: "via", Hidden: true}, // the calling program: see command.CallingProgram
 		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
 	}
 }
 
 // VersionFlag is a flag of atm alone, not of its commands.
-var VersionFlag = &cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"}
+var VersionFlag = &cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "the version"}
 
 func isVersion(f cli.Flag) bool { return f.Names()[0] == VersionFlag.Name }
 
@@ -52,17 +52,6 @@ func (l *Line) flag(word string) cli.Flag {
 	return nil
 }
 
-// takesNext reports whether a word is a flag whose value is the next word; for an unknown flag it returns ifUnknown.
-func (l *Line) takesNext(word string, ifUnknown bool) bool {
-	if !isFlag(word) || strings.Contains(word, "=") {
-		return false
-	}
-	if f := l.flag(word); f != nil {
-		return takesValue(f)
-	}
-	return ifUnknown
-}
-
 // waits reports whether a flag makes the command wait, at most for --timeout.
 func (l *Line) waits(f cli.Flag) bool {
 	name, _, _ := strings.Cut(f.Names()[0], "-")
@@ -71,10 +60,11 @@ func (l *Line) waits(f cli.Flag) bool {
 
 // ValueName returns what a flag's usage calls its value, for completion; ok is false for a flag without a value.
 func (l *Line) ValueName(flag string) (name string, ok bool) {
-	if !l.takesNext(flag, false) {
+	f := l.flag(flag)
+	if f == nil || !takesValue(f) || strings.Contains(flag, "=") {
 		return "", false
 	}
-	typed, _ := FlagUsage(l.flag(flag))
+	typed, _ := FlagUsage(f)
 	_, name, _ = strings.Cut(typed, " ")
 	return name, true
 }

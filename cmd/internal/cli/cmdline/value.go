@@ -15,9 +15,16 @@ import (
 	"github.com/agentteammail/atm/internal/letter"
 )
 
-// ListFlag is a flag that may be given several times; List returns its values. Without a usage it is hidden.
-func ListFlag(name, usage string, aliases ...string) cli.Flag {
-	return &cli.StringSliceFlag{Name: name, Aliases: aliases, Usage: usage, Hidden: usage == ""}
+// ListFlag is a flag that may be given several times; List returns its values. others are a letter that it has as well, and
+// its words elsewhere.
+func ListFlag(name, usage string, others ...string) cli.Flag {
+	letter, words := split(others)
+	return &cli.StringSliceFlag{Name: name, Aliases: letter, Category: words, Usage: usage, Hidden: usage == ""}
+}
+
+func split(others []string) (letter []string, words string) {
+	isWord := func(s string) bool { return len(s) > 1 }
+	return slices.DeleteFunc(slices.Clone(others), isWord), strings.Join(slices.DeleteFunc(slices.Clone(others), func(s string) bool { return !isWord(s) }), " ")
 }
 
 // List returns the values of a ListFlag, none for a command that has no such flag.
@@ -30,8 +37,9 @@ type count struct {
 }
 
 // CountFlag is a flag for a number that may not be negative; ifZero says what 0 means.
-func CountFlag(name string, value int, usage, ifZero string, aliases ...string) cli.Flag {
-	return &count{&cli.IntFlag{Name: name, Aliases: aliases, Value: value, Usage: usage}, ifZero}
+func CountFlag(name string, value int, usage, ifZero string, others ...string) cli.Flag {
+	letter, words := split(others)
+	return &count{&cli.IntFlag{Name: name, Aliases: letter, Category: words, Value: value, Usage: usage}, ifZero}
 }
 
 // A choice is a flag for one of some words.
@@ -107,13 +115,14 @@ func (v *durationValue) Set(word string) (err error) {
 }
 
 // DurationFlag is a flag for what ParseDuration reads; Duration returns its value.
-func DurationFlag(name string, value time.Duration, usage string, aliases ...string) *cli.GenericFlag {
-	return &cli.GenericFlag{Name: name, Aliases: aliases, Value: &durationValue{value}, Usage: usage}
+func DurationFlag(name string, value time.Duration, usage string, others ...string) *cli.GenericFlag {
+	letter, words := split(others)
+	return &cli.GenericFlag{Name: name, Aliases: letter, Category: words, Value: &durationValue{value}, Usage: usage}
 }
 
 // TimeoutFlag is the --timeout of a verb that waits.
-func TimeoutFlag(aliases ...string) cli.Flag {
-	return DurationFlag("timeout", 90*time.Second, "wait `D` (90s; 0: forever)", aliases...)
+func TimeoutFlag(others ...string) cli.Flag {
+	return DurationFlag("timeout", 90*time.Second, "wait `D` (90s; 0: forever)", others...)
 }
 
 // Duration returns the value of a DurationFlag, or its default; 0 for a command that has no such flag.

@@ -33,7 +33,7 @@ var (
 		&cli.StringFlag{Name: "server", Usage: "the `SOCKET` of codex's server (default: that of the program that shows the thread)"},
 	}
 	WebFlags = []cli.Flag{
-		&cli.StringFlag{Name: "listen", Aliases: []string{"port"}, Usage: "serve at `HOST:PORT`, or a port of this machine (default 0: any free one)"},
+		&cli.StringFlag{Name: "listen", Category: "port", Usage: "serve at `HOST:PORT`, or a port of this machine (default 0: any free one)"},
 		&cli.StringFlag{Name: "url", Usage: "the `URL` at which a proxy serves it, such as https://HOST: see docs/machines.md"},
 		&cli.BoolFlag{Name: "no-open", Usage: "do not open a browser"},
 		&cli.BoolFlag{Name: "token", Usage: "print a new address for the running server"},

@@ -3,7 +3,6 @@ package mail
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -14,13 +13,12 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
 )
 
 var ackCommand = &cli.Command{
-	Name: "ack", Aliases: []string{"acknowledge"}, ArgsUsage: "ID…", Usage: "I have it and will act on it",
+	Name: "ack", Category: "!\nacknowledge confirm-receipt react\ndone complete finish close resolve    atm ack ID --done", ArgsUsage: "ID…", Usage: "I have it and will act on it",
 	UsageText: `atm ack 9f3a1c
 atm ack 9f3a1c --text "after lunch"
 atm ack 9f3a1c --done "merged"`,
@@ -30,7 +28,7 @@ counts, and the sender sees it. An ack also ends your lease on a message (atm ta
 		&cli.BoolFlag{Name: "done", Usage: "and it is done"},
 		&cli.BoolFlag{Name: "blocked", Usage: "but I cannot go on"},
 		&cli.BoolFlag{Name: "declined", Usage: "but I will not do it"},
-		&cli.StringFlag{Name: "text", Aliases: []string{"m", "note", "comment"}, Usage: "add a `TEXT`"},
+		&cli.StringFlag{Name: "text", Aliases: []string{"m"}, Category: "note comment", Usage: "add a `TEXT`"},
 	},
 	Action: command.With(app.OpenToWrite, ack),
 }
@@ -45,18 +43,10 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 			outcome = flag
 		}
 	}
-	isText := func(word string) bool { return !app.IsID(word) }
-	if n := slices.IndexFunc(ids, isText); outcome != "" && n > 0 { // ack ID --done it is merged
+	if last := len(ids) - 1; last > 0 && !app.IsID(ids[last]) && (outcome != "" || strings.Contains(ids[last], " ")) { // ack ID "on it"
 		if c.IsSet("text") {
-			return command.TextTwice(ids[n])
+			return command.TextTwice(ids[last])
 		}
-		if held := s.HeldIDs(); !slices.Contains(held, ids[n]) && resembles(ids[n], held) { // 9f3alc for 9f3a1c
-			asText := policy.Quote(strings.Join(ids[n:], " "))
-			return failure.Usage("%q looks like the id of a message of yours, and is none", ids[n]).
-				WithHint("as the text: `atm ack %s --%s --text %s`", strings.Join(ids[:n], " "), outcome, asText).WithNearest(ids[n], held)
-		}
-		ids, text = ids[:n], strings.Join(ids[n:], " ")
-	} else if last := len(ids) - 1; last > 0 && isAckText(ids[last]) && !c.IsSet("text") { // ack ID "on it"
 		ids, text = ids[:last], ids[last]
 	}
 	if text != "" || c.IsSet("text") {
@@ -88,15 +78,6 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 		return did, nil
 	})
 	return p.PrintDone(all, lines, err)
-}
-
-func resembles(word string, ids []string) bool {
-	_, does := failure.Nearest(word, ids)
-	return does
-}
-
-func isAckText(word string) bool {
-	return strings.Contains(word, " ") && !slices.ContainsFunc(strings.Fields(word), app.IsID)
 }
 
 // findAllHeld is findHeld for several words.

@@ -10,16 +10,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-func TestIsAckText(t *testing.T) {
-	for word, want := range map[string]bool{
-		"on it": true, "after lunch": true, "merged": false, "9f3a1c": false, "9f3a1c 0000ab": false, "see 9f3a1c": false,
-	} {
-		if isAckText(word) != want {
-			t.Errorf("%q: %v", word, !want)
-		}
-	}
-}
-
 // One holds what is in one's inbox, and what one has taken: not what others have, nor what one has sent.
 func TestFindHeld(t *testing.T) {
 	s := newScope(t)

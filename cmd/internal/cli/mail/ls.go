@@ -25,20 +25,20 @@ import (
 )
 
 var lsCommand = &cli.Command{
-	Name: "ls", Aliases: []string{"list", "inbox", "messages"}, ArgsUsage: "[AGENT]", Usage: "list messages, one per line",
+	Name: "ls", Category: "list inbox messages mail mails\noutbox sent    atm ls --sent\nscheduled later    atm ls --later", ArgsUsage: "[AGENT]", Usage: "list messages, one per line",
 	UsageText: `atm ls
 atm ls bob
 atm ls --sent --owed`,
 	Description: "Marks nothing as read. Unread and owed: oldest first; others: newest first.",
 	Flags: slices.Concat([]cli.Flag{
-		&cli.BoolFlag{Name: "unread", Aliases: []string{"new", "u"}, Usage: "not read yet (default)"},
-		&cli.BoolFlag{Name: "later", Aliases: []string{"waiting", "scheduled"}, Usage: "what comes later, and when"},
-		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, and you owe an ack"},
-		&cli.BoolFlag{Name: "done", Aliases: []string{"archived"}, Usage: "read, with no ack owed"},
+		&cli.BoolFlag{Name: "unread", Aliases: []string{"u"}, Category: "new", Usage: "not read yet (default)"},
+		&cli.BoolFlag{Name: "later", Category: "waiting scheduled", Usage: "what comes later, and when"},
+		&cli.BoolFlag{Name: "owed", Category: "unacked", Usage: "read, and you owe an ack"},
+		&cli.BoolFlag{Name: "done", Category: "archived", Usage: "read, with no ack owed"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "unread, owed and done"},
 		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages"},
-		&cli.BoolFlag{Name: "sent", Aliases: []string{"outbox"}, Usage: "what you sent, and how far it is"},
-		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "only from `NAME`"},
+		&cli.BoolFlag{Name: "sent", Category: "outbox", Usage: "what you sent, and how far it is"},
+		&cli.StringFlag{Name: "from", Category: "sender", Usage: "only from `NAME`"},
 		&cli.StringFlag{Name: "to", Hidden: true},
 		&cli.StringFlag{Name: "since", Usage: "from the last `D`: 2h, 7d"},
 		limitFlag(), offsetFlag(),

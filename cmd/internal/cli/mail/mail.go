@@ -76,7 +76,7 @@ func findThread(s *app.Scope, word string) (wire.ID, error) {
 // saysFlags select messages by what they say of themselves.
 var saysFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "urgent", Usage: "only urgent ones"},
-	&cli.StringFlag{Name: "thread", Aliases: []string{"thread-id"}, Usage: "in the thread of `ID`"},
+	&cli.StringFlag{Name: "thread", Category: "thread-id", Usage: "in the thread of `ID`"},
 	&cli.StringFlag{Name: "type", Usage: "of type `T`"},
 	cmdline.ListFlag("meta", "with label `K[=V]`, repeatable"),
 }

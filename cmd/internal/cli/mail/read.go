@@ -25,7 +25,7 @@ import (
 )
 
 var readCommand = &cli.Command{
-	Name: "read", Aliases: []string{"recv", "receive", "fetch", "pull", "mark-read"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
+	Name: "read", Category: "recv receive fetch pull mark-read check get-mail\npeek    atm read --peek\nlisten block    atm read --wait", ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
 	UsageText: `atm read    new mail, each message once
 atm read --wait 5m --from alice
 atm read --limit 5`,
@@ -35,13 +35,13 @@ A message counts as read once it was received: after a broken pipe it is shown a
 Exit 0 if there is no mail, 4 if --wait timed out.`,
 	Flags: slices.Concat([]cli.Flag{
 		limitFlag(),
-		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "only from `NAME`"},
+		&cli.StringFlag{Name: "from", Category: "sender", Usage: "only from `NAME`"},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
-		&cli.BoolFlag{Name: "peek", Aliases: []string{"no-mark", "dry-run"}, Usage: "mark nothing"},
+		&cli.BoolFlag{Name: "peek", Category: "no-mark dry-run", Usage: "mark nothing"},
 		&cli.BoolFlag{Name: "full", Usage: "no cap"},
 		&cli.BoolFlag{Name: "last", Usage: "show the last batch again"},
-		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "wait until there is mail"},
-		&cli.BoolFlag{Name: "follow", Aliases: []string{"f", "watch"}, Usage: "keep showing new mail"},
+		&cli.BoolFlag{Name: "wait", Aliases: []string{"w"}, Category: "block", Usage: "wait until there is mail"},
+		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Category: "watch", Usage: "keep showing new mail"},
 		cmdline.TimeoutFlag(),
 		&cli.BoolFlag{Name: "confirm", Hidden: true}, // of a program: see write
 	}, saysFlags),

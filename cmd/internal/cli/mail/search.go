@@ -13,7 +13,7 @@ import (
 )
 
 var searchCommand = &cli.Command{
-	Name: "search", Aliases: []string{"grep", "find", "query"}, ArgsUsage: "[WORDS…]", Usage: "search every message of the team",
+	Name: "search", Category: "grep find query", ArgsUsage: "[WORDS…]", Usage: "search every message of the team",
 	UsageText: `atm search flaky test from:alice since:7d
 atm search in:new to:bob`,
 	Description: `Finds messages with all words in subject or body, ignoring case; narrow it with from:, to:,

@@ -21,7 +21,7 @@ import (
 )
 
 var sendCommand = &cli.Command{
-	Name: "send", Aliases: []string{"msg", "message", "tell", "dm", "post", "write", "notify"}, Args: true,
+	Name: "send", Category: "msg message tell dm post write notify\nbroadcast everybody everyone announce shout    atm send all \"…\"\nforward fwd    atm show ID --raw | atm send NAME -\nedit    atm send NAME \"…\" --supersedes ID\nschedule scheduled remind reminder    atm send NAME \"…\" --at 14:00\n--to --recipient --recipients --cc --all    atm send bob,carol \"…\"\n--priority --important    atm send NAME \"…\" --urgent\n--reply-to    atm reply ID \"…\"\n--payload --type --meta    a field of a line of atm send --batch", Args: true,
 	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
 	UsageText: `atm send bob "Done."    plain words
 atm send bob <<'EOF'    anything with quotes, $ or backticks
@@ -30,10 +30,9 @@ make test 2>&1 | tail -50 | atm send bob,carol -`,
 	Description: `all: everybody but you; @reviewers: a group or a role in team.toml.
 Exit 4: sent, but no answer in time; 6: sent to some recipients only.
 A line of --batch with "once":"NAME" is sent once, however often the batch is run.`,
-	Flags: slices.Concat(messageFlags, command.ChoiceFlags(""), []cli.Flag{
-		cmdline.ListFlag("to", "`TO` as a flag", "t", "recipient", "recipients"),
+	Flags: slices.Concat(messageFlags, []cli.Flag{
+		command.ChoiceFlag(""),
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
-		cmdline.ListFlag("cc", "", "c"), &cli.BoolFlag{Name: "all", Hidden: true},
 		&cli.StringFlag{Name: "at", Usage: "later, at `T`: 14:00"},
 		cmdline.DurationFlag("in", 0, "later, in `D`", "delay"),
 		cmdline.ListFlag("after", "once `ID` is done", "needs", "depends-on"),
@@ -53,90 +52,41 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 // messageFlags are those of send and reply.
 var messageFlags = []cli.Flag{
 	command.MessageFlag(),
-	&cli.StringFlag{Name: "file", Aliases: []string{"F", "body-file"}, Usage: "the text is in `F`"},
+	&cli.StringFlag{Name: "file", Aliases: []string{"F"}, Category: "body-file", Usage: "the text is in `F`"},
 	cmdline.ListFlag("attach", "file `F`, repeatable", "a", "attachment"),
-	&cli.StringFlag{Name: "subject", Aliases: []string{"s", "title"}, Usage: "its title `S`"},
-	&cli.BoolFlag{Name: "urgent", Aliases: []string{"u", "important"}, Usage: "may end a turn"},
-	&cli.BoolFlag{Name: "ack", Aliases: []string{"require-ack", "requires-ack", "ack-required"}, Usage: "ask for an ack"},
-	&cli.BoolFlag{Name: "fyi", Aliases: []string{"no-reply"}, Usage: "no answer wanted"},
+	&cli.StringFlag{Name: "subject", Aliases: []string{"s"}, Category: "title", Usage: "its title `S`"},
+	&cli.BoolFlag{Name: "urgent", Aliases: []string{"u"}, Category: "important", Usage: "may end a turn"},
+	&cli.BoolFlag{Name: "ack", Category: "require-ack requires-ack ack-required", Usage: "ask for an ack"},
+	&cli.BoolFlag{Name: "fyi", Category: "no-reply", Usage: "no answer wanted"},
 	cmdline.DurationFlag("expires", 0, "expires after `D`", "ttl"),
 	cmdline.DurationFlag("due", 0, "answer due in `D`", "deadline"),
-	&cli.StringFlag{Name: "thread", Aliases: []string{"thread-id"}, Usage: "in the thread of `ID`"},
-	&cli.StringFlag{Name: "supersedes", Aliases: []string{"replaces"}, Usage: "replaces message `ID`"},
+	&cli.StringFlag{Name: "thread", Category: "thread-id", Usage: "in the thread of `ID`"},
+	&cli.StringFlag{Name: "supersedes", Category: "replaces", Usage: "replaces message `ID`"},
 	&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, to retry"},
-	&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "once under `NAME`"},
+	&cli.StringFlag{Name: "once", Category: "idempotency-key", Usage: "once under `NAME`"},
 	&cli.StringFlag{Name: "type", Usage: "a type `T` of your own"},
 	&cli.StringFlag{Name: "payload", Usage: "add a `JSON` object"},
 	cmdline.ListFlag("meta", "metadata `K=V`, repeatable"),
 	&cli.BoolFlag{Name: "wait-ack", Usage: "wait for an ack"},
 	&cli.BoolFlag{Name: "wait-read", Usage: "wait until it is read"},
-	&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait", "wait-for-reply"}, Usage: "wait for the answer"},
+	&cli.BoolFlag{Name: "wait-reply", Category: "wait wait-for-reply", Usage: "wait for the answer"},
 	cmdline.TimeoutFlag(),
 }
 
-// recipients splits flags and words into names and text. Names that were typed as several words are refused.
-func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error) {
-	words, names = c.Args().Slice(), cmdline.List(c, "to")
-	if c.Bool("all") {
-		names = []string{"all"}
-	}
-	if len(names) > 0 {
-		words = append([]string{strings.Join(names, ",")}, words...)
-	}
-	if len(words) == 0 || strings.TrimSpace(words[0]) == "" {
-		return nil, nil, noRecipient(c, s)
-	}
-	if name := words[0]; len(words) <= 2 && wire.IsName(name) && name != "all" && !s.IsMember(name) {
-		if _, err := s.Member(name); err != nil {
-			return nil, nil, err
-		}
-	}
-	isSeparator := func(r rune) bool { return r == ',' || r == ' ' }
-	split := strings.FieldsFunc(words[0], isSeparator)
-	isStranger := func(names string) bool {
-		all := strings.FieldsFunc(names, isSeparator)
-		return len(all) == 0 || slices.ContainsFunc(all, func(name string) bool { return !s.IsMember(name) && !s.IsGroup(name) })
-	}
-	if strings.Contains(words[0], " ") && slices.ContainsFunc(split, isStranger) { // a text
-		return nil, nil, noRecipient(c, s)
-	}
-	list, n := words[0], 1
-	for ; n < len(words); n++ {
-		hasComma := strings.HasSuffix(words[n-1], ",") || strings.HasPrefix(words[n], ",")
-		isText := n+1 == len(words) && !c.IsSet("message") // though it may be a name as well
-		if isText || !hasComma && isStranger(words[n]) && words[n] != "and" {
-			break
-		}
-		list += "," + words[n]
-	}
-	names = slices.DeleteFunc(strings.FieldsFunc(list, isSeparator), func(name string) bool { return name == "and" && !s.IsMember(name) })
-	if len(names) == 0 {
-		return nil, nil, noRecipient(c, s)
-	}
-	if list = strings.Join(names, ","); list != words[0] && !isStranger(words[0]) { // else "to bob", which is refused
+// recipients splits words into names and text. Names that were typed as several words are refused.
+func recipients(c *cli.Context, s *app.Scope) (names, text []string, err error) {
+	words := c.Args().Slice()
+	if len(words) == 0 || strings.TrimSpace(words[0]) == "" || strings.Contains(words[0], " ") { // a text
 		line := *cmdline.LineOf(c)
-		line.Words = append([]string{list}, words[n:]...)
-		hint := line.Completed()
-		if c.IsSet("to") || c.Bool("all") {
-			hint = failure.Say("`atm send %s %s`", policy.Quote(list), cmp.Or(policy.QuoteAll(words[n:]), `"text"`))
-		}
-		return nil, nil, failure.Usage("recipients must be one word, separated by commas").WithHint("%s", hint)
+		line.Words = append([]string{""}, words...)
+		return nil, nil, failure.Usage("to whom? members: %s", app.Join(s.Names())).WithCandidates(app.Strings(s.Names())...).
+			WithHint("%s", line.Completed("NAME", `"text"`))
 	}
-	return append([]string{strings.TrimSuffix(words[0], ":")}, cmdline.List(c, "cc")...), words[1:], nil
-}
-
-// noRecipient is the error for a message to nobody: its words, if there are some, are the text.
-func noRecipient(c *cli.Context, s *app.Scope) error {
-	e := failure.Usage("to whom? members: %s", app.Join(s.Names())).WithCandidates(app.Strings(s.Names())...)
-	if c.IsSet("to") || c.Bool("all") {
-		return e.WithHint("`atm send NAME \"text\"`")
+	if len(words) > 2 && (words[1] == "and" || s.IsMember(words[1]) || strings.HasSuffix(words[0], ",")) {
+		return nil, nil, failure.Usage("is %q a recipient, or text?", words[1]).
+			WithHint("`atm send %s,%s \"text\"`: recipients are one word, and a text in quotes is another", strings.TrimSuffix(words[0], ","), strings.Replace(words[1], "and", words[2], 1))
 	}
-	line, text := *cmdline.LineOf(c), c.Args().Slice()
-	if len(text) > 0 && strings.Trim(text[0], ", ") == "" {
-		text = text[1:]
-	}
-	line.Words = append([]string{""}, text...)
-	return e.WithHint("%s", line.Completed("NAME", `"text"`))
+	return words[:1], words[1:], nil
 }
 
 // send sends a message to its recipients, or as the answer to its parent.
@@ -157,7 +107,7 @@ type sendOptions struct {
 }
 
 func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
-	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "fyi choice", "fyi choices", "file message", "id once", "at in")
+	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "fyi choice", "file message", "id once", "at in")
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ import (
 )
 
 var showCommand = &cli.Command{
-	Name: "show", Aliases: []string{"cat", "view", "open", "get", "print"}, ArgsUsage: "ID",
+	Name: "show", Category: "cat view open get print", ArgsUsage: "ID",
 	Usage: "show a whole message",
 	UsageText: `atm show 9f3a1c
 atm show 9f3a1c --raw

@@ -16,13 +16,11 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/holder"
-	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir/post"
-	"github.com/agentteammail/atm/wire"
 )
 
 var takeCommand = &cli.Command{
-	Name: "take", ArgsUsage: "[AGENT]", Usage: "take the next message from a shared inbox",
+	Name: "take", Category: "pop dequeue work job next", ArgsUsage: "[AGENT]", Usage: "take the next message from a shared inbox",
 	UsageText: `atm take jobs
 atm take jobs --wait 10m --lease 30m
 atm take --renew 9f3a1c`,
@@ -32,7 +30,7 @@ atm ack or atm reply finishes it, atm unread gives it back. To create such an in
 atm team add jobs --shared. Exit 0 if it is empty.`,
 	Flags: []cli.Flag{
 		cmdline.DurationFlag("lease", 10*time.Minute, "lease it for `D` (default 10m, at most 24h)"),
-		&cli.StringFlag{Name: "renew", Aliases: []string{"extend"}, Usage: "renew the lease of `ID`"},
+		&cli.StringFlag{Name: "renew", Category: "extend", Usage: "renew the lease of `ID`"},
 		&cli.BoolFlag{Name: "wait", Aliases: []string{"w"}, Usage: "wait for a message"},
 		cmdline.TimeoutFlag(),
 	},
@@ -83,7 +81,8 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return failure.Refused("only members of team %s may take from its inboxes", box.Address().Team).
 			WithHint("to put something into it: `atm send %s \"…\"`", box.Address())
 	case !shared:
-		return notShared(s, box.Agent())
+		return failure.Refused("the inbox of %s is not shared: only its owner may read it", box.Agent()).
+			WithHint("`atm read` reads your own; a person can make one that is: `atm team add jobs --shared`")
 	case !o.waits:
 		isTaken, err := takeOne(c.Context, s, p, box, o.lease)
 		if err != nil || isTaken {
@@ -99,23 +98,6 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 			WithHint("do other work, or wait again: `atm take %s --wait`", box.Agent())
 	}
 	return err
-}
-
-// notShared is the error for an inbox from which its owner alone reads.
-func notShared(s *app.Scope, name wire.Name) error {
-	e := failure.Refused("the inbox of %s is not shared: only its owner may read it", name)
-	for _, n := range s.Names() {
-		if shared, _ := claim.Shared(s.Team.Box(n)); shared {
-			e.WithCandidates(string(n))
-		}
-	}
-	switch {
-	case len(e.Candidates) > 0:
-		return e.WithHint("`atm take %s`; `atm read` reads your own", e.Candidates[0])
-	case s.May(policy.Add, name) != nil:
-		return e.WithHint("`atm read` reads your own; a person can make one that is shared: `atm team add jobs --shared`")
-	}
-	return e.WithHint("`atm team add jobs --shared` makes one that is; `atm read` reads your own")
 }
 
 // takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.

@@ -13,7 +13,7 @@ import (
 )
 
 var threadCommand = &cli.Command{
-	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "show a conversation, oldest first",
+	Name: "thread", Category: "conversation", ArgsUsage: "ID", Usage: "show a conversation, oldest first",
 	UsageText:   "atm thread 9f3a1c",
 	Description: "Looks in all inboxes of the team. Marks nothing as read.",
 	Flags: []cli.Flag{

@@ -12,7 +12,7 @@ import (
 )
 
 var unreadCommand = &cli.Command{
-	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
+	Name: "unread", Category: "mark-unread unclaim", ArgsUsage: "ID…", Usage: "put read messages back",
 	UsageText:   "atm unread 9f3a1c    what is unread: atm ls",
 	Description: "A message that you took (atm take) goes back to its inbox.",
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {

@@ -1,10 +1,7 @@
 package mail
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -20,12 +17,12 @@ import (
 )
 
 var waitCommand = &cli.Command{
-	Name: "wait", ArgsUsage: "[D]", Args: true, Usage: "wait for mail, an answer, an ack, or an agent's state",
+	Name: "wait", ArgsUsage: "[D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
 	UsageText: `atm wait --reply 9f3a1c
 atm wait --idle bob --timeout 10m`,
 	Description: `Returns at once if it is already so; after a send, wait for --turn-done ID. An agent may end its
-turn without a reply: atm history NAME. --every --reply ID: one of each recipient. Marks nothing as
-read. Exit 4: it did not happen in time.`,
+turn without a reply: atm history NAME. --reply ID: one of each recipient, with --any the first.
+Marks nothing as read. Exit 4: it did not happen in time.`,
 	Flags: []cli.Flag{
 		cmdline.ListFlag("reply", "an answer to `ID`"),
 		cmdline.ListFlag("acked", "every recipient's ack of `ID`", "ack"),
@@ -36,7 +33,7 @@ read. Exit 4: it did not happen in time.`,
 		cmdline.ListFlag("turn-done", "turn of `AGENT|ID` is over", "done"),
 		cmdline.ListFlag("blocked", "`AGENT` asks something"),
 		cmdline.ListFlag("exit", "`AGENT` is off", "off", "stopped"),
-		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "all of these, not any"},
+		&cli.BoolFlag{Name: "any", Category: "first or", Usage: "any of these, not all"},
 		cmdline.TimeoutFlag("t"),
 	},
 	Action: command.Look(app.OpenMeIfGiven, wait),
@@ -46,27 +43,26 @@ read. Exit 4: it did not happen in time.`,
 var kinds = []string{"reply", "acked", "read", "idle", "finished", "busy", "blocked", "exit", "turn-done"}
 
 func wait(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	isEvery := c.Bool("every")
-	w := app.Wait{Every: isEvery, Timeout: cmdline.Duration(c, "timeout")}
-	words := slices.DeleteFunc(c.Args().Slice(), func(word string) bool { return word == "" }) // "$UNSET"
-	if len(words) > 0 {
-		timeout, err := cmdline.ParseDuration(words[0])
-		if len(words) > 1 || err != nil {
-			return refuseWords(s, words, err)
+	w := app.Wait{Every: !c.Bool("any"), Timeout: cmdline.Duration(c, "timeout")}
+	if word := c.Args().First(); c.Args().Present() {
+		timeout, err := cmdline.ParseDuration(word)
+		if err != nil {
+			return failure.Usage("%q: %w", letter.Clip(word, 40), err).
+				WithHint("`atm wait 30s` waits for mail; `atm wait --idle NAME`, `atm wait --reply ID`")
 		}
 		w.Timeout = timeout
 	}
 	for _, kind := range kinds {
 		for _, words := range cmdline.List(c, kind) {
-			some, needsAll, err := s.Conditions(kind, words, isEvery)
+			some, err := s.Conditions(kind, words, w.Every)
 			if err != nil {
 				return err
 			}
-			w.Conditions, w.Every = append(w.Conditions, some...), w.Every || needsAll
+			w.Conditions = append(w.Conditions, some...)
 		}
 	}
-	if len(w.Conditions) == 0 && isEvery {
-		return failure.Usage("--every does nothing without a condition").WithHint("for example `atm wait --every --idle bob --idle carol`")
+	if len(w.Conditions) == 0 && c.Bool("any") {
+		return failure.Usage("--any does nothing without conditions").WithHint("for example `atm wait --any --idle bob --idle carol`")
 	}
 	if len(w.Conditions) == 0 {
 		if _, err := s.MemberOrMe(""); err != nil {
@@ -137,31 +133,4 @@ func outcomesText(r *letter.Renderer, acks []app.AckOutcome) string {
 		parts = append(parts, r.Called(ack.To)+" "+ack.Outcome)
 	}
 	return strings.Join(parts, ", ")
-}
-
-// refuseWords is the error for words that are not one duration, of which the first is none if err: a state is a flag.
-func refuseWords(s *app.Scope, words []string, err error) error {
-	if errors.Is(err, cmdline.ErrNoUnit) && !app.IsID(words[0]) {
-		return failure.Usage("%s %w", words[0], err).WithHint("`atm wait %ss`", words[0])
-	}
-	kind, names := "", []string{}
-	for _, word := range words {
-		if slices.Contains(kinds, word) {
-			kind = word
-		} else if s.IsMember(word) || word == "all" || app.IsID(word) && kind == "" {
-			names = append(names, word)
-		}
-	}
-	e, who := failure.Usage("atm wait takes flags, not %q", letter.Clip(words[0], 40)), strings.Join(names, ",")
-	switch {
-	case slices.Contains([]string{"reply", "acked", "read"}, kind):
-		return e.WithHint("`atm wait --%s %s`", kind, cmp.Or(who, "ID"))
-	case kind != "":
-		return e.WithHint("`atm wait --%s %s`", kind, cmp.Or(who, "NAME"))
-	case len(names) > 0 && app.IsID(names[0]):
-		return e.WithHint("`atm wait --reply %s`, `atm wait --acked %[1]s`, `atm wait --turn-done %[1]s`", who)
-	case len(names) > 0:
-		return e.WithHint("`atm wait --idle %s`, `atm read --wait --from %s`, `atm wait 30s`", who, names[0])
-	}
-	return e.WithHint("`atm wait 30s` waits for mail; `atm wait --idle NAME`, `atm wait --reply ID`")
 }

@@ -8,7 +8,7 @@ import (
 )
 
 var withdrawCommand = &cli.Command{
-	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take back a message that you sent",
+	Name: "withdraw", Category: "! unsend recall retract undo cancel delete", ArgsUsage: "ID", Usage: "take back a message that you sent",
 	UsageText: "atm withdraw 9f3a1c",
 	Description: `If it is unread, it is removed from the inbox. If it is read, or sent to another machine, the
 recipient gets a notice. If it is acked or taken (atm take), nothing changes: exit 5.`,

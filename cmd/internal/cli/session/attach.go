@@ -25,7 +25,7 @@ import (
 )
 
 var attachCommand = &cli.Command{
-	Name: "attach", Aliases: []string{"join"}, ArgsUsage: "ID", Usage: "join a session: see what its agent says, and type messages",
+	Name: "attach", Category: "join", ArgsUsage: "ID", Usage: "join a session: see what its agent says, and type messages",
 	UsageText: `atm session attach bob
 atm session attach bob --read-only`,
 	Description: `Starts with the end of the log. Each line you type is a message; Ctrl-D leaves, and the session

@@ -15,7 +15,7 @@ import (
 )
 
 var lsCommand = &cli.Command{
-	Name: "ls", Aliases: []string{"list"}, Usage: "list the sessions that are not over",
+	Name: "ls", Category: "list", Usage: "list the sessions that are not over",
 	UsageText: `atm session ls
 atm session ls --all`,
 	Flags:  []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "include those that are over"}},

@@ -13,7 +13,7 @@ import (
 )
 
 var messageCommand = &cli.Command{
-	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "send a message to the session's agent",
+	Name: "message", Category: "msg send say", ArgsUsage: "ID [TEXT…]", Usage: "send a message to the session's agent",
 	UsageText: `atm session message bob "Focus on auth"`,
 	Flags:     []cli.Flag{command.MessageFlag()},
 	Action: withSession(app.OpenToWrite, func(c *cli.Context, k *call) error {

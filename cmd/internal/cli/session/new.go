@@ -16,7 +16,7 @@ import (
 )
 
 var newCommand = &cli.Command{
-	Name: "new", Aliases: []string{"create", "start", "begin"}, ArgsUsage: "[AGENT]", Usage: "start a session and print its id",
+	Name: "new", Category: "create start begin", ArgsUsage: "[AGENT]", Usage: "start a session and print its id",
 	UsageText:   "atm session new --agent bob",
 	Description: "An agent has one session, unless you say --another.",
 	Flags: []cli.Flag{

@@ -25,7 +25,7 @@ import (
 // Commands returns the verbs of this group.
 func Commands() []*cli.Command {
 	return []*cli.Command{{
-		Name: "session", Aliases: []string{"sessions"}, Usage: "talk with an agent about one goal: log, drafts, human input",
+		Name: "session", Category: "sessions", Usage: "talk with an agent about one goal: log, drafts, human input",
 		UsageText: `atm session new --agent bob
 atm session message bob "Focus on auth"
 atm session attach bob`,
@@ -43,9 +43,9 @@ Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer th
 }
 
 // verb is a verb that needs permission to act on the session's agent.
-func verb(name, usage string, open opener, do func(context.Context, *call) error, aliases ...string) *cli.Command {
+func verb(name, usage string, open opener, do func(context.Context, *call) error, elsewhere ...string) *cli.Command {
 	return &cli.Command{
-		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
+		Name: name, Category: strings.Join(elsewhere, " "), ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
 		Action: withSession(open, func(c *cli.Context, k *call) error {
 			err := k.s.MayAct(policy.Act(name), k.agent())
 			if err == nil && (name == "pause" || name == "resume") { // the session of a retired agent can only end

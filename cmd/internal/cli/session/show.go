@@ -14,7 +14,7 @@ import (
 )
 
 var showCommand = &cli.Command{
-	Name: "show", Aliases: []string{"cat", "log", "logs", "info", "history", "status"}, ArgsUsage: "ID", Usage: "show a session and its log",
+	Name: "show", Category: "cat log logs info history status", ArgsUsage: "ID", Usage: "show a session and its log",
 	UsageText: "atm session show bob",
 	Flags: []cli.Flag{
 		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all", "all", "n"),

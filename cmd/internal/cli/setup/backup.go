@@ -23,7 +23,7 @@ import (
 )
 
 var backupCommand = &cli.Command{
-	Name: "backup", ArgsUsage: "FILE", Usage: "save the whole root in one file",
+	Name: "backup", Category: "export dump save", ArgsUsage: "FILE", Usage: "save the whole root in one file",
 	UsageText:   "atm backup atm-2026-05-01.tar",
 	Description: "Safe while others send. Never replaces a file. Leaves out what is not atm's: atm doctor names it.",
 	Action:      command.With(app.OpenRoot, runBackup),

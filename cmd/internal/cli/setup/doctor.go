@@ -15,7 +15,7 @@ import (
 )
 
 var doctorCommand = &cli.Command{
-	Name: "doctor", Aliases: []string{"fsck", "health"}, ArgsUsage: "[WHAT]", Usage: "check everything, and name the command that fixes it",
+	Name: "doctor", Category: "fsck health diagnose\nretry redeliver    atm doctor --fix ID\ndriver drivers    atm doctor --driver claude", ArgsUsage: "[WHAT]", Usage: "check everything, and name the command that fixes it",
 	UsageText: `atm doctor
 atm doctor --fix
 atm doctor --fix bob/notes.json     try again what was set aside, by its file or id
@@ -27,7 +27,7 @@ aside: files that are no mail, and mail that was typed in and not accepted. Mend
 A driver is a file that says what an agent program looks like. Yours are in ~/.config/atm/drivers,
 as NAME.toml; they win over built-in ones. docs/drivers.md shows how to write one.`,
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "fix", Aliases: []string{"repair"}, Usage: "fix what can be fixed without loss"},
+		&cli.BoolFlag{Name: "fix", Category: "repair", Usage: "fix what can be fixed without loss"},
 		&cli.StringFlag{Name: "driver", Usage: "look at this `DRIVER`; all lists them"},
 	},
 	Action: func(c *cli.Context) error {

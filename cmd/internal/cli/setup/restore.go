@@ -22,7 +22,7 @@ import (
 )
 
 var restoreCommand = &cli.Command{
-	Name: "restore", ArgsUsage: "FILE", Usage: "bring back the contents of a backup",
+	Name: "restore", Category: "! import load", ArgsUsage: "FILE", Usage: "bring back the contents of a backup",
 	UsageText: `atm restore atm-2026-05-01.tar
 atm restore atm-2026-05-01.tar --root .atm     where there is no root yet`,
 	Description: `What is there stays as it is. If the backup brings something, nothing in the root acts

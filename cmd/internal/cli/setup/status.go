@@ -22,7 +22,7 @@ import (
 )
 
 var statusCommand = &cli.Command{
-	Name: "status", Aliases: []string{"describe", "inspect"}, ArgsUsage: "[AGENT]", Usage: "show one agent in full, with the evidence",
+	Name: "status", Category: "describe inspect info", ArgsUsage: "[AGENT]", Usage: "show one agent in full, with the evidence",
 	UsageText: `atm status bob
 atm status             the team, as atm team
 atm status bob --json

@@ -29,31 +29,31 @@ import (
 )
 
 var teamCommand = &cli.Command{
-	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
+	Name: "team", Category: "members agents agent users who ps list-sessions\ntop    atm team --watch", Usage: "who is busy, idle, blocked, off, and what is waiting for them",
 	UsageText: `atm team    who is busy, idle, blocked, off
 atm team --watch
 atm team add carol`,
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint until you press q"},
+		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Category: "follow", Usage: "repaint until you press q"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "a line for those not seen for a week, too"},
 		&cli.BoolFlag{Name: "usage", Usage: "what each has used of tokens and money, as far as its program tells"},
 	},
 	Action: command.Look(app.OpenTeam, team),
 	Subcommands: []*cli.Command{
-		{Name: "ls", Aliases: []string{"list"}, Usage: "list the teams of the root",
+		{Name: "ls", Category: "list", Usage: "list the teams of the root",
 			UsageText: "atm team ls",
 			Action:    command.With(app.OpenRoot, teamLs)},
 		{
-			Name: "add", ArgsUsage: "NAME…", Usage: "add members; --shared: a queue of work, for atm take",
+			Name: "add", Category: "invite join create register\nqueue    atm team add jobs --shared", ArgsUsage: "NAME…", Usage: "add members; --shared: a queue of work, for atm take",
 			UsageText: `atm team add carol
 atm team add jobs --shared`,
 			Flags: []cli.Flag{
-				&cli.BoolFlag{Name: "shared", Aliases: []string{"share"}, Usage: "let others take from the inbox with atm take"},
+				&cli.BoolFlag{Name: "shared", Category: "share", Usage: "let others take from the inbox with atm take"},
 			},
 			Action: command.With(app.OpenTeam, teamAdd),
 		},
 		{
-			Name: "retire", Aliases: []string{"remove", "rm"}, ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
+			Name: "retire", Category: "! remove rm kick delete archive leave unregister", ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
 			UsageText: "atm team retire bob",
 			Action:    command.With(app.OpenTeam, teamRetire),
 		},

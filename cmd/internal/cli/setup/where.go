@@ -11,7 +11,7 @@ import (
 )
 
 var whereCommand = &cli.Command{
-	Name: "where", Aliases: []string{"whoami", "pwd", "env"}, Usage: "show the root, team and agent in force, and the source of each",
+	Name: "where", Category: "whoami pwd env id", Usage: "show the root, team and agent in force, and the source of each",
 	UsageText: "atm where",
 	Action:    where,
 }
