@@ -129,7 +129,7 @@ down
 doctor
 gc
 backup all.tar
-restore all.tar
+restore all.tar --root copy
 session new --agent bob
 session ls
 doctor --driver all

@@ -20,7 +20,6 @@ func syncDirectory(*os.File) error                    { return nil } // Windows 
 func (r *Root) setPermissions(*os.File, string) error { return nil }
 func (r *Root) OwnerCanRead(string) bool              { return true }
 func (r *Root) Writable(dir string) error             { return r.IsDir(dir) }
-func DiskUse(info fs.FileInfo) int64                  { return info.Size() }
 func Owner(fs.FileInfo) *int                          { return nil }
 func Names(fs.FileInfo) int                           { return 1 }
 func ID(fs.FileInfo) string                           { return "" }

@@ -85,9 +85,6 @@ func (r *Root) Writable(dir string) error {
 // Names returns how many names a file has; on Windows always 1.
 func Names(info fs.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Nlink) }
 
-// DiskUse returns how many bytes of disk a file takes: few, if most of it is holes.
-func DiskUse(info fs.FileInfo) int64 { return int64(info.Sys().(*syscall.Stat_t).Blocks) * 512 }
-
 // Owner returns the user ID of a file's owner; nil on Windows.
 func Owner(info fs.FileInfo) *int {
 	uid := int(info.Sys().(*syscall.Stat_t).Uid)

@@ -151,7 +151,7 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			t := known[b.Path()]
 			if t == nil {
 				t = &target{box: b}
-				if t.inbox, t.err = b.OpenInbox(); t.err == nil {
+				if t.inbox, t.err = b.openInbox(); t.err == nil {
 					defer t.inbox.Close()
 				}
 				known[b.Path()], targets = t, append(targets, t)
@@ -253,7 +253,7 @@ func (o *Outcome) moveToNew() (isThere bool, err error) {
 			return isThere, err
 		}
 	}
-	o.place = b.PlaceFor(o.post.Message)
+	o.place = b.placeFor(o.post.Message)
 	for range looks { // the last message may just have left a directory of mail that waits
 		if o.place != "new" {
 			err = o.at.inbox.MkdirAll(o.place)

@@ -123,8 +123,8 @@ func (b *Box) NextDue() (next time.Time) {
 	return next
 }
 
-// PlaceFor is the directory of the inbox in which a message is delivered: new, or one in which it is held until it is due.
-func (b *Box) PlaceFor(m *wire.Message) string {
+// placeFor is the directory of the inbox in which a message is delivered: new, or one in which it is held until it is due.
+func (b *Box) placeFor(m *wire.Message) string {
 	if b.host != "" || m.NotBefore.IsZero() && len(m.Needs) == 0 {
 		return "new"
 	}

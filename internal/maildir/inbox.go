@@ -17,9 +17,9 @@ type Inbox struct {
 	box *Box
 }
 
-// OpenInbox opens the inbox, with the directory in which messages are written, and checks that the mailbox's owner will be
+// openInbox opens the inbox, with the directory in which messages are written, and checks that the mailbox's owner will be
 // able to read them.
-func (b *Box) OpenInbox() (*Inbox, error) {
+func (b *Box) openInbox() (*Inbox, error) {
 	in := &Inbox{box: b}
 	err := b.makeOutbox()
 	if err == nil {

@@ -58,7 +58,7 @@ func (b *Box) OpenAnywhere(id wire.ID) (it *Item, err error) {
 // Find calls f with the folders where a message may be, until f returns something other than ErrNotFound.
 func (b *Box) Find(id wire.ID, f func(Folder) error) error {
 	for range looks {
-		folders, err := b.FoldersOf(id)
+		folders, err := b.foldersOf(id)
 		if err != nil {
 			return cmp.Or(b.CheckPresent(), err)
 		}
@@ -89,7 +89,7 @@ func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 // FirstSign returns the earliest time, by the clock here, that a message's file or the directory of its day bears; zero
 // if the mailbox neither got nor sent it. The clock that made the id may have been ahead.
 func (b *Box) FirstSign(id wire.ID) (at time.Time) {
-	folders, _ := b.FoldersOf(id)
+	folders, _ := b.foldersOf(id)
 	for _, d := range append(folders, b.sent(id)) {
 		file, err := b.store.root.Lstat(d.File(id))
 		if err != nil {

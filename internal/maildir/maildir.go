@@ -49,7 +49,7 @@
 //	drop        files that were dropped into a mailbox become messages
 //	inbox       look at an inbox and read it: dropped files come first
 //	claim       who gets unread messages: a runner, a session's hook, a member with a lease, a bridge
-//	keep        gc, retired mailboxes, what a backup takes and brings, what doctor checks
+//	keep        gc, retired mailboxes, what a backup takes, what doctor checks
 package maildir
 
 import (

@@ -56,8 +56,8 @@ func (b *Box) Done(id wire.ID) Folder { return b.AllDone().Day(id.Day()) }
 
 func (b *Box) sent(id wire.ID) Folder { return b.AllSent().Day(id.Day()) }
 
-// FoldersOf returns the folders in which a message may be, in the order in which it moves.
-func (b *Box) FoldersOf(id wire.ID) ([]Folder, error) {
+// foldersOf returns the folders in which a message may be, in the order in which it moves.
+func (b *Box) foldersOf(id wire.ID) ([]Folder, error) {
 	held, err := b.heldFolders()
 	return slices.Concat([]Folder{b.Unread()}, held, []Folder{b.Owed(), b.Done(id), b.withdrawn(), b.Archive().Day(id.Day())}), err
 }
@@ -85,7 +85,7 @@ func (b *Box) Has(d Folder, id wire.ID) (bool, error) { return b.store.root.Exis
 // Locate finds the folder of the message with this full id, without listing a directory.
 func (b *Box) Locate(id wire.ID) (d Folder, ok bool, err error) {
 	for range looks {
-		folders, err := b.FoldersOf(id)
+		folders, err := b.foldersOf(id)
 		if err != nil {
 			return Folder{}, false, err
 		}
@@ -176,7 +176,7 @@ func (b *Box) openIn(dir *durable.Root, name string, d Folder, id wire.ID) (*Ite
 // Move renames a message from one folder to the next, or to bad as a duplicate if another folder has one with its id. It
 // returns ErrNotFound for a duplicate, or if the message has moved on. The caller holds the reader lock.
 func (b *Box) Move(id wire.ID, from, to Folder) error {
-	folders, err := b.FoldersOf(id)
+	folders, err := b.foldersOf(id)
 	if err != nil {
 		return err
 	}

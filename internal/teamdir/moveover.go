@@ -119,7 +119,7 @@ func moveClaims(b *maildir.Box) error {
 	return b.Store().Dir().RemoveAll(file)
 }
 
-// oldLater is where roots and backups of before v0.1.0 have messages to be sent later: <due>.<sender>.<id>.json, or
+// oldLater is where roots of before v0.1.0 have messages to be sent later: <due>.<sender>.<id>.json, or
 // ….after.json of one that waits for those in meta.atm.after. sent_at is when it is due.
 const oldLater = ".later"
 

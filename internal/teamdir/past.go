@@ -17,15 +17,14 @@ import (
 
 // EndPast makes everything in the root the past, which can be read and acts no more, but for team.toml and the messages
 // that are still to be handed over or sent: those were shown to whoever accepts the root. It ends sessions, claims,
-// subscriptions, what is owed, and what the logs have begun. With run it also removes what runners and hooks go by, for a
-// root that came from elsewhere: a backup has none of it. Members that run have begun it themselves.
-func (r *Root) EndPast(ctx context.Context, run bool) error {
+// subscriptions, what is owed, and what the logs have begun. It also removes what runners and hooks go by. Members that run have begun it themselves.
+func (r *Root) EndPast(ctx context.Context) error {
 	teams, err := r.Teams()
 	errs := []error{err}
 	for _, name := range teams {
 		t, err := r.Team(name)
 		if err == nil {
-			err = t.endPast(ctx, run)
+			err = t.endPast(ctx)
 		}
 		errs = append(errs, err)
 	}
@@ -35,7 +34,7 @@ func (r *Root) EndPast(ctx context.Context, run bool) error {
 	return nil
 }
 
-func (t *Team) endPast(ctx context.Context, run bool) error {
+func (t *Team) endPast(ctx context.Context) error {
 	var errs []error
 	for _, dir := range []string{SubscriptionsDir, EditsDir, RowsDir} {
 		errs = append(errs, t.Dir().RemoveAll(dir))
@@ -61,10 +60,10 @@ func (t *Team) endPast(ctx context.Context, run bool) error {
 		if !wire.IsName(name) || t.Dir().IsDir(name) != nil || b.IsRunning() {
 			continue
 		}
-		errs = append(errs, t.endRun(b, run), endLog(ctx, b))
+		errs = append(errs, t.endRun(b), endLog(ctx, b))
 	}
 	for _, b := range retired {
-		errs = append(errs, t.endRun(b, run), archiveLog(b))
+		errs = append(errs, t.endRun(b), archiveLog(b))
 	}
 	return errors.Join(errs...)
 }
@@ -81,13 +80,10 @@ func (t *Team) Brought() (boxes []*maildir.Box, err error) {
 }
 
 // endRun removes what a member's run directory has but recordings and the runner's log, which nothing goes by.
-func (t *Team) endRun(b *maildir.Box, run bool) (errs error) {
+func (t *Team) endRun(b *maildir.Box) (errs error) {
 	dir := b.In("run")
 	names, err := t.Dir().Names(dir)
-	switch {
-	case !run:
-		return nil
-	case err != nil: // it is no directory
+	if err != nil { // it is no directory
 		return t.Dir().RemoveAll(dir)
 	}
 	for _, name := range names {

@@ -189,10 +189,6 @@ func (g *Given) explain(err error) *failure.Error {
 			return e
 		}
 	}
-	if e, ok := errors.AsType[*rootdir.UnfinishedError](err); ok {
-		return failure.Refused("%w", err).WithHint("to finish it: `%s`; to leave it half done: rm %s",
-			FinishRestore(e), policy.Quote(filepath.Join(e.Root, rootdir.RestoringFile)))
-	}
 	if e, ok := errors.AsType[*session.Error](err); ok {
 		return failure.Refused("%s", e.Reason).WithHint("`atm session ls --all` shows the state of each")
 	}
@@ -274,15 +270,6 @@ func unknownAgent(err error, u *teamdir.UnknownError) *failure.Error {
 		e.WithHint("the id of a message? `atm show %s`, `atm ack %[1]s`, `atm trace %[1]s`; %s", u.Name, e.Hint)
 	}
 	return e.WithNearest(string(u.Name), append(Strings(u.Members), groups...))
-}
-
-// FinishRestore is the command that finishes a restore.
-func FinishRestore(e *rootdir.UnfinishedError) string {
-	file := "FILE"
-	if e.File != "" {
-		file = policy.Quote(e.File)
-	}
-	return "atm restore " + file + " --root " + policy.Quote(e.Root)
 }
 
 // IsRefusal reports whether an error says that an answer is void and that retrying cannot help.

@@ -1,18 +1,19 @@
-// Package backup writes a whole root into a tar file while others send mail, and restores it.
+// Package backup writes a whole root into a tar file while others send mail, and restores it where there is no root.
 //
-// A backup has no locks, no tmp and almost nothing of run. Messages are listed under their mailbox's lock and copied
-// one by one. Attachments are copied last, so that no message in the backup lacks its own.
+// The root stays in use, so the order makes the backup consistent. Logs and copies of sent mail come before the inboxes:
+// the mail that they tell of is there. The messages of a mailbox are listed under its lock and then copied from wherever
+// they are by then: none is missing, and none is there twice. Attachments come last: no message lacks its own.
 package backup
 
 import (
 	"archive/tar"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,68 +21,65 @@ import (
 	"sync"
 	"time"
 
-	vendors "github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
-// files matches the only files of a team that are saved and restored, dirs the directories that are kept even if empty.
-// They are compiled when they are used: at start they would cost every command a tenth of its time.
-var (
-	files = onUse(`^(team\.toml|\.(files|sessions|subscriptions)/[^/]+|\.archive/sessions/[^/]+\.json|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.later/[^/]+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|\.bridge/received/[-0-9]+\.taken|` +
-		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|` + strings.Join(marks(), "|") + `|(inbox|sent|events)/.+))$`)
-	dirs     = onUse(`^(\.files|\.sessions|\.subscriptions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
-	messages = onUse(`^inbox/(new|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
-)
+const archiveDir = ".archive"
 
-// marks are the files of mailboxes that a companion has made for the members of a vendor's own team.
-func marks() (all []string) {
-	for _, name := range vendors.Names() {
-		all = append(all, "run/"+name)
-	}
-	return all
-}
+// kept matches what a backup has of a team, and left what it leaves out of that: caches, what a runner has made, and what
+// is not finished. They are compiled when they are used: at start they would cost every command a tenth of its time.
+var (
+	kept = onUse(`(?s)^(team\.toml|\.locks|\.(archive|bridge|files|sessions|subscriptions)(/.+)?|[a-z0-9][a-z0-9_-]*(/.+)?)$`)
+	left = onUse(`^[a-z0-9_-]+/(state\.json$|run/|inbox/tmp/)|^\.bridge/[^/]+/tmp/|/\.`)
+)
 
 func onUse(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
+// belongs reports whether a backup has something of that name, below a team's directory.
+func belongs(name string) bool { return kept().MatchString(name) && !left().MatchString(name) }
+
+// Size is how much a backup has.
+type Size struct {
+	Messages int   `json:"messages"`
+	Bytes    int64 `json:"bytes"`
+}
+
 type writer struct {
-	ctx   context.Context
-	tar   *tar.Writer
-	err   error // ends the backup: nothing more is written
-	total keep.Moved
-	saved map[string]bool // the messages, as team/agent/id
-
+	ctx      context.Context
+	tar      *tar.Writer
+	err      error // ends the backup: nothing more is written
+	missing  []error
+	messages int
+	done     map[string]bool // the directories that are saved, and the mailboxes whose messages are
 	progress func(messages int)
-
-	missing []error
 }
 
 // Write writes a backup of the whole root. missing says what could not be read and is not in the backup; after err the
 // backup is useless. progress is called with the number of messages that are in it.
-func Write(ctx context.Context, r *teamdir.Root, to io.Writer, progress func(messages int)) (total keep.Moved, missing, err error) {
-	w := &writer{ctx: ctx, tar: tar.NewWriter(to), saved: map[string]bool{}, progress: progress}
+func Write(ctx context.Context, r *teamdir.Root, to io.Writer, progress func(messages int)) (messages int, missing, err error) {
+	w := &writer{ctx: ctx, tar: tar.NewWriter(to), done: map[string]bool{}, progress: progress}
 	names, err := r.Teams()
 	w.reportMissing("the root", err)
 	format, err := durable.ReadRegular(filepath.Join(r.Path, rootdir.FormatFile), 20)
 	w.fail(err)
-	w.writeData(rootdir.FormatFile, format, time.Now())
+	w.writeHeader(tar.Header{Name: rootdir.FormatFile, Size: int64(len(format))})
+	w.writeData(format)
 	for _, n := range names {
 		t, _ := r.Team(n) // Teams has opened it
 		w.writeTeam(t)
 	}
 	w.fail(ctx.Err())
 	w.fail(w.tar.Close())
-	return w.total, errors.Join(w.missing...), w.err
+	return w.messages, errors.Join(w.missing...), w.err
 }
 
 func (w *writer) fail(err error) { w.err = cmp.Or(w.err, err) }
@@ -99,121 +97,119 @@ func (w *writer) reportMissing(what string, err error) bool {
 }
 
 func (w *writer) writeTeam(t *teamdir.Team) {
-	w.writeDir(string(t.Name))
-	skipped := w.total.Skipped
-	w.writeMailboxes(t, slices.Concat([]string{"sent", "events", "shared"}, marks(), []string{"inbox"})...)
-	names := []string{config.File, ".sessions", teamdir.SubscriptionsDir, ".archive", teamdir.BadEnvelopes, teamdir.ReceivedDir}
-	outboxes, err := t.Store.Outboxes()
-	w.reportMissing(maildir.BridgeDir, err)
-	for _, box := range outboxes {
-		for _, dir := range []string{"/new", "/cur", "/withdrawn"} { // in the order in which messages move
-			names = append(names, maildir.BridgeDir+"/"+string(box.Address().Host)+dir)
+	w.writeHeader(tar.Header{Name: string(t.Name) + "/", Typeflag: tar.TypeDir})
+	t.Boxes() // makes those whole that git has removed empty directories of
+	names, err := t.Dir().Names(".")
+	w.reportMissing(string(t.Name), err)
+	for _, name := range names {
+		if name != archiveDir && name != filestore.Dir {
+			w.writeTree(t, name)
 		}
 	}
-	for _, name := range names {
-		w.writeTree(t, name)
-	}
-	w.total.Skipped = skipped // only the second pass counts them
-	w.writeMailboxes(t)       // messages that arrived, or were restored from the archive, during the first pass
-	w.writeTree(t, ".files")
+	w.writeInboxes(t)
+	w.writeTree(t, archiveDir)
+	w.writeInboxes(t) // of members that were retired, and are back from the archive meanwhile
+	w.writeTree(t, filestore.Dir)
 }
 
-func (w *writer) writeHeader(h tar.Header) {
-	w.fail(w.ctx.Err())
-	if w.err == nil {
-		w.err = w.tar.WriteHeader(&h)
-	}
-}
-
-func (w *writer) writeData(name string, data []byte, at time.Time) {
-	w.writeHeader(tar.Header{Name: name, Size: int64(len(data)), Mode: 0o600, ModTime: at})
-	if w.err == nil {
-		_, w.err = w.tar.Write(data)
-	}
-}
-
-func (w *writer) writeDir(name string) {
-	w.writeHeader(tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o700, ModTime: time.Now()})
-}
-
-func (w *writer) writeMailboxes(t *teamdir.Team, others ...string) {
+// writeInboxes saves what the inboxes and the outboxes have that were not saved yet.
+func (w *writer) writeInboxes(t *teamdir.Team) {
 	boxes, err := t.Boxes()
 	w.reportMissing(string(t.Name), err)
-	for _, box := range boxes {
-		w.writeMessages(box)
-		for _, sub := range others {
-			w.writeTree(t, string(box.Agent())+"/"+sub)
+	outboxes, err := t.Store.Outboxes()
+	w.reportMissing(maildir.BridgeDir, err)
+	for _, box := range append(boxes, outboxes...) {
+		if w.done[box.Path()] {
+			continue
 		}
+		w.done[box.Path()] = true
+		w.writeTree(t, box.In())
+		w.writeTree(t, box.In("inbox"))
+		w.writeMessages(box)
 	}
 }
 
 func (w *writer) writeMessages(box *maildir.Box) {
-	drop.Ingest(w.ctx, box, 0)
-	ids, err := keep.ListAll(w.ctx, box)
+	what := "the mailbox of " + string(cmp.Or(box.Agent(), box.Host()))
+	all, err := keep.ListAll(w.ctx, box)
 	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
 		w.fail(err) // a retry may succeed
-		return
 	}
-	w.reportMissing("the mailbox of "+string(box.Agent()), err)
-	if errors.Is(err, maildir.ErrNoAgent) {
-		return
-	}
-	top := string(box.Address().Team) + "/" + string(box.Agent())
-	w.writeDir(top)
-	for _, id := range ids {
-		key := top + "/" + string(id)
-		if w.saved[key] || w.err != nil {
+	w.reportMissing(what, err)
+	saved := map[wire.ID]bool{} // a person may have copied one
+	for _, m := range all {
+		if saved[m.ID] || w.err != nil {
 			continue
 		}
-		where, data, err := keep.ReadRaw(box, id)
-		if errors.Is(err, maildir.ErrNotFound) || errors.Is(err, durable.ErrNotRegular) {
-			w.total.Skipped++
-		} else if !w.reportMissing("the mailbox of "+string(box.Agent()), err) {
-			w.writeData(top+"/"+where, data, id.Time())
-			w.saved[key] = true
-			w.total.Add(keep.Moved{Messages: 1, Bytes: int64(len(data))})
-			w.progress(w.total.Messages)
+		name, data, err := keep.ReadRaw(box, m)
+		if errors.Is(err, maildir.ErrNotFound) || w.reportMissing(what, err) { // a bridge has sent it
+			continue
 		}
+		w.writeHeader(tar.Header{Name: string(box.Address().Team) + "/" + name, Size: int64(len(data)), ModTime: m.ID.Time()})
+		w.writeData(data)
+		saved[m.ID] = true
+		w.messages++
+		w.progress(w.messages)
 	}
 }
 
-// writeTree saves the files at and below a path. It ignores those that vanish meanwhile: they have been moved.
+// writeTree saves the files at and below a path, but not messages, and neither inboxes nor what writeTeam saves by itself.
+// It ignores those that vanish meanwhile: they have been moved.
 func (w *writer) writeTree(t *teamdir.Team, name string) {
 	info, err := t.Dir().Lstat(name)
-	if w.err != nil || errors.Is(err, fs.ErrNotExist) || w.reportMissing(name, err) {
+	if w.err != nil || !belongs(name) || errors.Is(err, fs.ErrNotExist) || w.reportMissing(name, err) {
 		return
 	}
-	if info.Mode().IsRegular() && files().MatchString(name) {
+	if info.Mode().IsRegular() {
 		w.writeFile(t, name)
 	}
 	if !info.IsDir() {
 		return
 	}
-	if dirs().MatchString(name) {
-		w.writeDir(string(t.Name) + "/" + name)
+	dir := string(t.Name) + "/" + name + "/"
+	if w.done[dir] {
+		return
+	}
+	w.done[dir] = true
+	w.writeHeader(tar.Header{Name: dir, Typeflag: tar.TypeDir})
+	if w.holdsMessages(t, name) {
+		return
 	}
 	names, err := t.Dir().Names(name)
 	w.reportMissing(name, err)
 	for _, n := range names {
-		isTemporary := strings.HasPrefix(n, ".")
-		if below := name + "/" + n; !isTemporary && !holdsMessages(t, below) {
-			w.writeTree(t, below)
+		if n == "inbox" && w.isMailbox(t, name) {
+			continue
+		} else if n == "inbox" {
+			w.done[t.Dir().Join(name)] = true // it is no mailbox, and is saved as it is
 		}
+		w.writeTree(t, name+"/"+n)
 	}
 }
 
-// holdsMessages reports whether a directory has messages of a mailbox, which writeMessages saves, or unfinished ones.
-func holdsMessages(t *teamdir.Team, name string) bool {
-	if below, ok := strings.CutPrefix(name, ".archive/"); ok {
-		agent, dir, _ := strings.Cut(below, "/")
-		return dir == "done" && wire.IsName(agent) && t.Box(wire.Name(agent)).Exists()
+// isMailbox reports whether a path in the team's directory is that of a mailbox, also if that is not known: see Team.Boxes.
+func (w *writer) isMailbox(t *teamdir.Team, name string) bool {
+	if !wire.IsName(name) {
+		return false
 	}
-	first, last := path.Split(name)
-	return strings.HasSuffix(first, "/inbox/") && strings.Contains(" new held cur done withdrawn tmp ", " "+last+" ")
+	err := t.Box(wire.Name(name)).CheckPresent()
+	return err == nil || !errors.Is(err, maildir.ErrNoAgent) && w.reportMissing("the mailbox of "+name, err)
 }
 
-// writeFile saves a file with its current length: a log may grow or be cut back meanwhile. It leaves out what somebody
-// dropped that is large and mostly holes, of which a tar has every byte.
+// holdsMessages reports whether writeMessages saves what a directory has.
+func (w *writer) holdsMessages(t *teamdir.Team, name string) bool {
+	parts := strings.Split(name, "/")
+	switch {
+	case len(parts) != 3:
+		return false
+	case parts[0] == archiveDir:
+		return parts[2] == "done" && w.isMailbox(t, parts[1])
+	}
+	isInbox := parts[0] == maildir.BridgeDir || parts[1] == "inbox" && w.isMailbox(t, parts[0])
+	return isInbox && slices.Contains([]string{"new", "held", "cur", "done", "withdrawn"}, parts[2])
+}
+
+// writeFile saves a file with its current length: a log may grow or be cut back meanwhile.
 func (w *writer) writeFile(t *teamdir.Team, name string) {
 	f, err := t.Dir().Open(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrNotRegular) || w.reportMissing(name, err) {
@@ -221,29 +217,37 @@ func (w *writer) writeFile(t *teamdir.Team, name string) {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err == nil && strings.Contains(name, "/inbox/") && info.Size() > drop.MaxSize && durable.DiskUse(info) < info.Size()/2 {
-		err = fmt.Errorf("%s, most of it holes", letter.Size(info.Size()))
-	}
 	if w.reportMissing(name, err) {
 		return
 	}
-	w.writeHeader(tar.Header{Name: string(t.Name) + "/" + name, Size: info.Size(), Mode: 0o600, ModTime: info.ModTime()})
+	w.writeHeader(tar.Header{Name: string(t.Name) + "/" + name, Size: info.Size(), ModTime: info.ModTime()})
 	if w.err != nil {
 		return
 	}
 	n, err := io.Copy(w.tar, io.LimitReader(durable.ReadUntil(w.ctx, f), info.Size()))
 	w.reportMissing(name, err)
-	if n < info.Size() && w.ctx.Err() == nil { // fill up; if the tar cannot be written, this fails too
-		_, w.err = io.CopyN(w.tar, lineFeeds{}, info.Size()-n)
+	fill := bytes.Repeat([]byte("\n"), 1<<10)
+	for ; n < info.Size() && w.err == nil; n += int64(len(fill)) { // if the tar cannot be written, this fails too
+		w.writeData(fill[:min(int64(len(fill)), info.Size()-n)])
 	}
 }
 
-// lineFeeds is a reader of line feeds, without an end.
-type lineFeeds struct{}
-
-func (lineFeeds) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = '\n'
+func (w *writer) writeHeader(h tar.Header) {
+	h.Mode = 0o600
+	if h.Typeflag == tar.TypeDir {
+		h.Mode = 0o700
 	}
-	return len(p), nil
+	if h.ModTime.IsZero() {
+		h.ModTime = time.Now()
+	}
+	w.fail(w.ctx.Err())
+	if w.err == nil {
+		w.err = w.tar.WriteHeader(&h)
+	}
+}
+
+func (w *writer) writeData(data []byte) {
+	if w.err == nil {
+		_, w.err = w.tar.Write(data)
+	}
 }

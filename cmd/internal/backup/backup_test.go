@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
@@ -34,8 +36,39 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func restore(root *teamdir.Root, data []byte) (Restored, error) {
-	return Restore(context.Background(), root, bytes.NewReader(data), func(int) {})
+// save returns a backup of a root.
+func save(t *testing.T, r *teamdir.Root) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	_, missing, err := Write(t.Context(), r, &file, func(int) {})
+	must(t, cmp.Or(missing, err))
+	return file.Bytes()
+}
+
+// open opens a directory.
+func open(t *testing.T, path string, fault durable.Fault) *durable.Root {
+	t.Helper()
+	in, err := durable.OpenFaulty(path, fault)
+	must(t, err)
+	t.Cleanup(func() { in.Close() })
+	return in
+}
+
+// restore restores a backup into a new place, and returns its team main.
+func restore(t *testing.T, data []byte) (Size, *teamdir.Team) {
+	t.Helper()
+	above := t.TempDir()
+	size, err := Restore(t.Context(), open(t, above, nil), ".atm", "", bytes.NewReader(data), func(int) {})
+	must(t, err)
+	r, err := teamdir.Open(filepath.Join(above, ".atm"), notices.Tell)
+	must(t, err)
+	t.Cleanup(func() { r.Close() })
+	if r.CheckAccepted(t.Context()) == nil {
+		t.Error("what was restored acts at once")
+	}
+	team, err := r.Team("main")
+	must(t, err)
+	return size, team
 }
 
 func postMail(t *testing.T, team *teamdir.Team, from, to wire.Name, body string, attachments ...wire.Attachment) wire.ID {
@@ -51,29 +84,33 @@ type onWrite func([]byte) (int, error)
 
 func (f onWrite) Write(p []byte) (int, error) { return f(p) }
 
-// While mail with attachments arrives, no message in a backup lacks its attachments.
-func TestAttachmentsOfArrivingMail(t *testing.T) {
+// While mail with attachments arrives and is read, each message of a backup is in one place, with its attachments, and so
+// is each that its sender's copies tell of.
+func TestBackupWhileTheyWork(t *testing.T) {
 	ctx := t.Context()
 	r, team := newTeam(t, "alice", "bob")
-	postMail(t, team, "alice", "bob", "the first")
+	last := postMail(t, team, "alice", "bob", "the first")
 	var file bytes.Buffer
 	sent := 0
-	_, _, err := Write(ctx, r, onWrite(func(p []byte) (int, error) {
+	_, missing, err := Write(ctx, r, onWrite(func(p []byte) (int, error) {
 		if sent++; sent < 60 {
 			a, err := filestore.Add(team.Dir(), "a.txt", strings.NewReader(time.Now().String()))
 			must(t, err)
-			postMail(t, team, "alice", "bob", "one more", a)
+			if sent%2 == 0 {
+				must(t, team.Box("bob").MarkRead(ctx, last))
+			}
+			last = postMail(t, team, "alice", "bob", "one more", a)
 		}
 		return file.Write(p)
 	}), func(int) {})
-	must(t, err)
-	other, again := newTeam(t)
-	total, err := restore(other, file.Bytes())
-	must(t, err)
-	if total.Messages < 2 {
-		t.Errorf("%d messages arrived meanwhile: this shows nothing", total.Messages)
+	must(t, cmp.Or(missing, err))
+	size, again := restore(t, file.Bytes())
+	if size.Messages < 2 {
+		t.Errorf("%d messages arrived meanwhile: this shows nothing", size.Messages)
 	}
-	_, err = inbox.Walk(ctx, again.Box("bob"), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
+	there := map[wire.ID]int{}
+	_, err = inbox.Walk(ctx, again.Box("bob"), maildir.Everywhere, func(it *maildir.Item) bool {
+		there[it.ID]++
 		for _, a := range it.Attachments {
 			f, err := filestore.Open(again.Dir(), a)
 			must(t, err)
@@ -82,9 +119,19 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 		return true
 	})
 	must(t, err)
+	copies, err := again.Box("alice").IDs(maildir.Range{Sent: true})
+	must(t, err)
+	for _, id := range copies {
+		if there[id] != 1 {
+			t.Errorf("%s was sent, and is there %d times", id, there[id])
+		}
+	}
+	if len(there) != size.Messages {
+		t.Errorf("%d messages of %d", len(there), size.Messages)
+	}
 }
 
-// A restore brings back members without mail and retired ones with read mail or none; a second changes nothing.
+// A backup has members without mail, and retired ones with read mail or none.
 func TestBackupRestore(t *testing.T) {
 	ctx := context.Background()
 	r, team := newTeam(t, "alice", "bob", "empty", "gone", "bare")
@@ -96,23 +143,9 @@ func TestBackupRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note.json"), []byte(`{"body":"dropped"}`), 0o600))
-	must(t, team.Dir().MkdirAll(teamdir.ReceivedDir))
-	for _, name := range []string{"2026-11-26.taken", string(unread) + ".bob"} {
-		must(t, os.WriteFile(team.Dir().Join(teamdir.ReceivedDir+"/"+name), []byte(name), 0o600))
-	}
-	var file bytes.Buffer
-	total, _, err := Write(ctx, r, &file, func(int) {})
-	if err != nil || total.Messages != 2 { // an unread message and the ingested drop
-		t.Fatal(total, err)
-	}
-
-	again, back := newTeam(t)
-	for round, want := range []int{2, 0} {
-		got, err := restore(again, file.Bytes())
-		if err != nil || got.Messages != want {
-			t.Fatalf("round %d: %+v, %v", round, got, err)
-		}
+	size, back := restore(t, save(t, r))
+	if size.Messages != 1 {
+		t.Error(size)
 	}
 	for _, n := range []wire.Name{"alice", "bob", "empty"} {
 		if !back.Box(n).Exists() {
@@ -132,17 +165,15 @@ func TestBackupRestore(t *testing.T) {
 	if it, err := back.Box("gone").Get(read); err != nil || it.State != maildir.Done {
 		t.Error(it, err)
 	}
-	if names, err := back.Dir().Names(teamdir.ReceivedDir); err != nil || len(names) != 1 || names[0] != "2026-11-26.taken" {
-		t.Error(names, err)
-	}
 	old, _ := team.Box("bob").Log().LastSeq()
 	if seq, err := back.Box("bob").Log().LastSeq(); err != nil || seq != old {
 		t.Errorf("event %d, not %d: %v", seq, old, err)
 	}
 }
 
-// A leased message is in the backup as unread, and a shared inbox stays shared.
-func TestBackupOfTaken(t *testing.T) {
+// A leased message is in the backup as unread, one for later still waits, and a shared inbox stays shared. What a runner
+// has is not there.
+func TestBackupOfHeld(t *testing.T) {
 	ctx := context.Background()
 	r, team := newTeam(t, "alice", "bob", "jobs")
 	must(t, claim.Share(team.Box("jobs")))
@@ -150,20 +181,39 @@ func TestBackupOfTaken(t *testing.T) {
 	_, err := claim.Lease(ctx, team.Box("jobs"), team.Box("bob").Address(), time.Minute, inbox.ReadOptions{},
 		func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
 	must(t, err)
-	var b bytes.Buffer
-	if _, _, err := Write(ctx, r, &b, func(int) {}); err != nil {
-		t.Fatal(err)
+	later := &wire.Message{ID: wire.NewID(), From: team.Box("alice").Address(), To: []wire.Address{team.Box("bob").Address()}, Body: "later", NotBefore: time.Now().Add(time.Hour).UTC()}
+	p := &maildir.Post{Message: later, To: []*maildir.Box{team.Box("bob")}, Sender: team.Box("alice")}
+	maildir.Deliver(ctx, p)
+	must(t, p.Outcomes[0].Err)
+	must(t, team.Dir().MkdirAll("bob/run"))
+	must(t, os.WriteFile(team.Dir().Join("bob/run/run.json"), []byte("{}"), 0o600))
+	_, again := restore(t, save(t, r))
+	if it, err := again.Box("jobs").Get(id); err != nil || it.State != maildir.Unread || it.Lease != nil {
+		t.Error(it, err)
 	}
-	other, again := newTeam(t)
-	for range 2 {
-		if _, err := restore(other, b.Bytes()); err != nil {
-			t.Fatal(err)
-		}
-		if it, err := again.Box("jobs").Get(id); err != nil || it.State != maildir.Unread {
-			t.Fatal(it, err)
-		}
-		if shared, err := claim.Shared(again.Box("jobs")); err != nil || !shared {
-			t.Fatal(shared, err)
-		}
+	if it, err := again.Box("bob").Get(later.ID); err != nil || it.State != maildir.Later {
+		t.Error(it, err)
+	}
+	if shared, err := claim.Shared(again.Box("jobs")); err != nil || !shared {
+		t.Error(shared, err)
+	}
+	if names, err := again.Dir().Names("bob/run"); err != nil || len(names) > 0 {
+		t.Error(names, err)
+	}
+}
+
+// What cannot be read is named, and does not keep the rest from being saved.
+func TestBackupLacks(t *testing.T) {
+	r, team := newTeam(t, "alice", "bob")
+	postMail(t, team, "alice", "bob", "whole")
+	must(t, os.Mkdir(filepath.Join(team.Box("bob").Path(), "inbox/new", string(wire.NewID())+".json"), 0o700))
+	var file bytes.Buffer
+	messages, missing, err := Write(t.Context(), r, &file, func(int) {})
+	must(t, err)
+	if messages != 1 || missing == nil || !strings.Contains(missing.Error(), "the backup lacks a part of the mailbox of bob: ") {
+		t.Error(messages, missing)
+	}
+	if size, _ := restore(t, file.Bytes()); size.Messages != 1 {
+		t.Error(size)
 	}
 }

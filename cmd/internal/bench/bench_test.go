@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/backup"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/holder"
@@ -192,9 +193,10 @@ func BenchmarkRestore(b *testing.B) {
 	must(b, cmp.Or(missing, err))
 	var restores, deliveries []time.Duration
 	for b.Loop() {
-		root := newTeam(b, "carol").Root()
+		in, err := durable.Open(b.TempDir())
+		must(b, err)
 		begin := time.Now()
-		restored, err := backup.Restore(b.Context(), root, bytes.NewReader(saved.Bytes()), func(int) {})
+		restored, err := backup.Restore(b.Context(), in, ".atm", "", bytes.NewReader(saved.Bytes()), func(int) {})
 		restores = append(restores, time.Since(begin))
 		if must(b, err); restored.Messages != n {
 			b.Fatal(restored.Messages, " were restored")

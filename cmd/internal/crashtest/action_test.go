@@ -97,6 +97,28 @@ var actions = []namedAction{
 			}
 		}}
 	}},
+	{"restore", func(w *world, at target) action {
+		file, made := filepath.Join(w.root, "backup.1"), filepath.Join(w.root, "made")
+		w.must("backup", file)
+		restore := call{args: []string{"restore", file}, root: made}
+		holdsAll := func(*census) error {
+			c := w.at(made).census()
+			for k, it := range w.items {
+				if it.kind == "message" && !c.has(k) {
+					return fmt.Errorf("%s of %s is not in the restored root", k.token, k.agent)
+				}
+			}
+			return nil
+		}
+		return action{call: restore, once: true, done: holdsAll, after: func() {
+			if _, err := os.Stat(made); err != nil { // else it is whole, whatever the exit code was
+				w.mustRun(restore)
+			}
+			if err := holdsAll(nil); err != nil {
+				w.wrong("%v", err)
+			}
+		}}
+	}},
 	{"retire", func(w *world, at target) action {
 		a := w.joining(false, "carol")
 		a.args = []string{"team", "retire", "carol"}

@@ -171,9 +171,7 @@ func (d *doctor) checkRoot() {
 		}
 		d.add("root.shared", severity, fix, "the root is open to others: %s", why)
 	}
-	if unfinished, is := errors.AsType[*rootdir.UnfinishedError](rootdir.CheckRestored(d.root.Path)); is {
-		d.add("restore.unfinished", "error", app.FinishRestore(unfinished), "%v: members and mail may be missing", unfinished)
-	} else if err := d.root.CheckAccepted(d.ctx); err != nil {
+	if err := d.root.CheckAccepted(d.ctx); err != nil {
 		fix := "atm init --root " + policy.Quote(d.root.Path)
 		if d.root.Source != rootdir.FromFlag && d.root.Source != rootdir.FromEnv {
 			fix = "cd " + policy.Quote(filepath.Dir(d.root.Path)) + " && atm init"
@@ -252,7 +250,7 @@ func (d *doctor) checkAgents(t *teamdir.Team) {
 			d.add("agent.broken", "warning", fix, "%s in team %s is not a valid agent name", n, t.Name)
 		case !info.IsDir():
 			d.add("agent.link", "error", fix, "%s in team %s is a symbolic link, which atm does not follow", n, t.Name)
-		case errors.Is(t.Box(wire.Name(n)).CheckPresent(), maildir.ErrNoAgent) && rootdir.CheckRestored(d.root.Path) == nil:
+		case errors.Is(t.Box(wire.Name(n)).CheckPresent(), maildir.ErrNoAgent):
 			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s is not an agent: it has no inbox/new", n, t.Name)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package keep archives what is done, retires mailboxes and brings them back, gives a backup all messages and restores
-// its, and examines mailboxes for doctor.
+// Package keep archives what is done, retires mailboxes and brings them back, gives a backup all messages, and examines
+// mailboxes for doctor.
 package keep
 
 import (
@@ -25,7 +25,7 @@ type GCOptions struct {
 	Progress func()    // called for each message that is moved or counted; nil: nobody asks
 }
 
-// Moved counts the messages and events that gc, backup and restore have moved.
+// Moved counts the messages and events that gc has moved.
 type Moved struct {
 	Messages int   `json:"messages"`
 	Events   int   `json:"events,omitempty"`

@@ -54,18 +54,12 @@ func (f Found) unaccepted(cause error, format string, args ...any) *UnacceptedEr
 
 // CheckNoted returns an *UnacceptedError unless the user made or accepted the root, and nothing was restored into it
 // since. It is the quick part of CheckAccepted.
-func (f Found) CheckNoted() error { return f.checkNoted(f.IsNoted()) }
-
-// IsNoted reports whether the user made or accepted this directory, whatever was restored into it since.
-func (f Found) IsNoted() bool { return f.place.noted(f.Path) }
+func (f Found) CheckNoted() error { return f.checkNoted(f.place.noted(f.Path)) }
 
 // WasNoted is CheckNoted with the note as Find has seen it, for a command that begins.
 func (f Found) WasNoted() error { return f.checkNoted(f.isNoted) }
 
 func (f Found) checkNoted(isNoted bool) error {
-	if err := CheckRestored(f.Path); err != nil {
-		return f.unaccepted(err, "%v", err)
-	}
 	if _, err := os.Lstat(filepath.Join(f.Path, RestoredFile)); !durable.IsAbsent(err) {
 		return f.unaccepted(nil, "a backup was restored into %s, and nobody here has accepted it since", f.Path)
 	}

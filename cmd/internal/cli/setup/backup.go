@@ -25,7 +25,7 @@ import (
 var backupCommand = &cli.Command{
 	Name: "backup", Category: "export dump save", ArgsUsage: "FILE", Usage: "save the whole root in one file",
 	UsageText:   "atm backup atm-2026-05-01.tar",
-	Description: "Safe while others send. Never replaces a file. Leaves out what is not atm's: atm doctor names it.",
+	Description: "Safe while others send. Never replaces a file. Leaves out worktrees and what runners have.",
 	Action:      command.With(app.OpenRoot, runBackup),
 }
 
@@ -50,12 +50,13 @@ func runBackup(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	defer release()
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	moved, missing, err := backup.Write(ctx, s.Root, temp, p.Progress("backing up: %d messages"))
+	messages, missing, err := backup.Write(ctx, s.Root, temp, p.Progress("backing up: %d messages"))
 	if err == nil {
 		err = temp.Sync()
 	}
+	size := backup.Size{Messages: messages}
 	if info, statErr := temp.Stat(); statErr == nil {
-		moved.Bytes = info.Size()
+		size.Bytes = info.Size()
 	}
 	if err = cmp.Or(err, temp.Close()); err != nil {
 		return err
@@ -73,9 +74,7 @@ func runBackup(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	} else if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("backed up %s, %s; %s skipped",
-		letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), letter.Many(moved.Skipped, "message"))
-	return p.PrintDone(moved, text, missing)
+	return p.PrintDone(size, fmt.Sprintf("backed up %s, %s", letter.Many(size.Messages, "message"), letter.Size(size.Bytes)), missing)
 }
 
 // publish gives a file its name, durably. It makes no second name, which exFAT does not have.

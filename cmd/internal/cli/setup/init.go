@@ -251,7 +251,7 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 			err = mayAccept(s, p, o, unaccepted)
 		}
 		if err == nil {
-			err = s.Root.EndPast(ctx, !found.IsNoted())
+			err = s.Root.EndPast(ctx)
 		}
 		if err != nil {
 			return m, nil, err

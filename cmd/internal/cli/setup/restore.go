@@ -2,10 +2,12 @@ package setup
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,129 +19,115 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/policy"
-	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 )
 
 var restoreCommand = &cli.Command{
 	Name: "restore", Category: "! import load", ArgsUsage: "FILE", Usage: "bring back the contents of a backup",
-	UsageText: `atm restore atm-2026-05-01.tar
-atm restore atm-2026-05-01.tar --root .atm     where there is no root yet`,
-	Description: `What is there stays as it is. If the backup brings something, nothing in the root acts
-until somebody has seen it and said yes, with atm init. Where agents run, that takes --yes.`,
+	UsageText: `atm restore atm-2026-05-01.tar                 where init would make a root
+atm restore atm-2026-05-01.tar --root copy     somewhere else
+atm restore atm-2026-05-01.tar --in-place      back to that day`,
+	Description: `It makes a root where there is none. With --in-place it first renames the one that is there, with
+all mail since. Nothing in the new root acts until somebody has seen it and said yes, with atm init.`,
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "yes", Usage: "also where agents run, which get no mail and no answers then"},
+		&cli.BoolFlag{Name: "in-place", Usage: "set the root that is there aside first; nobody may run in it"},
 	},
 	Action: restore,
 }
 
-func restore(c *cli.Context) error {
-	return restoreFile(c.Context, command.PrinterOf(c), c.Args().First(), c.Bool("yes"))
+// restored is what restore prints.
+type restored struct {
+	backup.Size
+	Root  string `json:"root"`
+	Aside string `json:"aside,omitempty"` // what was there is here now
 }
 
-func restoreFile(ctx context.Context, p *command.Printer, name string, isSure bool) error {
+func restore(c *cli.Context) error {
+	p, name := command.PrinterOf(c), c.Args().First()
 	f, err := durable.OpenRegular(name, os.O_RDONLY)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrNotRegular) {
 		return failure.Usage("%v", err).WithHint("`atm restore FILE` takes a file of atm backup; for a member: `atm team restore NAME`")
+	} else if err != nil {
+		return err
 	}
 	defer f.Close()
-	content, err := backup.Check(f)
-	if errors.Is(err, rootdir.ErrNewer) {
-		return fmt.Errorf("restore %s: %w", name, err)
-	} else if err != nil {
-		return failure.Failed("restore %s: %w", name, err).WithHint("`atm restore FILE` takes a file of atm backup; nothing was restored")
-	}
-	if place := p.Place(); place.Flag != "" || place.Env != "" {
-		named, err := rootdir.InitDir(place, false)
-		if err == nil {
-			_, err = rootdir.Make(named.Path)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	s, err := app.OpenRoot(p.Given)
-	if errors.Is(err, rootdir.ErrNoRoot) {
-		return failure.NotFound("%w", err).WithHint("name the root to restore into: `atm restore %s --root .atm`", policy.Quote(name))
-	}
-	if err == nil && s.IsInAgent() {
-		if inUse, _ := s.Root.Teams(); len(inUse) > 0 && s.CheckAccepted() == nil {
-			return failure.Refused("an agent may not restore into a root in use: nothing there acts until a person has accepted it").
-				WithHint("ask your person; to look at what is in it: `atm restore %s --root DIR`", policy.Quote(name))
-		}
+	var r restored
+	if c.Bool("in-place") {
+		r.Root, err = inPlace(p, name)
+	} else {
+		r.Root, err = emptyPlace(p, name)
 	}
 	if err != nil {
 		return err
 	}
-	ctx, stop := output.UntilSignal(ctx) // and then it says how to go on, however slow the disk is
-	defer stop()
-	if rootdir.CheckRestored(s.Root.Path) == nil {
-		there, isNew, damaged := backup.Brings(ctx, s.Root, f)
-		if damaged == nil && !isNew {
-			warnOfRefused(p, there)
-			return p.PrintDone(there, "nothing new, and nothing was changed: "+letter.Many(there.Skipped, "message")+" of it already there", nil)
-		}
-		if err = cmp.Or(ctx.Err(), mayStopTeams(s, name, isSure)); errors.Is(err, context.Canceled) {
-			e := failure.Failed("interrupted: nothing was restored").WithHint("run it again: `atm restore %s`", policy.Quote(name))
-			e.Exit = failure.ExitInterrupted
-			return e
-		}
-		if err != nil {
-			return err
-		}
+	above, base := filepath.Split(r.Root)
+	aside := ""
+	if c.Bool("in-place") {
+		aside = base + time.Now().UTC().Format(".20060102T150405")
+		r.Aside = above + aside
 	}
-	// Before anything of it is there.
-	if err = s.Root.BeginRestore(f.Name(), content.SHA256); err != nil {
+	if err = os.MkdirAll(above, 0o700); err != nil {
 		return err
 	}
-	moved, err := backup.Restore(ctx, s.Root, f, p.Progress(fmt.Sprintf("restoring: %%d of %s", letter.Many(content.Messages, "message"))))
-	if err == nil {
-		err = s.Root.EndRestore()
+	in, err := durable.Open(above)
+	if err != nil {
+		return err
 	}
-	if errors.Is(err, context.Canceled) {
-		e := failure.Failed("interrupted: restored %d of %s", moved.Messages+moved.Skipped, letter.Many(content.Messages, "message")).
-			WithHint("run it again, and it goes on: `atm restore %s`", policy.Quote(name))
-		e.Exit, e.Done = failure.ExitInterrupted, moved
-		return e
+	defer in.Close()
+	ctx, stop := output.UntilSignal(c.Context)
+	defer stop()
+	r.Size, err = backup.Restore(ctx, in, base, aside, f, p.Progress("restoring: %d messages"))
+	if errors.Is(err, backup.ErrNotBackup) {
+		return failure.Failed("restore %s: %w", name, err).WithHint("`atm restore FILE` takes a file of atm backup; nothing was restored")
+	} else if err != nil {
+		return fmt.Errorf("restore %s: %w", name, err)
 	}
-	warnOfRefused(p, moved)
-	text := fmt.Sprintf("restored %s; %d already there", letter.Many(moved.Messages, "message"), moved.Skipped)
+	text := fmt.Sprintf("restored %s: %s", letter.Escape(r.Root), letter.Many(r.Messages, "message"))
+	if r.Aside != "" {
+		text += "\nwhat was there is in " + letter.Escape(r.Aside)
+	}
 	text += "\nnothing there acts until somebody has seen it and said yes: " + p.Command("atm init")
-	return p.PrintUnlessError(err, moved, text)
+	return p.PrintAs(r, text)
 }
 
-func warnOfRefused(p *command.Printer, r backup.Restored) {
-	for _, refused := range r.Refused {
-		p.Warn("not restored: %s: %s", refused.Name, refused.Reason)
+// emptyPlace returns where init would make a root, or an error if something is there.
+func emptyPlace(p *command.Printer, name string) (string, error) {
+	found, err := rootdir.InitDir(p.Place(), false)
+	if err != nil {
+		return "", err
 	}
-	if r.MoreRefused > 0 {
-		p.Warn("not restored: %s", letter.Many(r.MoreRefused, "more file"))
+	if entries, err := os.ReadDir(found.Path); err == nil && len(entries) == 0 || errors.Is(err, fs.ErrNotExist) {
+		return found.Path, nil
 	}
+	return "", failure.Refused("%s is there already", found.Path).
+		WithHint("to set it aside first: `atm restore %s --in-place`; elsewhere: `atm restore %[1]s --root DIR`", policy.Quote(name))
 }
 
-// mayStopTeams refuses a restore that stops running agents, unless its person is sure.
-func mayStopTeams(s *app.Scope, name string, isSure bool) error {
-	if isSure || s.CheckAccepted() != nil { // nothing acts there now
-		return nil
+// inPlace returns the root in force, or an error if it must not be set aside.
+func inPlace(p *command.Printer, name string) (string, error) {
+	s, err := app.OpenRoot(p.Given)
+	if err != nil {
+		return "", err
+	}
+	defer s.Root.Close()
+	if s.IsInAgent() {
+		return "", failure.Refused("an agent may not set a root aside").
+			WithHint("ask your person; to look at what is in the backup: `atm restore %s --root DIR`", policy.Quote(name))
 	}
 	var running []string
 	teams, err := s.Root.Teams()
 	for _, team := range teams {
 		t, _ := s.Root.Team(team) // Teams has opened it
-		members, _ := t.Agents()
+		members, failed := t.Agents()
 		for _, n := range members {
-			if isRunning, _ := t.Running(n); isRunning || len(programs.Of(t, n)) > 0 {
-				running = append(running, t.Box(n).Address().String())
+			if b := t.Box(n); b.IsRunning() {
+				running = append(running, b.Address().String())
 			}
 		}
+		err = cmp.Or(err, failed)
 	}
-	if err != nil || len(running) == 0 {
-		return err
+	if err == nil && len(running) > 0 {
+		err = failure.Refused("what runs here goes with the root that is set aside: %s", app.Join(running)).WithHint("stop it first: `atm down`")
 	}
-	verb := "run"
-	if len(running) == 1 {
-		verb = "runs"
-	}
-	return failure.Refused("%s %s here: once something is restored, no mail is handed over or typed in, no rule answers, until somebody has seen all of it and said yes with atm init",
-		app.Join(running), verb).WithHint("to restore it all the same: `atm restore %s --yes`", policy.Quote(name))
+	return s.Root.Path, err
 }
