@@ -31,7 +31,7 @@ without them people, and the lead for other agents. Nobody may answer for themse
 	Flags: []cli.Flag{
 		artifactFlag,
 	},
-	Action: command.Look(app.OpenTeam, answerQuestion),
+	Action: command.With(app.OpenTeam, answerQuestion),
 }
 
 var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "answer only the part of a draft with this `URI`"}
@@ -42,7 +42,7 @@ var rejectCommand = &cli.Command{
 atm reject bob`,
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
 	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r", "m", "message"}, Usage: "say `WHY`, and what to do instead"}, artifactFlag},
-	Action:      command.Look(app.OpenTeam, answerQuestion),
+	Action:      command.With(app.OpenTeam, answerQuestion),
 }
 
 func answerQuestion(c *cli.Context, s *app.Scope, p *command.Printer) error {

@@ -39,7 +39,7 @@ read. Exit 4: it did not happen in time.`,
 		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "all of these, not any"},
 		cmdline.TimeoutFlag("t"),
 	},
-	Action: command.Look(app.OpenMeIfGiven, wait),
+	Action: command.With(app.OpenMeIfGiven, wait),
 }
 
 // kinds are the flags that name a condition.
