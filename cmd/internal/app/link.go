@@ -46,7 +46,7 @@ func explainLink(err error, e *teamdir.LinkError) *failure.Error {
 	case errors.Is(e.Err, teamdir.ErrSameName):
 		return failure.Refused("%w", err).WithHint("`atm link --remove %s`, then `atm link %s --as %[1]s-2`", e.Name, there)
 	case errors.Is(e.Err, teamdir.ErrNotThere) && e.Name != "":
-		return failure.NotFound("%w", err).WithHint("if it was moved: `atm link --remove %s`, then `atm link DIR --as %[1]s`", e.Name)
+		return failure.NotFound("%w", err).WithHint("mount its disk; or, if it was moved: `atm link --remove %s`, then `atm link DIR --as %[1]s`", e.Name)
 	case errors.Is(e.Err, teamdir.ErrNoTeam):
 		return failure.NotFound("%w; a team has the same name in both", err).WithHint("there: cd %s && atm init NAME --team %s", there, e.Team)
 	case isUnaccepted && unaccepted.Cause == nil:

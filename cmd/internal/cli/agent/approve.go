@@ -108,7 +108,7 @@ func findQuestion(ctx context.Context, s *app.Scope, word string) (q ask.Questio
 		}
 		return q, failure.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
 	}
-	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && a.Host == "" {
+	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && !s.Root.IsRemote(a) {
 		if _, unknown := s.Member(word); unknown != nil {
 			e := s.Given.Explain(unknown)
 			return q, e.WithHint("`atm pending` lists the open questions; %s", e.Hint)
