@@ -36,10 +36,10 @@ func (e *LinkError) Error() string {
 
 func (e *LinkError) Unwrap() error { return e.Err }
 
-// The causes of a LinkError, beside those of package rootdir and ErrNoTeam.
+// The causes of a LinkError, beside those of package rootdir, hostkey.ErrNoLink and ErrNoTeam.
 var (
 	ErrNotThere = errors.New("there is no root at") // it is removed, moved, or on a disk that is not mounted
-	ErrSameName = errors.New("calls this project by the same name")
+	ErrSameName = errors.New("it calls this project by the same name")
 )
 
 // Links lists the links of this root.
@@ -87,7 +87,7 @@ func (r *Root) Linked(l hostkey.Link, team wire.Name) (t *Team, knownAs wire.Nam
 	if err == nil {
 		back, err = hostkey.Dir(r.KeysDir).Back(r.Path, l)
 	}
-	if err == nil && back.Name == l.Name { // a message would not say whose member it is from
+	if err == nil && back.Name == l.Name { // both were made at once; a message would not say whose member it is from
 		err = ErrSameName
 	}
 	if err == nil {

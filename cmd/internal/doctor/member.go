@@ -234,10 +234,9 @@ func (d *doctor) rebuildSent(t *teamdir.Team, boxes []*maildir.Box) {
 	var firstErr error
 	added := 0
 	outboxes, _ := t.Store.Outboxes()
-	for _, b := range slices.Concat(boxes, outboxes, linkedBoxes(t)) {
+	for _, b := range slices.Concat(boxes, outboxes) {
 		b.Walk(maildir.Everywhere, func(it *maildir.Item) bool {
-			isDrop := it.Origin != nil && it.Origin.Via == "drop"
-			if isDrop || it.From.Host != "" {
+			if it.IsDropped() || it.From.Host != "" {
 				return d.ctx.Err() == nil
 			}
 			if sender, err := d.root.Mailbox(it.From); err == nil {
@@ -254,20 +253,4 @@ func (d *doctor) rebuildSent(t *teamdir.Team, boxes []*maildir.Box) {
 	if added > 0 {
 		d.add("sent.rebuilt", "ok", "", "added %s to their senders' index of sent mail", letter.Many(added, "message"))
 	}
-}
-
-// linkedBoxes are the mailboxes in the roots that links lead to, as far as these can be opened.
-func linkedBoxes(t *teamdir.Team) (boxes []*maildir.Box) {
-	links, _ := t.Root().Links()
-	for _, l := range links {
-		there, knownAs, err := t.Root().Linked(l, t.Name)
-		if err != nil {
-			continue
-		}
-		names, _ := there.Agents()
-		for _, name := range names {
-			boxes = append(boxes, there.Box(name).Linked(l.Name, knownAs))
-		}
-	}
-	return boxes
 }

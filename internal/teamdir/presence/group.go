@@ -25,8 +25,11 @@ func GroupOf(t *teamdir.Team, word string, but wire.Address) (members []wire.Add
 			if !t.Root().IsLink(wire.Name(name)) {
 				return nil, false, err
 			}
-			isGroup = true
-			members, err = linkedTeam(t, wire.Name(name))
+			there, err := t.Root().TeamOf(wire.Address{Team: t.Name, Host: wire.Name(name)})
+			if err == nil {
+				members, err = unshared(there, wire.Name(name))
+			}
+			return members, true, err
 		}
 		for _, n := range names {
 			members = append(members, t.AddressOf(n))
@@ -35,15 +38,6 @@ func GroupOf(t *teamdir.Team, word string, but wire.Address) (members []wire.Add
 		return nil, false, nil
 	}
 	return slices.DeleteFunc(members, func(a wire.Address) bool { return a == but }), true, err
-}
-
-// linkedTeam is the whole team of a linked root.
-func linkedTeam(t *teamdir.Team, link wire.Name) (to []wire.Address, err error) {
-	there, err := t.Root().TeamOf(wire.Address{Team: t.Name, Host: link})
-	if err == nil {
-		to, err = unshared(there, link)
-	}
-	return to, err
 }
 
 // unshared lists the members of a team whose inboxes are not shared, with a host.
