@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/agentteammail/atm/cmd/internal/acpagent"
-	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/bridge"
 	"github.com/agentteammail/atm/cmd/internal/claudeteam"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -20,7 +19,7 @@ import (
 var version = "dev" // set by the linker
 
 var verbs = map[string]func(version string, words []string) (code int){
-	"acp": acpagent.Main, "bridge": bridge.Main, "claude": claudeteam.Main, app.Exchange: bridge.ExchangeMain, "mcp": mcp.Main, "tui": tui.Main, "web": web.Main,
+	"acp": acpagent.Main, "bridge": bridge.Main, "claude": claudeteam.Main, "mcp": mcp.Main, "tui": tui.Main, "web": web.Main,
 }
 
 func main() { os.Exit(run(os.Args[1:])) }

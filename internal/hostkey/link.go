@@ -1,7 +1,6 @@
 package hostkey
 
 import (
-	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -14,12 +13,11 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Link says that a root of this user calls another one by the name of a host. Mail goes between the two once the other
-// one has a link back.
+// A Link says that a root of this user calls another one by a name, which stands where addresses have a host. Mail goes
+// between the two once the other one has a link back.
 type Link struct {
 	Name wire.Name `json:"name"`
 	Root string    `json:"root"` // the other one's path, without symbolic links
-	Seed []byte    `json:"seed"` // of the key that this root signs with
 }
 
 // ErrNoLink says that a root has no such link.
@@ -46,11 +44,11 @@ func (d Dir) Links(root string) (all []Link, errs error) {
 		var l Link
 		file := filepath.Join(d.links(root), e.Name())
 		data, err := durable.ReadRegular(file, 64<<10)
-		if err == nil && (json.Unmarshal(data, &l) != nil || string(l.Name) != e.Name() || len(l.Seed) != ed25519.SeedSize) {
-			err = errors.New("damaged") // more would quote the secret
+		if err == nil && (json.Unmarshal(data, &l) != nil || string(l.Name) != e.Name() || !filepath.IsAbs(l.Root)) {
+			err = errors.New("damaged")
 		}
 		if err != nil {
-			err = fmt.Errorf("link %s: %w; atm unlink %[1]s removes it", e.Name(), err)
+			err = fmt.Errorf("link %s: %w; atm link --remove %[1]s removes it", e.Name(), err)
 		}
 		if errs = errors.Join(errs, err); err == nil {
 			all = append(all, l)
@@ -59,17 +57,13 @@ func (d Dir) Links(root string) (all []Link, errs error) {
 	return all, errs
 }
 
-// AddLink makes a link of the root at a path, with a new key.
-func (d Dir) AddLink(root string, name wire.Name, to string) error {
-	_, key, err := ed25519.GenerateKey(nil)
-	if err == nil && d == "" {
-		err = errors.New("there is no configuration directory for links")
+// AddLink makes a link of the root at a path.
+func (d Dir) AddLink(root string, l Link) error {
+	if d == "" {
+		return errors.New("there is no configuration directory for links")
 	}
-	if err != nil {
-		return err
-	}
-	data, _ := json.Marshal(Link{name, to, key.Seed()})
-	return durable.WritePrivate(filepath.Join(d.links(root), string(name)), append(data, '\n'))
+	data, _ := json.Marshal(l)
+	return durable.WritePrivate(filepath.Join(d.links(root), string(l.Name)), append(data, '\n'))
 }
 
 // RemoveLink removes a link of the root at a path.

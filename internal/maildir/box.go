@@ -22,6 +22,8 @@ type Box struct {
 	store *Store
 	agent wire.Name
 	host  wire.Name // set for an outbox
+
+	as, from wire.Name // set for a mailbox in another root: see Linked
 }
 
 // Agent returns the name of the mailbox's owner.
@@ -29,7 +31,7 @@ func (b *Box) Agent() wire.Name { return b.agent }
 
 // Address returns the owner's full address.
 func (b *Box) Address() wire.Address {
-	return wire.Address{Agent: b.agent, Team: b.store.Team, Host: b.host}
+	return b.addressHere(wire.Address{Agent: b.agent, Team: b.store.Team, Host: b.host})
 }
 
 // Host returns the host that an outbox is for; "": it is a mailbox.
@@ -184,7 +186,7 @@ func (b *Box) Log() *eventlog.Log {
 			b.store.Appended(ctx, b.agent, events)
 		}
 	}
-	return eventlog.New(b.store.root, b.Address(), lock, b.CheckPresent, appended)
+	return eventlog.New(b.store.root, b.AddressThere(b.Address()), lock, b.CheckPresent, appended)
 }
 
 // LogEvents appends events about messages to the agent's log; an outbox has none. The moves they describe are done, so

@@ -145,13 +145,22 @@ func Deliver(ctx context.Context, posts ...*Post) {
 		for i, b := range p.To {
 			o := &p.Outcomes[i]
 			*o = Outcome{Box: b, Err: err, post: p, data: data}
-			if err != nil {
+			if b.as != "" && err == nil {
+				o.data, o.Err = encode(b.MessageThere(p.Message))
+			}
+			if o.Err != nil {
 				continue
 			}
 			t := known[b.Path()]
 			if t == nil {
 				t = &target{box: b}
-				if t.inbox, t.err = b.openInbox(); t.err == nil {
+				if b.as != "" { // the other root may be a stranger's
+					t.err = b.store.MayAct(ctx)
+				}
+				if t.err == nil {
+					t.inbox, t.err = b.openInbox()
+				}
+				if t.err == nil {
 					defer t.inbox.Close()
 				}
 				known[b.Path()], targets = t, append(targets, t)

@@ -116,13 +116,13 @@ func (e *LeasedError) Error() string {
 
 // Leaseholder is what a holder of a lease is called: the member, with the team if that is another one.
 func (b *Box) Leaseholder(by wire.Address) string {
-	return strings.TrimSuffix(by.String(), "@"+string(b.store.Team))
+	return strings.TrimSuffix(b.AddressThere(by).String(), "@"+string(b.store.Team))
 }
 
 // LeaseOf returns a holder's lease. By is zero once the message was given back.
 func (b *Box) LeaseOf(h holder.Holder) Lease {
 	by, _ := wire.ParseAddress(h.Who, b.store.Team)
-	return Lease{By: by, Until: h.Until}
+	return Lease{By: b.addressHere(by), Until: h.Until}
 }
 
 // setHolder sets what is known of who has an unread message.

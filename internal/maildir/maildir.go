@@ -88,7 +88,8 @@ type Store struct {
 	LockTimeout time.Duration // 0: lockfile.DefaultTimeout
 
 	// MayAct is called after a look at the store. It returns why nothing of what was seen may act: no dropped file is
-	// ingested, and no mail goes out by itself, from a runner, a hook or a bridge. It may run for seconds.
+	// ingested, no mail goes out by itself, from a runner, a hook or a bridge, and none comes in from another root. It may
+	// run for seconds.
 	MayAct func(context.Context) error
 
 	// Appended is called after events were appended to an agent's log, without a lock of it; nil: nobody wants to know.

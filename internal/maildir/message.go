@@ -168,6 +168,7 @@ func (b *Box) openIn(dir *durable.Root, name string, d Folder, id wire.ID) (*Ite
 	if err != nil {
 		return nil, &BadError{Name: FileName(id), Reason: err.Error()}
 	}
+	b.setHere(m)
 	it := &Item{Message: m, State: d.State, Dir: b.store.root.Join(d.Dir), root: b.store.root, file: d.File(id), Size: int64(len(data))}
 	b.setHolder(it, d.Holder())
 	return it, nil

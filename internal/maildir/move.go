@@ -245,7 +245,7 @@ func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove
 				return from, nil, err
 			}
 		}
-		return b.withdrawn(), []wire.Event{Event(wire.SourceCLI, wire.EventWithdrawn, id).With(wire.FieldBy, by.String())}, nil
+		return b.withdrawn(), []wire.Event{Event(wire.SourceCLI, wire.EventWithdrawn, id).With(wire.FieldBy, b.AddressThere(by).String())}, nil
 	})
 	return state, err
 }

@@ -31,10 +31,11 @@ type Root struct {
 	// MayAct is as in maildir.Store; set it before a team is opened. At first it is CheckAccepted.
 	MayAct func(context.Context) error
 
-	dir   *durable.Root
-	told  Told
-	mu    sync.Mutex
-	teams map[wire.Name]*Team
+	dir    *durable.Root
+	told   Told
+	mu     sync.Mutex
+	teams  map[wire.Name]*Team
+	others map[string]*opening // by path: see linked.go
 }
 
 // Told is told of events that were appended to a member's log.
@@ -53,7 +54,7 @@ func Open(path string, told Told) (*Root, error) {
 // OpenFound opens a root that rootdir.Find has found, and brings one of an older format to this one: see moveOver.
 func OpenFound(f rootdir.Found, told Told) (*Root, error) {
 	dir, err := durable.OpenFaulty(f.Path, f.Fault)
-	r := &Root{Found: f, MayAct: f.CheckAccepted, dir: dir, told: told, teams: map[wire.Name]*Team{}}
+	r := &Root{Found: f, MayAct: f.CheckAccepted, dir: dir, told: told, teams: map[wire.Name]*Team{}, others: map[string]*opening{}}
 	if err == nil && f.IsOlder() {
 		err = r.moveOver(context.Background())
 		for _, t := range r.teams { // opened without what the caller is about to set
@@ -74,6 +75,11 @@ func (r *Root) Close() error {
 	errs := []error{r.dir.Close()}
 	for _, t := range r.teams {
 		errs = append(errs, t.Store.Close(), t.sessions.Close())
+	}
+	for _, o := range r.others {
+		if o.isDone() && o.err == nil {
+			errs = append(errs, o.root.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -197,9 +203,12 @@ func (r *Root) Stale(remove bool) (stale []string) {
 	return stale
 }
 
-// Mailbox returns the mailbox at an address in any team of the root; for a member on another host, the outbox to it, or
-// an *UnknownHostError if that host is not trusted.
+// Mailbox returns the mailbox at an address in any team of the root, or of a root that this one has a link to; for a member on
+// another host, the outbox to it, or an *UnknownHostError if that host is not trusted.
 func (r *Root) Mailbox(a wire.Address) (*maildir.Box, error) {
+	if l, isLink := r.link(a.Host); isLink {
+		return r.linkedBox(l, a)
+	}
 	t, err := r.Team(a.Team)
 	if err != nil {
 		return nil, err
@@ -224,15 +233,6 @@ func (r *Root) Hosts() ([]wire.Name, error) {
 	}
 	slices.Sort(hosts)
 	return slices.Compact(hosts), cmp.Or(err, linkErr)
-}
-
-// Links lists the links of this root.
-func (r *Root) Links() ([]hostkey.Link, error) { return hostkey.Dir(r.KeysDir).Links(r.Path) }
-
-// IsLink reports whether a host's name is that of a link of this root. A link goes before a trusted host of that name.
-func (r *Root) IsLink(host wire.Name) bool {
-	links, _ := r.Links()
-	return slices.ContainsFunc(links, func(l hostkey.Link) bool { return l.Name == host })
 }
 
 // UnknownHostError is a maildir.ErrNoAgent for a host whose key is not trusted here.

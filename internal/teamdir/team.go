@@ -64,6 +64,7 @@ type UnknownError struct {
 	Retired    bool // a retired member has the name, and can be restored
 	Planned    bool // team.toml names it, but it has no mailbox yet
 	In         *Team
+	Root       string // the path of the other root whose member it would be; "": it would be of this one
 }
 
 func (e *UnknownError) Error() string        { return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team) }

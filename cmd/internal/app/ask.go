@@ -19,8 +19,8 @@ import (
 )
 
 // Ask sends a question and waits for its answer, at most for a timeout (0: for ever) that begins when it is sent. sent is
-// called then, with when it will be seen. An error says whether it was sent, and how to go on. A member of another host
-// answers with a reply: what it says at the end of a turn stays there.
+// called then, with when it will be seen. An error says whether it was sent, and how to go on. A member of another
+// host or project answers with a reply: what it says at the end of a turn stays there.
 func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration, sent func(outlook.Outlook)) (*reply.Response, error) {
 	if o.To[0].Host != "" {
 		return s.askElsewhere(ctx, o, timeout, sent)
@@ -73,7 +73,6 @@ func (s *Scope) askElsewhere(ctx context.Context, o *post.Outgoing, timeout time
 	if r.To = post.Deliver(ctx, s.Root, posted)[0]; r.To.Err != nil {
 		return r, r.To.Err
 	}
-	s.CarryOut(ctx)
 	sent(outlook.Of(ctx, s.Root, r.To, o.Message))
 	answered := s.WhenReplied(o.Message, wire.Address{})
 	answered.EndsWithTurn = true

@@ -86,7 +86,6 @@ func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
 	}()
 	if s.Team != nil {
 		go notices.KeepLooking(ctx, s.Team)
-		go s.KeepExchanging(ctx)
 	}
 	err := f(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {

@@ -252,9 +252,13 @@ func (s *Scope) reached(ctx context.Context, kind string, m *wire.Message) *Matc
 
 // whenIs is met when an agent has a state: idle, finished, busy, blocked, turn-done or exit.
 func (s *Scope) whenIs(kind string, a wire.Address) (*Condition, error) {
-	team, err := s.Root.Team(a.Team)
+	team, err := s.Root.TeamOf(a)
 	if err != nil {
 		return nil, err
+	}
+	name, isRemote := a.Agent, s.Root.IsRemote(a)
+	if isRemote {
+		name = team.NameOf(a)
 	}
 	agents := []wire.Address{a}
 	c := &Condition{Kind: kind, about: s.Who(a), watched: agents}
@@ -264,15 +268,15 @@ func (s *Scope) whenIs(kind string, a wire.Address) (*Condition, error) {
 		ctx, cancel := context.WithTimeout(ctx, askWithin)
 		defer cancel()
 		var err error
-		if state == nil && a.Host == "" {
+		if state == nil && !isRemote {
 			state, err = team.State(a.Agent)
 		} else if e.Event != nil && state != nil && e.Event.Seq > state.Seq {
 			state.Apply(e.Event) // each one, so that no short state is missed
 		}
 		var now presence.Member
 		if err == nil {
-			now = presence.Look(ctx, team, presence.Query{State: state}, team.NameOf(a))[0]
-			err = now.Err
+			now = presence.Look(ctx, team, presence.Query{State: state}, name)[0]
+			now.Name, err = team.NameOf(a), now.Err
 		}
 		if err == nil && hasState(now, kind) {
 			return finding{met: &Match{Kind: kind, Agent: now.Name, Member: &now}}
@@ -410,7 +414,7 @@ func (c *Condition) impossible(ctx context.Context, s *Scope, late []wire.Addres
 
 // retired is the error about a member of this machine that is not there any more; nil: it is there.
 func (s *Scope) retired(a wire.Address) error {
-	if a.Host != "" {
+	if s.Root.IsRemote(a) {
 		return nil
 	}
 	if _, err := s.Root.Mailbox(a); errors.Is(err, maildir.ErrNoAgent) {

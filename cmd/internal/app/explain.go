@@ -165,6 +165,9 @@ func (g *Given) explain(err error) *failure.Error {
 	if g.IsOutputError(err) {
 		return failure.Failed("%w", err).WithHint("only the output failed: mail not shown stays unread, everything else was done")
 	}
+	if e, ok := errors.AsType[*teamdir.LinkError](err); ok {
+		return explainLink(err, e)
+	}
 	if e, ok := errors.AsType[*teamdir.UnknownError](err); ok {
 		return unknownAgent(err, e)
 	}
@@ -244,12 +247,17 @@ func (g *Given) noRoot(err error) *failure.Error {
 
 // unknownAgent names the nearest member and, in a team of up to twelve, all of them.
 func unknownAgent(err error, u *teamdir.UnknownError) *failure.Error {
-	e := failure.NotFound("%w", err).WithHint("`atm team` lists them")
+	name, _, _ := strings.Cut(string(u.Name), "@")
+	root := ""
+	if u.Root != "" {
+		root = " --root " + policy.Quote(u.Root)
+	}
+	e := failure.NotFound("%w", err).WithHint("`atm team%s` lists them", root)
 	if u.Retired {
-		return e.WithHint("`atm team restore %s --team %s` brings it back with its mail", u.Name, u.Team)
+		return e.WithHint("`atm team restore %s --team %s%s` brings it back with its mail", name, u.Team, root)
 	}
 	if u.Planned {
-		return e.WithHint("`atm team add %s --team %s` makes its mailbox, as atm up does for all in team.toml", u.Name, u.Team)
+		return e.WithHint("`atm team add %s --team %s%s` makes its mailbox, as atm up does for all in team.toml", name, u.Team, root)
 	}
 	var byName map[wire.Name][]wire.Name
 	if u.In != nil {

@@ -1,110 +1,20 @@
 package app
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/hostkey"
-	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
-
-// Exchange is the verb of More that exchanges what linked roots have for each other, and ends.
-const Exchange = "exchange"
-
-const (
-	exchangeWithin = 30 * time.Second
-	exchangeEvery  = 3 * time.Second // by a command that goes on
-)
-
-// Exchange exchanges mail and states with all roots that this one has links to, in the program that has the bridge. Why it
-// could not is noted with the mail that waits.
-func (s *Scope) Exchange(ctx context.Context) {
-	if s.Team == nil {
-		return
-	}
-	links, _ := s.Root.Links()
-	if len(links) == 0 {
-		return
-	}
-	program, err := Companion(More)
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, exchangeWithin)
-		defer cancel()
-		err = exec.CommandContext(ctx, program, Exchange, "--root", s.Root.Path, "--team", string(s.Team.Name)).Run()
-	}
-	if _, hasEnded := errors.AsType[*exec.ExitError](err); err == nil || hasEnded || ctx.Err() != nil {
-		return // it has noted what kept it
-	}
-	for _, l := range links {
-		presence.NoteHeld(s.Team, l.Name, err.Error())
-	}
-}
-
-// CarryOut is Exchange if mail for another root waits.
-func (s *Scope) CarryOut(ctx context.Context) {
-	if s.Team == nil {
-		return
-	}
-	links, _ := s.Root.Links()
-	for _, l := range links {
-		if ids, _ := claim.Outgoing(s.Team.Store.Outbox(wire.Address{Host: l.Name})); len(ids) > 0 {
-			s.Exchange(ctx)
-			return
-		}
-	}
-}
-
-// KeepExchanging repeats Exchange until the context ends.
-func (s *Scope) KeepExchanging(ctx context.Context) {
-	for s.Exchange(ctx); Sleep(ctx, exchangeEvery); {
-		s.Exchange(ctx)
-	}
-}
-
-// OpenLinked opens the team of this name in the root that a link leads to, and returns that root's link back. The
-// caller closes that root.
-func (s *Scope) OpenLinked(l hostkey.Link) (there *Scope, back hostkey.Link, err error) {
-	there, err = s.openOther(l.Root)
-	if err == nil {
-		back, err = s.Keys().Back(s.Root.Path, l)
-		if errors.Is(err, hostkey.ErrNoLink) {
-			err = fmt.Errorf("%s has no link back to this root: %s", l.Name, s.linkBack(l))
-		} else if err == nil && back.Name == l.Name { // both were made at once
-			err = fmt.Errorf("%[1]s calls this project %[1]s, too: atm unlink %[1]s, and atm link with another name", l.Name)
-		}
-		if err != nil {
-			there.Root.Close()
-		}
-	}
-	return there, back, err
-}
-
-// linkBack says what is to be typed in the other root of a link.
-func (s *Scope) linkBack(l hostkey.Link) string {
-	name := "NAME"
-	if host, err := hostkey.ParseHost(filepath.Base(ProjectOf(s.Root.Path))); err == nil {
-		name = string(host)
-	}
-	if name == string(l.Name) { // which it may not have, too
-		name += "-2"
-	}
-	return fmt.Sprintf("cd %s && atm link %s --as %s", policy.Quote(ProjectOf(l.Root)), policy.Quote(ProjectOf(s.Root.Path)), name)
-}
 
 // ProjectOf is the directory that a root is about: the one that it is in, if it has the name that the search looks for.
 func ProjectOf(root string) string {
@@ -114,38 +24,37 @@ func ProjectOf(root string) string {
 	return root
 }
 
-// openOther opens the team of this name in another root of this user, if it may act.
-func (s *Scope) openOther(root string) (there *Scope, err error) {
-	place := s.Given.Place()
-	place.Flag, place.Env = root, ""
-	if _, err := os.Lstat(filepath.Join(root, rootdir.FormatFile)); err != nil {
-		return nil, failure.NotFound("there is no root at %s", root).WithHint("`atm init NAME` makes one there")
+// linkBack says what is to be typed in the other root of a link.
+func linkBack(e *teamdir.LinkError) string {
+	name := "NAME"
+	if host, err := hostkey.ParseHost(filepath.Base(ProjectOf(e.From))); err == nil {
+		name = string(host)
 	}
-	found, _, err := rootdir.Find(place)
-	if err != nil {
-		return nil, err
+	if name == string(e.Name) { // which it may not have, too
+		name += "-2"
 	}
-	why := rootdir.DistrustReason(root, place.UID, true)
-	if found.Path != root {
-		why = "it is a symbolic link"
+	return fmt.Sprintf("cd %s && atm link %s --as %s", policy.Quote(ProjectOf(e.Root)), policy.Quote(ProjectOf(e.From)), name)
+}
+
+// explainLink gives the error about another root its hint.
+func explainLink(err error, e *teamdir.LinkError) *failure.Error {
+	there := policy.Quote(ProjectOf(e.Root))
+	unaccepted, isUnaccepted := errors.AsType[*rootdir.UnacceptedError](e.Err)
+	switch {
+	case errors.Is(e.Err, hostkey.ErrNoLink):
+		return failure.Refused("%s has no link back to this root", e.Name).WithHint("there: %s", linkBack(e))
+	case errors.Is(e.Err, teamdir.ErrSameName):
+		return failure.Refused("%w", err).WithHint("`atm link --remove %s`, then `atm link %s --as %[1]s-2`", e.Name, there)
+	case errors.Is(e.Err, teamdir.ErrNotThere) && e.Name != "":
+		return failure.NotFound("%w", err).WithHint("mount its disk; or, if it was moved: `atm link --remove %s`, then `atm link DIR --as %[1]s`", e.Name)
+	case errors.Is(e.Err, teamdir.ErrNoTeam):
+		return failure.NotFound("%w; a team has the same name in both", err).WithHint("there: cd %s && atm init NAME --team %s", there, e.Team)
+	case isUnaccepted && unaccepted.Cause == nil:
+		return failure.Refused("%w", err).WithHint("to see what is there, and accept it: cd %s && atm init", there)
+	case isUnaccepted || errors.Is(e.Err, rootdir.ErrUntrusted):
+		return failure.Refused("%w", err).WithHint("mail goes only to a root of your own: ls -ld %s", policy.Quote(e.Root))
 	}
-	if why != "" {
-		return nil, failure.Refused("%s is not trusted: %s", root, why).WithHint("a link leads to a root of your own: ls -ld %s", policy.Quote(root))
-	}
-	if there, err = OpenFound(s.Given, found); err != nil {
-		return nil, err
-	}
-	if err = there.CheckAccepted(); err == nil {
-		there.Team, err = there.Root.Team(s.Team.Name)
-	}
-	if errors.Is(err, teamdir.ErrNoTeam) {
-		err = failure.NotFound("%w; a team has the same name in both", err).WithHint("there: `atm init NAME --team %s`", s.Team.Name)
-	}
-	if err != nil {
-		there.Root.Close()
-		return nil, err
-	}
-	return there, nil
+	return failure.Failed("%w", err).WithHint("`atm link` lists the links, and what is wrong with each")
 }
 
 // A Linked is a link as people see it.
@@ -153,25 +62,20 @@ type Linked struct {
 	Name    wire.Name `json:"name"`
 	Root    string    `json:"root"`
 	KnownAs wire.Name `json:"known_as,omitempty"` // what the other root calls this one; "": it has no link back
-	Waiting []wire.ID `json:"waiting"`
-	Problem string    `json:"problem,omitempty"` // why nothing can be exchanged
+	Problem string    `json:"problem,omitempty"`  // why no mail can go there
+	Hint    string    `json:"hint,omitempty"`
 }
 
-// Linked returns the links of this root, with what waits in this team.
+// Linked returns the links of this root.
 func (s *Scope) Linked() ([]Linked, error) {
 	all := []Linked{}
 	links, err := s.Root.Links()
 	for _, l := range links {
-		one := Linked{Name: l.Name, Root: l.Root, Waiting: []wire.ID{}}
-		ids, e := claim.Outgoing(s.Team.Store.Outbox(wire.Address{Host: l.Name}))
-		err = cmp.Or(err, e)
-		one.Waiting = append(one.Waiting, ids...)
-		there, back, e := s.OpenLinked(l)
-		if e != nil {
-			one.Problem = e.Error()
-		} else {
-			one.KnownAs = back.Name
-			there.Root.Close()
+		one := Linked{Name: l.Name, Root: l.Root}
+		_, knownAs, err := s.Root.Linked(l, s.Team.Name)
+		if one.KnownAs = knownAs; err != nil {
+			e := s.Given.Explain(err)
+			one.Problem, one.Hint = e.Message, e.Hint.String()
 		}
 		all = append(all, one)
 	}
@@ -198,9 +102,9 @@ func (s *Scope) Link(dir, as string) (hostkey.Link, error) {
 		case l.Root == root && l.Name == name:
 			return l, nil
 		case l.Root == root:
-			return l, failure.Refused("%s has a link already: %s", dir, l.Name).WithHint("for another name, first: `atm unlink %s`", l.Name)
+			return l, failure.Refused("%s has a link already: %s", dir, l.Name).WithHint("for another name, first: `atm link --remove %s`", l.Name)
 		case l.Name == name:
-			return l, failure.Refused("%s is a link already, to %s", name, l.Root).WithHint("another name; or first: `atm unlink %s`", name)
+			return l, failure.Refused("%s is a link already, to %s", name, l.Root).WithHint("another name; or first: `atm link --remove %s`", name)
 		}
 	}
 	if taken := s.nameTaken(name); taken != "" && err == nil {
@@ -209,17 +113,15 @@ func (s *Scope) Link(dir, as string) (hostkey.Link, error) {
 	if err != nil {
 		return hostkey.Link{}, err
 	}
-	there, err := s.openOther(root)
-	if err != nil {
+	if err := s.Root.CheckOther(root, s.Team.Name); err != nil {
 		return hostkey.Link{}, err
 	}
-	defer there.Root.Close()
 	l := hostkey.Link{Name: name, Root: root}
 	// With one name for both, a message would not say whose member it is from.
 	if back, err := s.Keys().Back(s.Root.Path, l); err == nil && back.Name == name {
 		return l, failure.Refused("%s calls this project %s, too", dir, name).WithHint("another name: --as %s-2", name)
 	}
-	return l, s.Keys().AddLink(s.Root.Path, name, root)
+	return l, s.Keys().AddLink(s.Root.Path, l)
 }
 
 // nameTaken says what a name already means here; "": nothing.
@@ -261,26 +163,16 @@ func rootIn(dir string) (string, error) {
 	return "", failure.NotFound("there is no root in %s", dir).WithHint("make one there: cd %s && atm init NAME", policy.Quote(full))
 }
 
-// Unlink ends a link of this root, and returns the mail that still waits for the other one in this team.
-func (s *Scope) Unlink(name string) (waiting []wire.ID, err error) {
-	err = s.Keys().RemoveLink(s.Root.Path, wire.Name(name)) // a damaged one, too
-	if errors.Is(err, fs.ErrNotExist) {
-		links, _ := s.Root.Links()
-		var names []string
-		for _, l := range links {
-			names = append(names, string(l.Name))
-		}
-		err = failure.NotFound("there is no link %q", name).WithHint("`atm link` lists them").WithCandidates(names...).WithNearest(name, names)
+// Unlink ends a link of this root, also a damaged one.
+func (s *Scope) Unlink(name string) error {
+	err := s.Keys().RemoveLink(s.Root.Path, wire.Name(name))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	if err != nil {
-		return nil, err
+	links, _ := s.Root.Links()
+	var names []string
+	for _, l := range links {
+		names = append(names, string(l.Name))
 	}
-	teams, err := s.Root.Teams()
-	for _, team := range teams { // whose lists have the members there no longer
-		if t, e := s.Root.Team(team); e == nil {
-			err = cmp.Or(err, t.Dir().Remove(path.Join(teamdir.RowsDir, name+".json")), presence.NoteHeld(t, wire.Name(name), ""))
-		}
-	}
-	waiting, e := claim.Outgoing(s.Team.Store.Outbox(wire.Address{Host: wire.Name(name)}))
-	return waiting, cmp.Or(err, e)
+	return failure.NotFound("there is no link %q", name).WithHint("`atm link` lists them").WithCandidates(names...).WithNearest(name, names)
 }

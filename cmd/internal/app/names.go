@@ -81,7 +81,7 @@ func (s *Scope) Correspondents(word string) ([]wire.Address, error) {
 
 // Correspondent parses the address of somebody whose messages may be here: a member, also a retired one, or drop.
 func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
-	if a, err = s.Address(word); err == nil && a.Agent != "drop" {
+	if a, err = s.Address(word); err == nil && a.Agent != "drop" && !s.Root.IsLink(a.Host) { // whose root may be away
 		_, err = s.Root.Mailbox(a)
 	}
 	if e, ok := errors.AsType[*teamdir.UnknownError](err); ok && e.Retired {
@@ -110,8 +110,8 @@ func (s *Scope) addresses(names []string) (to []wire.Address, named []string, er
 	return to, named, nil
 }
 
-// group returns the members for whom a word stands, but me: all, on all machines, or a group of team.toml or a role,
-// behind an @. isGroup: it stands for some. A member of that name goes before a role that nobody else has.
+// group returns the members for whom a word stands, but me: all, on all machines, or a group of team.toml, a role or the team of
+// another project, behind an @. isGroup: it stands for some. A member of that name goes before a role that nobody else has.
 func (s *Scope) group(word string) (members []wire.Address, isGroup bool, err error) {
 	me := wire.Address{}
 	if s.Me != nil {

@@ -168,7 +168,7 @@ func (o *Outcome) Called(to string) string { return (&letter.Renderer{Team: o.te
 
 // CopyAt returns a recipient's copy of a message; its State is "" without evidence.
 func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *maildir.Item {
-	if a.Host != "" {
+	if s.Root.IsRemote(a) {
 		return &maildir.Item{Message: m, State: progress.RemoteState(s.Root, m, a)}
 	}
 	box, err := s.Root.Mailbox(a)

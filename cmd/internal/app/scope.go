@@ -15,7 +15,7 @@
 //	ask.go         a question and its answer, and the end of a wait for one
 //	await.go       what ends a wait early
 //	explain.go     an error gets its exit code and its hint
-//	link.go        roots that exchange mail
+//	link.go        links to other roots of this user
 //	companion.go   atm's other programs are found, and the one that follows Codex is started
 //
 // Text from outside is escaped where it becomes part of a line (letter.Escape).

@@ -66,7 +66,6 @@ func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 		}
 	}
 	sent := post.SendAll(ctx, s.Root, ready)
-	s.CarryOut(ctx)
 	look := lookOnce(s.Root, presence.At(ctx, s.Root, reached(sent)...))
 	for i, m := range all {
 		if outgoing[i] == nil {
@@ -307,7 +306,6 @@ func (s *Scope) AckAll(ctx context.Context, all []Held, outcome, text string) []
 		at, acks = append(at, i), append(acks, post.ToAck{Box: m.Box, Message: m.Message, Ack: ack})
 	}
 	acked := post.AckAll(ctx, s.Root, s.Me, acks...)
-	s.CarryOut(ctx)
 	for i, a := range acked {
 		if did[at[i]].Err = repeatable(a.Err); a.Err == nil {
 			did[at[i]].Out, did[at[i]].Did = s.describeAck(a.Acked, all[at[i]].ID, acks[i].Ack, outcome)

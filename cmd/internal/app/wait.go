@@ -62,14 +62,15 @@ func (s *Scope) watchedBoxes(conditions []*Condition) ([]watcher.Mailbox, error)
 	boxes := map[wire.Address]watcher.Mailbox{}
 	for _, c := range conditions {
 		for _, a := range c.watched {
-			if a.Host != "" {
+			if s.Root.IsRemote(a) {
 				continue
 			}
 			box, err := s.Root.Mailbox(a)
-			if err != nil {
+			if err != nil && a.Host == "" {
 				return nil, err
+			} else if err == nil {
+				boxes[a] = box
 			}
-			boxes[a] = box
 		}
 	}
 	return slices.Collect(maps.Values(boxes)), nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -47,9 +46,6 @@ func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *maildir.Box
 	isDone, err := b.Team.Dir().Exists(done.file())
 	if err != nil || isDone {
 		return false, err
-	}
-	if b.isInAgent {
-		return false, errors.New("a person's answer is carried by a person's command, not by an agent's")
 	}
 	limited, cancel := context.WithTimeout(ctx, 2*apiTimeout) // a stuck runner must not block all other mail
 	err = b.judge(limited, m, box.Agent(), r)

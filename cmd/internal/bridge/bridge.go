@@ -1,5 +1,4 @@
-// Package bridge carries the mail of a team between its machines, through NATS JetStream or over ssh, and between roots of
-// one user, with both ends in this process (exchange.go).
+// Package bridge carries the mail of a team between its machines, through NATS JetStream or over ssh.
 //
 //	<team>/.bridge/<host>/new/<id>.json       mail for a host, which can still be withdrawn
 //	<team>/.bridge/<host>/cur/<id>.json       being sent, until the server has acknowledged it
@@ -14,9 +13,8 @@
 //
 // A message leaves the outbox after it is safe elsewhere: at the server, or at the other host of a link. It is
 // acknowledged there after its delivery, so it is always durable on one side. It may come twice, with the same id, which
-// the mailbox deduplicates. The
-// same envelope is taken once, even if its message is gone since. No part of an envelope is used before its signature is
-// checked, and none is ever used as a path.
+// the mailbox deduplicates. The same envelope is taken once, even if its message is gone since. No part of an envelope is
+// used before its signature is checked, and none is ever used as a path.
 package bridge
 
 import (
@@ -62,11 +60,9 @@ type Bridge struct {
 	Warn   func(line string) // gets news of the connection, and each error once until it is over; likewise
 
 	way          transport            // to the other hosts
-	peerKey      ed25519.PublicKey    // of the peer of a link, which no key of a host is asked for; nil: it is none
 	peer         wire.Name            // the only one that it leads to; "": all that are trusted
 	isStranger   bool                 // the peer has called, and has not proved that it is the host whose name it says
 	key          ed25519.PrivateKey   // this host's
-	isInAgent    bool                 // an agent's process carries this: runners take no answer of a person's from it
 	isContinuous bool                 // under Run, not Once
 	reconnected  chan struct{}        // to the server
 	rowsErrors   sync.Map             // the last error with each host's rows, by key
@@ -144,21 +140,8 @@ func (b *Bridge) reportMail(kind string, m *wire.Message, host wire.Name, to, re
 	b.Report(Transfer{Kind: kind, ID: m.ID, Host: host, From: b.display(m.From), To: to, Title: letter.Clip(cmp.Or(m.Title(), string(m.Type)), 100), Reason: reason})
 }
 
-// trusted returns the key of a host that mail is accepted from.
-func (b *Bridge) trusted(host wire.Name) (ed25519.PublicKey, error) {
-	if b.peerKey != nil && host == b.peer {
-		return b.peerKey, nil
-	}
-	return b.keys().Key(host)
-}
-
 // isFor reports whether this bridge is the one to a host.
-func (b *Bridge) isFor(host wire.Name) bool {
-	if b.peer != "" {
-		return host == b.peer
-	}
-	return !b.Root.IsLink(host)
-}
+func (b *Bridge) isFor(host wire.Name) bool { return b.peer == "" || b.peer == host }
 
 // keys are those of the hosts that this user trusts.
 func (b *Bridge) keys() hostkey.Dir { return hostkey.Dir(b.Root.KeysDir) }
@@ -321,9 +304,6 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 
 // hosts are those that mail can be sent to.
 func (b *Bridge) hosts() ([]wire.Name, error) {
-	if b.peerKey != nil {
-		return []wire.Name{b.peer}, nil
-	}
 	hosts, err := b.keys().Hosts()
 	return slices.DeleteFunc(hosts, func(h wire.Name) bool { return !b.isFor(h) }), err
 }

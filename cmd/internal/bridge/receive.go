@@ -100,7 +100,7 @@ func (b *Bridge) ingest(ctx context.Context, batch []*incoming, fetch func(*inco
 
 // openEnvelope opens an envelope for this host and team, and the mail in it.
 func (b *Bridge) openEnvelope(in *incoming) error {
-	e, err := Open(in.data, b.trusted)
+	e, err := Open(in.data, b.keys().Key)
 	switch {
 	case err != nil:
 		return badError{err}

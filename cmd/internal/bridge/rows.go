@@ -58,7 +58,7 @@ func (b *Bridge) saveRows(key string, data []byte, at time.Time) {
 
 // acceptRows saves the rows of a host if it has signed them and they are newer than the saved ones.
 func (b *Bridge) acceptRows(key string, data []byte, at time.Time) error {
-	e, err := Open(data, b.trusted)
+	e, err := Open(data, b.keys().Key)
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 
 // isKnownAt reports whether an address means the same on another host. What a link calls a root is its name only here.
 func (b *Bridge) isKnownAt(host wire.Name, a wire.Address) bool {
-	return a.Host == "" || a.Host == host || b.peerKey == nil && !b.Root.IsLink(a.Host)
+	return a.Host == "" || a.Host == host || !b.Root.IsLink(a.Host)
 }
 
 // publish signs an envelope and publishes it. acked waits until it is stored elsewhere, and returns any error.

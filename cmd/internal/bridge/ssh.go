@@ -234,7 +234,7 @@ func (l *link) checkGreeting(g greeting, to SSH) error {
 // meet trusts the other side's key, unless another one is trusted.
 func (l *link) meet(text string) error {
 	if l.Root.IsLink(l.peer) {
-		return failure.Refused("%s is a root on this machine, by a link", l.peer).WithHint("`atm unlink %s`, or --name NAME for the machine", l.peer)
+		return failure.Refused("%s is a root on this machine, by a link", l.peer).WithHint("`atm link --remove %s`, or --name NAME for the machine", l.peer)
 	}
 	key, err := hostkey.ParseKey(text)
 	if err != nil {

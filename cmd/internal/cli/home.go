@@ -55,7 +55,6 @@ func home(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Exchange(c.Context)
 	now, err := room.Open(s).Look(c.Context)
 	if err := p.WarnUnreadable(err); err != nil {
 		return err

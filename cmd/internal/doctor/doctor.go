@@ -362,10 +362,8 @@ func (d *doctor) checkBridge(t *teamdir.Team) {
 		errs = append(errs, err)
 		host, waiting := b.Address().Host, letter.Many(len(ids), "message")
 		if isTrusted := slices.Contains(hosts, host); len(ids) > 0 && !isTrusted {
-			d.add("bridge.untrusted", "warning", fmt.Sprintf("atm bridge trust %s KEY; atm link DIR --as %[1]s", host),
-				"%s waiting for host %s, whose key is not trusted here: trust it, or link it if it is a project of yours", waiting, host)
-		} else if len(ids) > 0 && d.root.IsLink(host) {
-			d.add("link.held", "warning", "atm link", "%s waiting for %s: %s", waiting, host, cmp.Or(presence.HeldReason(t, host), "no command has carried it"))
+			d.add("bridge.untrusted", "warning", fmt.Sprintf("atm bridge trust %s KEY", host),
+				"%s waiting for host %s, whose key is not trusted here", waiting, host)
 		} else if len(ids) > 0 && !presence.IsBridged(t, host) {
 			d.add("bridge.off", "warning", "atm bridge", "%s waiting for host %s, but no bridge runs", waiting, host)
 		} else if why := presence.HeldReason(t, host); len(ids) > 0 && why != "" {

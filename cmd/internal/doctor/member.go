@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/drop"
-	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/process"
@@ -242,11 +242,12 @@ func (d *doctor) rebuildSent(t *teamdir.Team, boxes []*maildir.Box) {
 	var firstErr error
 	added := 0
 	outboxes, _ := t.Store.Outboxes()
-	boxes = append(boxes, outboxes...)
-	for _, b := range boxes {
-		inbox.Walk(d.ctx, b, maildir.Range{Unread: true, Later: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *maildir.Item) bool {
-			isDrop := it.Origin != nil && it.Origin.Via == "drop"
-			if sender, err := d.root.Mailbox(it.From); err == nil && !isDrop && it.From.Host == "" {
+	for _, b := range slices.Concat(boxes, outboxes) {
+		b.Walk(maildir.Everywhere, func(it *maildir.Item) bool {
+			if it.IsDropped() || it.From.Host != "" {
+				return d.ctx.Err() == nil
+			}
+			if sender, err := d.root.Mailbox(it.From); err == nil {
 				isNew, err := sender.NoteSent(it.Message)
 				firstErr = cmp.Or(firstErr, err)
 				if isNew {

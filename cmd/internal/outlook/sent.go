@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -22,10 +21,7 @@ func Of(ctx context.Context, r *teamdir.Root, to post.Recipient, sent *wire.Mess
 // Sent returns the outlook of a message that has just been sent, by what is known of its recipient.
 func Sent(r *teamdir.Root, m *presence.Member, to post.Recipient, sent *wire.Message) Outlook {
 	isPushed := isPushed(to.Push)
-	if t, err := r.Team(to.Address.Team); !isPushed && to.Address.Host != "" && err == nil {
-		if r.IsLink(to.Address.Host) {
-			return linked(t, to, sent)
-		}
+	if t, err := r.Team(to.Address.Team); !isPushed && r.IsRemote(to.Address) && err == nil {
 		if presence.IsBridged(t, to.Address.Host) {
 			return Outlook{When: Bridge, Text: "the bridge sends it"}
 		}
@@ -47,22 +43,14 @@ func Sent(r *teamdir.Root, m *presence.Member, to post.Recipient, sent *wire.Mes
 	return out
 }
 
-// linked is the outlook of a message to another root on this machine, which was carried there at once unless it waits here.
-func linked(t *teamdir.Team, to post.Recipient, sent *wire.Message) Outlook {
-	it, err := t.Store.Outbox(to.Address).Get(sent.ID)
-	switch why := presence.HeldReason(t, to.Address.Host); {
-	case err != nil || it.State == maildir.Withdrawn:
-		return Outlook{When: Bridge, Text: "handed over"}
-	case why != "":
-		return Outlook{When: Bridge, Text: "waits: " + why}
-	}
-	return Outlook{When: Bridge, Text: "goes out with the next command"}
-}
-
-// holdOf says why a message is withheld from a member here.
+// holdOf says why a message is withheld from a member on this machine.
 func holdOf(r *teamdir.Root, a wire.Address, m *wire.Message) (h teamdir.Hold) {
-	if t, err := r.Team(a.Team); err == nil && a.Host == "" {
-		h = t.HoldReason(m, a.Agent)
+	t, err := r.TeamOf(a)
+	if err != nil || r.IsRemote(a) {
+		return h
+	}
+	if box, err := r.Mailbox(a); err == nil {
+		h = t.HoldReason(box.MessageThere(m), a.Agent)
 	}
 	return h
 }
@@ -72,7 +60,7 @@ const mostBefore = 100
 
 // isHandedOver reports whether the runner of a member has begun to give it the message.
 func isHandedOver(r *teamdir.Root, to wire.Address, sent *wire.Message) bool {
-	t, err := r.Team(to.Team)
+	t, err := r.TeamOf(to)
 	if err != nil {
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -37,7 +38,7 @@ func TraceOf(answers *post.Answers, r *teamdir.Root, m *wire.Message, a wire.Add
 		t.Gate, t.Due = laterGate(r, m), ""
 		return t
 	}
-	if a.Host == "" {
+	if !r.IsRemote(a) {
 		t.Gate = t.localGate(r, m, a)
 	} else if team, err := r.Team(a.Team); err == nil {
 		t.Gate = t.remoteGate(team, m, a)
@@ -58,27 +59,34 @@ func laterGate(r *teamdir.Root, m *wire.Message) failure.Hint {
 }
 
 func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) failure.Hint {
+	in := func(hint failure.Hint) failure.Hint { return inRootOf(r, a, hint) }
 	unknown, _ := errors.AsType[*teamdir.UnknownError](t.Err)
+	other, _ := errors.AsType[*teamdir.LinkError](t.Err)
 	switch {
+	case other != nil:
+		return failure.Say("%s cannot be looked at: %v", a, other)
 	case t.State == "bad":
-		return failure.Say("it cannot be read there: %v; `atm doctor`", t.Err)
+		return in(failure.Say("it cannot be read there: %v; `atm doctor`", t.Err))
 	case unknown != nil && unknown.Retired:
-		return failure.Say("%s is retired; its mail is kept: `atm team restore %s --team %s`", a, a.Agent, a.Team)
+		return in(failure.Say("%s is retired; its mail is kept: `atm team restore %s --team %s`", a, a.Agent, a.Team))
 	case unknown != nil || errors.Is(t.Err, teamdir.ErrNoTeam):
-		return failure.Say("%s has no mailbox here: `atm team`", a)
+		return in(failure.Say("%s has no mailbox here: `atm team`", a))
 	case t.Delivery == nil:
-		return failure.Say("the mailbox of %s cannot be read: `atm doctor`", a)
+		return in(failure.Say("the mailbox of %s cannot be read: `atm doctor`", a))
 	// It need not be read to be answered: an answer may be a dropped file.
 	case t.Err != nil, t.Reached("acked"), t.Reached("replied"):
 		return ""
 	}
-	team, _ := r.Team(a.Team)
+	team, err := r.TeamOf(a)
+	if err != nil {
+		return failure.Say("%v", err)
+	}
 	if t.State == maildir.Unread {
-		return t.unreadGate(team, a.Agent)
+		return in(t.unreadGate(team, a.Agent))
 	}
 	why := failure.Hint("")
 	if d := t.Delivery; d.Turn != nil && !d.Turn.HasEnded() {
-		why = t.turnGate(team, a.Agent, m)
+		why = in(t.turnGate(team, a.Agent, m))
 	}
 	if why == "" && t.State == maildir.Owed {
 		why = ackGate(m, a)
@@ -86,11 +94,28 @@ func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) fail
 	return why
 }
 
+// inRootOf returns a hint whose commands are about a recipient: if that one is of another root, they name it, but for those of
+// the sender.
+func inRootOf(r *teamdir.Root, a wire.Address, hint failure.Hint) failure.Hint {
+	t, err := r.TeamOf(a)
+	if err != nil || t.Root() == r {
+		return hint
+	}
+	return hint.Map(func(command string) string {
+		if strings.HasPrefix(command, "atm withdraw ") || strings.HasPrefix(command, "atm wait --acked ") {
+			return command
+		}
+		verb, program, runs := strings.Cut(command, " -- ")
+		if verb += " --root " + policy.Quote(t.Root().Path); runs {
+			verb += " -- " + program
+		}
+		return verb
+	})
+}
+
 func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) failure.Hint {
 	switch isInOutbox := t.Err == nil; {
 	case isInOutbox && t.State == maildir.Withdrawn:
-	case isInOutbox && team.Root().IsLink(a.Host):
-		return failure.Say("it waits for %s, and goes out with the next command: `atm link`", a.Host) + lastSaid(team, a.Host)
 	case isInOutbox && presence.IsBridged(team, a.Host):
 		return "the bridge runs, but has not sent it yet" + lastSaid(team, a.Host)
 	case isInOutbox:

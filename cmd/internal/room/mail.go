@@ -119,8 +119,11 @@ func (r *Room) ReadBy(it *maildir.Item) string {
 	}
 	read, known := 0, 0
 	for _, to := range it.To {
+		if to.Host != "" { // what became of it there is not looked at
+			continue
+		}
 		box, err := r.Scope.Root.Mailbox(to)
-		if err != nil || to.Host != "" { // what became of it there is not known
+		if err != nil {
 			continue
 		}
 		if folder, isThere, err := box.Locate(it.ID); isThere && err == nil {

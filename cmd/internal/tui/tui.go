@@ -46,7 +46,6 @@ func Main(version string, words []string) int {
 
 func show(ctx context.Context, r *room.Room) error {
 	ctx, cancel := context.WithCancel(ctx)
-	go r.Scope.KeepExchanging(ctx)
 	m := newModel(ctx, r)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // Ctrl-\, pressed before atm attach runs
 	p := tea.NewProgram(m, tea.WithFPS(30))                 // it wakes that often even if nothing happens

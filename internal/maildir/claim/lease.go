@@ -93,7 +93,8 @@ func LastLease(b *maildir.Box, id wire.ID) (lease maildir.Lease, ok bool, err er
 // HasTaken reports whether a member has leased a message of a shared inbox, also under a lease that has expired, or has
 // finished it under one. If nothing says who finished it, anybody may have.
 func HasTaken(b *maildir.Box, id wire.ID, by wire.Address) bool {
-	if shared, _ := Shared(b); !shared || by.Team != b.Store().Team || by.Host != "" {
+	there := b.AddressThere(by)
+	if shared, _ := Shared(b); !shared || there.Team != b.Store().Team || there.Host != "" {
 		return false
 	}
 	if last, isUnread, _ := LastLease(b, id); isUnread {
@@ -103,7 +104,7 @@ func HasTaken(b *maildir.Box, id wire.ID, by wire.Address) bool {
 	before := id.Time().Add(-24 * time.Hour) // clocks differ
 	events, _ := b.Log().Tail(func(e *wire.Event) bool { return isEnd(e) || e.At.Before(before) })
 	if len(events) > 0 && isEnd(&events[0]) {
-		return events[0].Field(wire.FieldBy) == by.String()
+		return events[0].Field(wire.FieldBy) == there.String()
 	}
 	it, err := b.OpenAnywhere(id)
 	return err == nil && it.State == maildir.Done

@@ -123,8 +123,9 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 		}
 	}
 	isAck := isAckFor(r, box.Address(), m, persons(r))
-	acks, err := acksBy(m, box.Address(), func(id wire.ID) (*maildir.Item, error) {
-		if m.From.Host == "" {
+	recipient := sender.AddressThere(box.Address())
+	acks, err := acksBy(m, recipient, func(id wire.ID) (*maildir.Item, error) {
+		if sender.Host() == "" {
 			return sender.GetDerived(id, isAck)
 		}
 		sent, err := me.Sent(id) // the bridge may have taken it from the outbox
@@ -144,13 +145,13 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 			a.Unsent = "already acknowledged with another text; yours was not sent"
 		}
 	}
-	ack.ID = wire.AckID(m.ID, box.Address(), n)
+	ack.ID = wire.AckID(m.ID, recipient, n)
 	a.ID = ack.ID
 	isDone := it.State == maildir.Done
 	switch {
 	case n == maxAcks:
 		return a, nil, nil, fmt.Errorf("message %s was acknowledged %d times", m.ID.Short(6), n)
-	case isRepeat && isDone && m.From.Host != "": // it is on its way, or there
+	case isRepeat && isDone && sender.Host() != "": // it is on its way, or there
 		a.WasAcked = true
 		return a, nil, nil, nil
 	case len(acks) == 0 && outcome == "" && it.RequiresAck && isDone: // an answer was the ack
@@ -163,7 +164,7 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 	post = &maildir.Post{Message: ack, To: []*maildir.Box{sender}, Derived: isAck, Sender: me}
 	return a, post, func(to Recipient) (Acked, error) {
 		a.To = to
-		if outcome != "" && to.AlreadyStored && !isRepeat && m.From.Host == "" { // another ack came first
+		if outcome != "" && to.AlreadyStored && !isRepeat && sender.Host() == "" { // another ack came first
 			return Ack(ctx, r, me, box, m, ack)
 		}
 		a.ID, a.WasAcked = ack.ID, to.AlreadyStored || isRepeat // the id that was free
@@ -224,7 +225,7 @@ func acksOf(r *teamdir.Root, m *wire.Message, recipient wire.Address, isPerson f
 		return nil, err
 	}
 	isAck := isAckFor(r, recipient, m, isPerson)
-	acks, err := acksBy(m, recipient, func(id wire.ID) (*maildir.Item, error) { return sender.GetDerived(id, isAck) })
+	acks, err := acksBy(m, sender.AddressThere(recipient), func(id wire.ID) (*maildir.Item, error) { return sender.GetDerived(id, isAck) })
 	acks = slices.DeleteFunc(acks, func(it *maildir.Item) bool { return it.State == maildir.Withdrawn })
 	if len(acks) == 0 {
 		return nil, cmp.Or(err, maildir.ErrNotFound)
@@ -263,14 +264,14 @@ func CheckDeclined(r *teamdir.Root, m *wire.Message, recipient wire.Address) err
 // that has taken it is told, and the state is Taken.
 func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (maildir.State, error) {
 	b, err := r.Mailbox(from)
-	unknown, isUnknown := errors.AsType[*teamdir.UnknownHostError](err) // what waits for it here can be taken back, as after atm unlink
+	unknown, isUnknown := errors.AsType[*teamdir.UnknownHostError](err) // what waits for it here can be taken back, as after atm link --remove
 	if err != nil && !isUnknown {
 		return "", err
 	}
 	wasAcked := false
 	isAcked := func() bool { _, err := AckOf(r, m, from); wasAcked = err == nil; return wasAcked }
 	// A reply is the ack as well; of one on another host only that host's report may tell.
-	isAckedThere := from.Host != "" && m.RequiresAck && progress.RemoteState(r, m, from) == maildir.Done
+	isAckedThere := r.IsRemote(from) && m.RequiresAck && progress.RemoteState(r, m, from) == maildir.Done
 	if isAcked() || isAckedThere {
 		return "", nil
 	}
@@ -279,8 +280,8 @@ func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Mes
 	if hadIt := lease.Until.After(time.Now()); hadIt && err == nil && state == maildir.Unread {
 		return Taken, tellTaker(ctx, r, me, m, lease.By, origin)
 	}
-	where := "which you have read"
-	if from.Host != "" {
+	where, isOutbox := "which you have read", b.Host() != ""
+	if isOutbox {
 		where = "which was on its way to you"
 		if errors.Is(err, maildir.ErrNotFound) { // the bridge has sent it
 			state, err = maildir.Owed, nil
@@ -297,7 +298,7 @@ func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Mes
 	}
 	told := withdrawnNotice(m, from, where, origin)
 	_, err = Send(ctx, r, &Outgoing{From: me, To: []wire.Address{from}, Message: told, Derived: IsNoticeFrom(me.Address())})
-	if err != nil || from.Host != "" {
+	if err != nil || isOutbox {
 		return state, err
 	}
 	now, err := b.WithdrawRead(ctx, m.ID, me.Address(), isAcked)
@@ -334,6 +335,9 @@ func IsNoticeFrom(sender wire.Address) func(*wire.Message) bool {
 // expired, maildir.ErrNotHeld.
 func FindLease(r *teamdir.Root, box *maildir.Box, m *wire.Message, by wire.Address) (from *maildir.Box, err error) {
 	for _, a := range append([]wire.Address{box.Address()}, m.To...) {
+		if a.Host != "" { // no member here takes a message elsewhere
+			continue
+		}
 		var lease maildir.Lease
 		isTaken := false
 		b, bad := r.Mailbox(a)

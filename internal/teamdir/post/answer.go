@@ -50,13 +50,19 @@ func speaksFor(r *teamdir.Root, recipient, sender wire.Address, m *wire.Message)
 	if sender == recipient {
 		return true
 	}
-	t, err := r.Team(recipient.Team)
-	if err != nil || sender.Team != recipient.Team || sender.Host != recipient.Host {
+	if sender.Team != recipient.Team || sender.Host != recipient.Host {
 		return false
 	}
-	if recipient.Host != "" { // which member has taken it is known only there
+	t, err := r.Team(recipient.Team)
+	switch {
+	case err != nil:
+		return false
+	case r.IsRemote(recipient): // which member has taken it is known only there
 		m, err := presence.One(context.Background(), t, t.NameOf(recipient))
 		return err == nil && m.Shared
+	case recipient.Host != "":
+		box, err := r.Mailbox(recipient)
+		return err == nil && claim.HasTaken(box, m.ID, sender)
 	}
 	return claim.HasTaken(t.Box(recipient.Agent), m.ID, sender)
 }
@@ -83,13 +89,13 @@ func persons(r *teamdir.Root) func(wire.Address) bool {
 	return func(a wire.Address) bool { return IsPerson(r, a) }
 }
 
-// IsPerson reports whether an address may be a person's, as far as team.toml or another host says.
+// IsPerson reports whether an address may be a person's, as far as the team.toml of its root, or another host, says.
 func IsPerson(r *teamdir.Root, a wire.Address) bool {
-	t, err := r.Team(a.Team)
+	t, err := r.TeamOf(a)
 	if err != nil {
 		return false
 	}
-	if a.Host != "" {
+	if r.IsRemote(a) {
 		m, err := presence.One(context.Background(), t, t.NameOf(a))
 		return err == nil && m.Kind == "person"
 	}
@@ -137,7 +143,7 @@ func (a *Answers) Again(ctx context.Context, m *wire.Message) *Answers {
 }
 
 // answersTo finds the replies to messages and the acks of them in the mailboxes of their senders. To a message from another
-// host it finds the replies that members here have sent.
+// host or root it finds those that members here have sent.
 func answersTo(ctx context.Context, r *teamdir.Root, to []*wire.Message) map[asked]answers {
 	found, ids := map[asked]answers{}, map[wire.Address][]wire.ID{}
 	for _, m := range to {
@@ -147,7 +153,7 @@ func answersTo(ctx context.Context, r *teamdir.Root, to []*wire.Message) map[ask
 		var all []*maildir.Item
 		isAnswer := func(it *maildir.Item) bool {
 			_, isAsked := found[asked{from, it.InReplyTo}]
-			return isAsked && it.Type != wire.TypeNotice && (from.Host == "" || IsReply(it.Message))
+			return isAsked && it.Type != wire.TypeNotice
 		}
 		if t, err := r.Team(from.Team); err == nil && from.Host != "" {
 			rg := search.Answering(ids, search.EveryBox(t)...)
@@ -176,9 +182,6 @@ func answersTo(ctx context.Context, r *teamdir.Root, to []*wire.Message) map[ask
 
 // Acks is AcksOf for one of the messages.
 func (a *Answers) Acks(m *wire.Message, recipient wire.Address) ([]*maildir.Item, error) {
-	if m.From.Host != "" {
-		return acksOf(a.root, m, recipient, a.isPerson)
-	}
 	isAck := isAckFor(a.root, recipient, m, a.isPerson)
 	acks := slices.Clone(a.found()[asked{m.From, m.ID}].acks)
 	acks = slices.DeleteFunc(acks, func(it *maildir.Item) bool { return !isAck(it.Message) })
@@ -186,7 +189,7 @@ func (a *Answers) Acks(m *wire.Message, recipient wire.Address) ([]*maildir.Item
 		return nil, maildir.ErrNotFound
 	}
 	for n, it := range acks {
-		if it.ID != wire.AckID(m.ID, recipient, n) { // one was withdrawn, or another message has its id
+		if m.From.Host == "" && it.ID != wire.AckID(m.ID, recipient, n) { // one was withdrawn, or another message has its id
 			return acksOf(a.root, m, recipient, a.isPerson)
 		}
 	}
@@ -230,8 +233,10 @@ func (a *Answers) Replies(m *wire.Message, recipient wire.Address) (out Replies)
 // the answer, and so does an ack that says done or declined, or is of the member that took the message from a shared inbox:
 // it means that the work is done, while any other ack means "I have it".
 func (a *Answers) IsAnswered(m *wire.Message, recipient wire.Address) bool {
-	if sender, _ := a.root.Mailbox(m.From); sender == nil {
-		return true
+	if m.From.Host == "" {
+		if sender, _ := a.root.Mailbox(m.From); sender == nil {
+			return true
+		}
 	}
 	if acks, err := a.Acks(m, recipient); err == nil {
 		last := acks[len(acks)-1]
@@ -270,7 +275,10 @@ func questionOf(r *teamdir.Root, m *wire.Message) *wire.Message {
 		return nil
 	}
 	for _, a := range m.To {
-		if box, err := r.Mailbox(a); err == nil && a.Host == "" {
+		if a.Host != "" {
+			continue
+		}
+		if box, err := r.Mailbox(a); err == nil {
 			if q, err := box.Sent(m.InReplyTo); err == nil {
 				return q
 			}

@@ -178,16 +178,16 @@ func Prepare(r *teamdir.Root, o *Outgoing) (post *maildir.Post, unknown []Recipi
 
 // recipient finds the mailbox of a recipient of somebody's message.
 func recipient(r *teamdir.Root, from, a wire.Address) (*maildir.Box, error) {
+	if a.Host != "" && a.Team != from.Team {
+		return nil, fmt.Errorf("%s: only its own team can send to a member on another host, or of another project", a)
+	}
 	b, err := r.Mailbox(a)
-	if err != nil || a.Host == "" {
+	if err != nil || !r.IsRemote(a) {
 		return b, err
 	}
 	t, _ := r.Team(a.Team)
 	if _, unknown := presence.One(context.Background(), t, t.NameOf(a)); errors.Is(unknown, maildir.ErrNoAgent) {
 		return nil, unknown // but unreadable rows do not prevent sending
-	}
-	if a.Team != from.Team {
-		return nil, fmt.Errorf("%s: only its own team can send to a member on another host", a)
 	}
 	return b, nil
 }

@@ -3,6 +3,7 @@ package post
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/internal/letter"
@@ -20,9 +21,9 @@ func (answers *Answers) Trace(m *wire.Message, a wire.Address) progress.Trace {
 	if reply := t.Stage("replied"); reply.At != nil && m.RequiresAck {
 		t.Add("acked", *reply.At, "", "the reply")
 	}
-	for _, name := range []string{"acked", "replied"} { // the evidence is here
-		if t.Reached(name) {
-			t.Stage(name).Host = a.Host
+	for i := range t.Stages { // the evidence is here
+		if isAnswer := slices.Contains([]string{"acked", "replied", "outcome"}, t.Stages[i].Name); isAnswer && answers.root.IsRemote(a) && t.Stages[i].Evidence != nil {
+			t.Stages[i].Host = a.Host
 		}
 	}
 	return t
@@ -45,7 +46,7 @@ func (answers *Answers) IsTurnOver(m *wire.Message, a wire.Address) bool {
 	if IsPerson(r, a) || t.Reached("turn_done") || !t.Reached("turn_started") {
 		return !IsPerson(r, a) && t.Reached("turn_done")
 	}
-	if team, err := r.Team(a.Team); err == nil && a.Host == "" {
+	if team, err := r.TeamOf(a); err == nil && !r.IsRemote(a) {
 		if running, err := team.Running(a.Agent); err != nil || running { // it may hang: do not ask it
 			return false
 		}
@@ -72,7 +73,7 @@ func (answers *Answers) addTo(t *progress.Trace, m *wire.Message, a wire.Address
 		}
 		t.Add("acked", first.SentAt, text, "%s", evidence(first))
 		if outcome := last.Outcome(); outcome != "" {
-			t.Stages = append(t.Stages, progress.Stage{Name: "outcome", At: presence.TimeOrNil(last.SentAt), Evidence: new(evidence(last)), Outcome: outcome, Text: last.Body, Host: a.Host})
+			t.Stages = append(t.Stages, progress.Stage{Name: "outcome", At: presence.TimeOrNil(last.SentAt), Evidence: new(evidence(last)), Outcome: outcome, Text: last.Body})
 		}
 	}
 	if len(replies) > 0 {

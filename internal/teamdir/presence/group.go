@@ -10,8 +10,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// GroupOf returns the members for whom a word stands, but one: all, on all machines, or a group of team.toml or a role,
-// behind an @. isGroup says that the word stands for some. A shared inbox is not in all: a copy there would be a job.
+// GroupOf returns the members for whom a word stands, but one: all, on all machines, or a group of team.toml, a role, or the
+// whole team of a linked root, behind an @. isGroup says that the word stands for some. A shared inbox is in no whole team: a
+// copy there would be a job.
 func GroupOf(t *teamdir.Team, word string, but wire.Address) (members []wire.Address, isGroup bool, err error) {
 	name, hasAt := strings.CutPrefix(word, "@")
 	if name == "all" { // which is nobody's name
@@ -21,7 +22,14 @@ func GroupOf(t *teamdir.Team, word string, but wire.Address) (members []wire.Add
 		groups, err = Groups(t)
 		var names []wire.Name
 		if names, isGroup = groups[wire.Name(name)]; !isGroup {
-			return nil, false, err
+			if !t.Root().IsLink(wire.Name(name)) {
+				return nil, false, err
+			}
+			there, err := t.Root().TeamOf(wire.Address{Team: t.Name, Host: wire.Name(name)})
+			if err == nil {
+				members, err = unshared(there, wire.Name(name))
+			}
+			return members, true, err
 		}
 		for _, n := range names {
 			members = append(members, t.AddressOf(n))
@@ -32,15 +40,20 @@ func GroupOf(t *teamdir.Team, word string, but wire.Address) (members []wire.Add
 	return slices.DeleteFunc(members, func(a wire.Address) bool { return a == but }), true, err
 }
 
-func everybody(t *teamdir.Team) (to []wire.Address, err error) {
+// unshared lists the members of a team whose inboxes are not shared, with a host.
+func unshared(t *teamdir.Team, host wire.Name) (to []wire.Address, err error) {
 	members, err := t.Agents()
-	if err != nil {
-		return nil, err
-	}
 	for _, n := range members {
 		if isShared, _ := claim.Shared(t.Box(n)); !isShared {
-			to = append(to, wire.Address{Agent: n, Team: t.Name})
+			to = append(to, wire.Address{Agent: n, Team: t.Name, Host: host})
 		}
+	}
+	return to, err
+}
+
+func everybody(t *teamdir.Team) (to []wire.Address, err error) {
+	if to, err = unshared(t, ""); err != nil {
+		return nil, err
 	}
 	rows, err := ReadRows(t)
 	for _, r := range rows {

@@ -164,16 +164,20 @@ func One(ctx context.Context, t *teamdir.Team, name wire.Name) (Member, error) {
 	return m, m.Err
 }
 
-// At is Look for members of several teams. Of a team that cannot be opened, Member.Err says why.
+// At is Look for members of several teams, also of linked roots. Of a team that cannot be opened, Member.Err says why.
 func At(ctx context.Context, r *teamdir.Root, addresses ...wire.Address) map[wire.Address]Member {
-	all, teams := map[wire.Address]Member{}, map[wire.Name][]wire.Address{}
+	all, teams := map[wire.Address]Member{}, map[wire.Address][]wire.Address{}
 	for _, a := range addresses {
-		if !slices.Contains(teams[a.Team], a) {
-			teams[a.Team] = append(teams[a.Team], a)
+		of := wire.Address{Team: a.Team}
+		if r.IsLink(a.Host) {
+			of.Host = a.Host
+		}
+		if !slices.Contains(teams[of], a) {
+			teams[of] = append(teams[of], a)
 		}
 	}
-	for name, those := range teams {
-		t, err := r.Team(name)
+	for of, those := range teams {
+		t, err := r.TeamOf(of)
 		if err != nil {
 			for _, a := range those {
 				all[a] = Member{Err: err}
@@ -182,9 +186,12 @@ func At(ctx context.Context, r *teamdir.Root, addresses ...wire.Address) map[wir
 		}
 		names := make([]wire.Name, len(those))
 		for i, a := range those {
-			names[i] = t.NameOf(a)
+			if names[i] = t.NameOf(a); of.Host != "" {
+				names[i] = a.Agent
+			}
 		}
 		for i, m := range Look(ctx, t, Query{}, names...) {
+			m.Name = t.NameOf(those[i])
 			all[those[i]] = m
 		}
 	}

@@ -1,5 +1,5 @@
-// Package progress knows how far a message got at a recipient: by that one's mailbox and events or, of another host, by what
-// the bridge has reported.
+// Package progress knows how far a message got at a recipient: by that one's mailbox and events, also in a linked root, or, of
+// another host, by what the bridge has reported.
 package progress
 
 import (
@@ -76,7 +76,7 @@ func (p Past) turnsOf(team *teamdir.Team, box *maildir.Box, since time.Time) *hi
 
 // Look adds what is known where the message is, unless there is evidence already. It asks no runner.
 func (t *Trace) Look(r *teamdir.Root, m *wire.Message, a wire.Address, past Past) {
-	if a.Host != "" {
+	if r.IsRemote(a) {
 		t.fillRemote(r, m, a)
 	} else if box, err := r.Mailbox(a); err != nil {
 		t.Err = err
@@ -118,7 +118,11 @@ func (t *Trace) addStages(stages []Stage) {
 
 // fill adds what the recipient's events and mailbox show.
 func (t *Trace) fill(r *teamdir.Root, m *wire.Message, box *maildir.Box, past Past) {
-	team, _ := r.Team(box.Address().Team)
+	team, err := r.TeamOf(box.Address())
+	if err != nil {
+		t.Err = err
+		return
+	}
 	t.Delivery = past.turnsOf(team, box, search.BeforeAnswers(m.ID, m.SentAt, box)).Delivery(m.ID)
 	t.addStages(StagesOf(t.Delivery, box.Agent()))
 	it, err := box.Get(m.ID)

@@ -220,10 +220,10 @@ func All(ctx context.Context, r *teamdir.Root, posts []*maildir.Post) map[wire.A
 	for _, post := range posts {
 		for _, out := range post.Outcomes {
 			a := out.Box.Address()
-			if out.Err != nil || out.AlreadyStored || a.Host != "" || !out.Box.IsDue(post.Message) || slices.Contains(reached, a) {
+			if out.Err != nil || out.AlreadyStored || out.Box.Host() != "" || !out.Box.IsDue(post.Message) || slices.Contains(reached, a) {
 				continue
 			}
-			if t, err := r.Team(a.Team); err == nil && !post.Message.StartsNoTurn() && t.HoldReason(post.Message, a.Agent) == (teamdir.Hold{}) {
+			if t, err := r.TeamOf(a); err == nil && !post.Message.StartsNoTurn() && t.HoldReason(out.Box.MessageThere(post.Message), a.Agent) == (teamdir.Hold{}) {
 				reached = append(reached, a)
 			}
 		}
@@ -233,7 +233,7 @@ func All(ctx context.Context, r *teamdir.Root, posts []*maildir.Post) map[wire.A
 	}
 	pushed := make([]Outcome, len(reached))
 	teamdir.AtOnce(len(reached), func(i int) {
-		if t, err := r.Team(reached[i].Team); err == nil {
+		if t, err := r.TeamOf(reached[i]); err == nil {
 			pushed[i] = Unread(ctx, t, reached[i].Agent)
 		}
 	})

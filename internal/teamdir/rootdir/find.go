@@ -171,6 +171,14 @@ func Own(path string) (Found, error) {
 	return f, err
 }
 
+// Other is Find for another root, at an absolute path.
+func (f Found) Other(path string) (Found, error) {
+	p := f.place
+	p.program, p.Flag, p.Env, p.Dir = "", path, "", ""
+	other, _, err := Find(p)
+	return other, err
+}
+
 // OfRunner is the root for a process that a runner of it has started: who has started that has made or accepted the root,
 // whatever home, and so whatever notes, the agent has.
 func (f Found) OfRunner() Found {

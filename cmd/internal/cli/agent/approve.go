@@ -31,7 +31,7 @@ without them people, and the lead for other agents. Nobody may answer for themse
 	Flags: []cli.Flag{
 		artifactFlag,
 	},
-	Action: command.Look(app.OpenTeam, answerQuestion),
+	Action: command.With(app.OpenTeam, answerQuestion),
 }
 
 var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "answer only the part of a draft with this `URI`"}
@@ -42,7 +42,7 @@ var rejectCommand = &cli.Command{
 atm reject bob`,
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
 	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Category: "message", Usage: "say `WHY`, and what to do instead"}, artifactFlag},
-	Action:      command.Look(app.OpenTeam, answerQuestion),
+	Action:      command.With(app.OpenTeam, answerQuestion),
 }
 
 func answerQuestion(c *cli.Context, s *app.Scope, p *command.Printer) error {
@@ -108,7 +108,7 @@ func findQuestion(ctx context.Context, s *app.Scope, word string) (q ask.Questio
 		}
 		return q, failure.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
 	}
-	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && a.Host == "" {
+	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && !s.Root.IsRemote(a) {
 		if _, unknown := s.Member(word); unknown != nil {
 			e := s.Given.Explain(unknown)
 			return q, e.WithHint("`atm pending` lists the open questions; %s", e.Hint)

@@ -31,7 +31,7 @@ atm approve 9f3a1c`,
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Category: "follow", Usage: "keep watching and ring for each new one; q quits"},
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 	},
-	Action: command.Look(app.OpenTeam, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	Action: command.With(app.OpenTeam, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if c.Bool("watch") {
 			return watchPending(s, p, command.GivenTimeout(c))
 		}

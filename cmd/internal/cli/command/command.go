@@ -27,7 +27,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 )
 
-// With is the action of a verb that works in a scope. What it leaves for another root of this user is carried there.
+// With is the action of a verb that works in a scope.
 func With(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app.Scope, *Printer) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		p := PrinterOf(c)
@@ -38,17 +38,8 @@ func With(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app
 		if s.Team != nil {
 			notices.TellKilled(c.Context, s.Team)
 		}
-		defer s.CarryOut(c.Context)
 		return act(c, s, p)
 	}
-}
-
-// Look is With for a verb that says how members are, also those of roots that this one has links to.
-func Look(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app.Scope, *Printer) error) cli.ActionFunc {
-	return With(open, func(c *cli.Context, s *app.Scope, p *Printer) error {
-		s.Exchange(c.Context)
-		return act(c, s, p)
-	})
 }
 
 // Given returns what the command line says about the root, the team and the identity: the same one for each call.

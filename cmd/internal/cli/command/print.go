@@ -45,7 +45,7 @@ func PrinterOf(c *cli.Context) *Printer {
 
 // confirming are the verbs whose text only confirms what they did: --quiet omits it.
 const confirming = "send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
-	"run up down stop interrupt restart type approve reject link unlink message pause resume complete abort"
+	"run up down stop interrupt restart type approve reject link message pause resume complete abort"
 
 // Print writes one value to stdout: with --json as a JSON document on a line, else as its String and a newline. A
 // stream calls it for each value.

@@ -152,7 +152,7 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 	}
 	for _, to := range it.To {
 		box, err := s.Root.Mailbox(to)
-		if err != nil {
+		if err != nil || to.Host != "" {
 			continue
 		}
 		isShared, _ := claim.Shared(box)

@@ -36,7 +36,7 @@ Marks nothing as read. Exit 4: it did not happen in time.`,
 		&cli.BoolFlag{Name: "any", Category: "first or", Usage: "any of these, not all"},
 		cmdline.TimeoutFlag("t"),
 	},
-	Action: command.Look(app.OpenMeIfGiven, wait),
+	Action: command.With(app.OpenMeIfGiven, wait),
 }
 
 // kinds are the flags that name a condition.

@@ -71,7 +71,7 @@ func trust(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return failure.Usage("%v", err).WithHint("`atm bridge keygen`, on that machine, prints what to type here")
 	}
 	if s.Root.IsLink(host) {
-		return failure.Refused("%s is a root on this machine, by a link", host).WithHint("`atm unlink %s`; or give the machine another name", host)
+		return failure.Refused("%s is a root on this machine, by a link", host).WithHint("`atm link --remove %s`; or give the machine another name", host)
 	}
 	err = s.Keys().Trust(host, key, c.Bool("replace"))
 	if errors.Is(err, hostkey.ErrOtherKey) {

@@ -11,38 +11,19 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/policy"
-	"github.com/agentteammail/atm/wire"
 )
 
 var linkCommand = &cli.Command{
-	Name: "link", ArgsUsage: "[DIR]", Usage: "exchange mail with another project on this machine",
+	Name: "link", Category: "unlink    atm link --remove LINK", ArgsUsage: "[DIR]", Usage: "write to another project on this machine, and get mail from it",
 	UsageText: `atm link ../web --as web      here; and there: atm link ../app --as app
-atm send bob@web "…"
-atm link                      lists them`,
-	Description: `--as is what the other project is called here. Until both sides have said it, mail waits.
-Both need a team of the same name. Nothing runs: each command carries what it sends, and fetches
-what it shows. Its members are as on another machine: you see their states and questions, and may
-answer where approvers there names you (me@app).`,
+atm send bob@web "…"          @web is its whole team
+atm link                      lists them
+atm link --remove web`,
+	Description: `--as is what the other project is called here. Both sides have to say it, and both need a team of
+the same name. Mail goes right into the mailbox there. To see or to run its members, name its root:
+atm team --root ../web/.atm.`,
+	Flags:  []cli.Flag{&cli.StringFlag{Name: "remove", Usage: "end the link `LINK`; the other side's stays"}},
 	Action: command.With(app.OpenTeam, link),
-}
-
-var unlinkCommand = &cli.Command{
-	Name: "unlink", ArgsUsage: "LINK", Usage: "end a link to another project",
-	UsageText: "atm unlink web",
-	Description: `Mail that waits for it stays, and goes to whichever project gets this name again; atm withdraw ID
-takes it back.`,
-	Action: command.With(app.OpenTeam, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		if err := s.MayAct(policy.Link, ""); err != nil {
-			return err
-		}
-		name := c.Args().First()
-		waiting, err := s.Unlink(name)
-		text := name + " is unlinked"
-		if len(waiting) > 0 {
-			text += fmt.Sprintf("; %s waiting for it: %s", letter.Many(len(waiting), "message"), app.Shorts(waiting))
-		}
-		return p.PrintUnlessError(err, map[string]any{"name": name, "waiting": append([]wire.ID{}, waiting...)}, text)
-	}),
 }
 
 // links is what link prints.
@@ -57,14 +38,11 @@ func (l links) String() string {
 	var lines []string
 	for _, one := range l.Links {
 		line := fmt.Sprintf("%s  %s", one.Name, letter.Escape(one.Root))
-		if len(one.Waiting) > 0 {
-			line += "  " + letter.Many(len(one.Waiting), "message") + " waiting"
-		}
 		if one.KnownAs != "" {
 			line += fmt.Sprintf("  (this project is %s there)", one.KnownAs)
 		}
 		if lines = append(lines, line); one.Problem != "" {
-			lines = append(lines, "  "+letter.Escape(one.Problem))
+			lines = append(lines, "  "+letter.Escape(one.Problem+"; "+one.Hint))
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -74,6 +52,8 @@ func link(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	dir, as := c.Args().First(), s.Given.As
 	s.Given.As = "" // it is no identity here
 	switch {
+	case c.IsSet("remove"):
+		return unlink(c, s, p)
 	case dir == "" && as == "":
 		all, err := s.Linked()
 		return p.PrintUnlessError(err, links{all}, links{all}.String())
@@ -89,17 +69,27 @@ func link(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err != nil {
 		return err
 	}
-	s.Exchange(c.Context)
 	all, err := s.Linked()
 	for _, one := range all {
 		if one.Name != made.Name {
 			continue
 		}
 		text := fmt.Sprintf("%s is linked: atm send NAME@%[1]s \"…\"", one.Name)
-		if one.KnownAs == "" {
-			text = fmt.Sprintf("%s is %s, and mail for it waits: %s", one.Name, letter.Escape(one.Root), letter.Escape(one.Problem))
+		if one.Problem != "" {
+			text = fmt.Sprintf("%s is %s, but %s; %s", one.Name, letter.Escape(one.Root), letter.Escape(one.Problem), one.Hint)
 		}
 		return p.PrintUnlessError(err, one, text)
 	}
 	return err
+}
+
+func unlink(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	name := c.String("remove")
+	if c.NArg() > 0 {
+		return failure.Usage("--remove ends a link: no DIR beside it").WithHint("`atm link --remove %s`", policy.Quote(name))
+	}
+	if err := s.MayAct(policy.Link, ""); err != nil {
+		return err
+	}
+	return p.PrintUnlessError(s.Unlink(name), map[string]any{"name": name}, name+" is not linked any more")
 }

@@ -22,7 +22,7 @@ func Commands() []*cli.Command {
 	return []*cli.Command{
 		initCommand, whereCommand, teamCommand, statusCommand, primerCommand,
 		installCommand, uninstallCommand, hookCommand,
-		doctorCommand, gcCommand, backupCommand, restoreCommand, linkCommand, unlinkCommand,
+		doctorCommand, gcCommand, backupCommand, restoreCommand, linkCommand,
 	}
 }
 

@@ -31,12 +31,15 @@ atm status --all --as-wire missiond`,
 		cmdline.ChoiceFlag("as-wire", "in the format of the PTY manager `missiond`", "missiond"),
 		&cli.BoolFlag{Name: "all", Usage: "every member, one per line"},
 	},
-	Action: command.Look(app.OpenTeam, status),
+	Action: command.With(app.OpenTeam, status),
 }
 
 func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	name, isTheirs := c.Args().First(), c.IsSet("as-wire")
-	if a, _ := s.Address(name); a.Host != "" && !isTheirs { // its bridge has reported it
+	if a, _ := s.Address(name); a.Host != "" && !isTheirs { // its bridge has reported it, or it is of a linked root
+		if _, err := s.Root.Mailbox(a); err != nil && s.Root.IsLink(a.Host) {
+			return err
+		}
 		m := presence.At(c.Context, s.Root, a)[a]
 		return p.PrintUnlessError(m.Err, m, statusText(m, command.IsColoured(p.Out)))
 	}

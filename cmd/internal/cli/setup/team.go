@@ -38,7 +38,7 @@ atm team add carol`,
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "a line for those not seen for a week, too"},
 		&cli.BoolFlag{Name: "usage", Usage: "what each has used of tokens and money, as far as its program tells"},
 	},
-	Action: command.Look(app.OpenTeam, team),
+	Action: command.With(app.OpenTeam, team),
 	Subcommands: []*cli.Command{
 		{Name: "ls", Category: "list", Usage: "list the teams of the root",
 			UsageText: "atm team ls",
