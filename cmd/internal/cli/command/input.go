@@ -18,7 +18,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -32,35 +31,20 @@ func MessageFlag() cli.Flag {
 	return &cli.StringFlag{Name: "message", Aliases: []string{"m", "b", "body", "text", "content"}, Usage: "`TEXT` as a flag"}
 }
 
-// ChoiceFlags are --choice and --choices of a verb that asks; without a usage the first is hidden. SetChoices takes them.
+// ChoiceFlags are --choice and --choices of a verb that asks; without a usage the first is hidden.
 func ChoiceFlags(usage string) []cli.Flag {
 	return []cli.Flag{cmdline.ListFlag("choice", usage, "option"), cmdline.ListFlag("choices", "")}
 }
 
-// SetChoices makes a message offer the answers that --choice and --choices name. It wants an ack then, so that it stays with
-// who is asked until it is answered.
-func SetChoices(c *cli.Context, m *wire.Message) error {
-	m.Choices = cmdline.List(c, "choice")
+// Choices are the answers that --choice and --choices name.
+func Choices(c *cli.Context) []string {
+	all := cmdline.List(c, "choice")
 	for _, several := range cmdline.List(c, "choices") {
 		for choice := range strings.SplitSeq(several, ",") {
-			m.Choices = append(m.Choices, strings.TrimSpace(choice))
+			all = append(all, strings.TrimSpace(choice))
 		}
 	}
-	if len(m.Choices) == 0 {
-		return nil
-	}
-	m.RequiresAck, m.ReplyWanted = true, "yes"
-	if err := m.CheckChoices(); err != nil {
-		hint := "for example --choice yes --choice \"not yet\""
-		if len(m.Choices) == 1 {
-			hint = "a question needs two: --choice red --choice green"
-		}
-		if len(m.Choices) == 1 && strings.Contains(m.Choices[0], ",") {
-			hint += "; --choices " + policy.Quote(m.Choices[0]) + " splits at the commas"
-		}
-		return failure.Usage("--choice: %v", err).WithHint("%s", hint)
-	}
-	return nil
+	return all
 }
 
 // TextTwice is the error for a text beside one in a flag.

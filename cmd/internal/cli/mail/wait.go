@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -46,48 +47,63 @@ read. Exit 4: it did not happen in time.`,
 var kinds = []string{"reply", "acked", "read", "idle", "finished", "busy", "blocked", "exit", "turn-done"}
 
 func wait(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	isEvery := c.Bool("every")
-	w := app.Wait{Every: isEvery, Timeout: cmdline.Duration(c, "timeout")}
+	timeout := cmdline.Duration(c, "timeout")
 	words := slices.DeleteFunc(c.Args().Slice(), func(word string) bool { return word == "" }) // "$UNSET"
 	if len(words) > 0 {
-		timeout, err := cmdline.ParseDuration(words[0])
-		if len(words) > 1 || err != nil {
+		var err error
+		if timeout, err = cmdline.ParseDuration(words[0]); len(words) > 1 || err != nil {
 			return refuseWords(s, words, err)
 		}
-		w.Timeout = timeout
 	}
+	var wanted [][2]string
 	for _, kind := range kinds {
 		for _, words := range cmdline.List(c, kind) {
-			some, needsAll, err := s.Conditions(kind, words, isEvery)
-			if err != nil {
-				return err
-			}
-			w.Conditions, w.Every = append(w.Conditions, some...), w.Every || needsAll
+			wanted = append(wanted, [2]string{kind, words})
 		}
 	}
-	if len(w.Conditions) == 0 && isEvery {
-		return failure.Usage("--every does nothing without a condition").WithHint("for example `atm wait --every --idle bob --idle carol`")
+	w, err := NewWait(s, wanted, c.Bool("every"), timeout)
+	if err != nil {
+		return err
 	}
-	if len(w.Conditions) == 0 {
-		if _, err := s.MemberOrMe(""); err != nil {
-			return err
+	return s.Await(func(ctx context.Context) error { return Wait(ctx, s, p, w) })
+}
+
+// NewWait is a wait for what is wanted, each a kind and the words behind its flag; for mail if that is nothing.
+func NewWait(s *app.Scope, wanted [][2]string, isEvery bool, timeout time.Duration) (w app.Wait, err error) {
+	w = app.Wait{Every: isEvery, Timeout: timeout}
+	for _, one := range wanted {
+		some, needsAll, err := s.Conditions(one[0], one[1], isEvery)
+		if err != nil {
+			return w, err
 		}
+		w.Conditions, w.Every = append(w.Conditions, some...), w.Every || needsAll
+	}
+	if len(w.Conditions) > 0 {
+		return w, nil
+	}
+	if isEvery {
+		return w, failure.Usage("--every does nothing without a condition").WithHint("for example `atm wait --every --idle bob --idle carol`")
+	}
+	if _, err = s.MemberOrMe(""); err == nil {
 		w.Conditions = []*app.Condition{s.WhenMail()}
 	}
-	return s.Await(func(ctx context.Context) error {
-		met, err := s.Wait(ctx, w)
-		if err != nil {
-			return err
-		}
-		var all []match
-		text := ""
-		for _, m := range met {
-			all = append(all, newMatch(m))
-			text += m.Kind + ": " + matchText(s, p, m) + "\n"
-		}
-		all[0].And = all[1:]
-		return p.PrintAs(all[0], text)
-	})
+	return w, err
+}
+
+// Wait waits, and prints what has met the conditions.
+func Wait(ctx context.Context, s *app.Scope, p *command.Printer, w app.Wait) error {
+	met, err := s.Wait(ctx, w)
+	if err != nil {
+		return err
+	}
+	var all []match
+	text := ""
+	for _, m := range met {
+		all = append(all, newMatch(m))
+		text += m.Kind + ": " + matchText(s, p, m) + "\n"
+	}
+	all[0].And = all[1:]
+	return p.PrintAs(all[0], text)
 }
 
 // A match is the JSON of what has met a condition.
