@@ -134,7 +134,7 @@ func TestImports(t *testing.T) {
 
 // onPublic are programs of ours that do with mail and teams what the public packages offer, and no more: so others can, too.
 // The command line around them is atm's.
-var onPublic = []string{"cmd/internal/claudeteam", "cmd/internal/mcp"}
+var onPublic = []string{"cmd/internal/claudeteam"}
 
 func TestProgramsOnPublicPackages(t *testing.T) {
 	offered := 0

@@ -14,7 +14,7 @@ import (
 
 // Two kinds of functions wait. These call something that waits, and end it: at an interrupt, and when the team is removed.
 //
-//	Await                  for what comes once
+//	Await, AwaitIn         for what comes once
 //	Follow, FollowFor      for news that are printed as they come, also until the reader has gone
 //
 // What they call knows what to wait for:
@@ -39,13 +39,22 @@ func Interruptible(ctx context.Context) (_ context.Context, stop context.CancelF
 // Await calls wait with a context that ends at an interrupt, and when the root or an opened team was removed or
 // renamed: the wait can never succeed then, and fails with that reason.
 func (s *Scope) Await(wait func(ctx context.Context) error) error {
-	return s.until(s.Given.Via != "", wait) // the calling program may be killed
+	ctx, stop := Interruptible(context.Background())
+	defer stop()
+	return s.AwaitIn(ctx, wait)
+}
+
+// AwaitIn is Await for one of the calls that a program serves, whose context ends with the call.
+func (s *Scope) AwaitIn(ctx context.Context, wait func(ctx context.Context) error) error {
+	return s.until(ctx, false, wait)
 }
 
 // Follow calls show, which prints news as it arrives, until an interrupt, the removal of the team, or the end of the
 // reader, which is no failure.
 func (s *Scope) Follow(show func(ctx context.Context) error) error {
-	err := s.until(true, show)
+	ctx, stop := Interruptible(context.Background())
+	defer stop()
+	err := s.until(ctx, true, show)
 	if errors.Is(err, syscall.EPIPE) {
 		return nil
 	}
@@ -68,10 +77,8 @@ func (s *Scope) FollowFor(d time.Duration, show func(ctx context.Context) error)
 	return err
 }
 
-// until calls f with a context that ends with the root and its teams and, where stdout has a reader, with the reader.
-func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
-	ctx, stop := Interruptible(context.Background())
-	defer stop()
+// until calls f with a context that ends also with the root and its teams and, where stdout has a reader, with the reader.
+func (s *Scope) until(ctx context.Context, hasReader bool, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {

@@ -21,7 +21,7 @@ type Given struct {
 	output.Streams               // of this process
 	Args           []string      // what was typed behind the program's name
 	Root, Team, As string        // --root, --team and --as; "": not given
-	Via            string        // the program of ours that runs this one for its own client, as "mcp"; "": none
+	Via            string        // the program of ours that serves a client with this, as "mcp"; "": none
 	LockTimeout    time.Duration // 0: try once
 	IsQuiet        bool          // no warnings
 	Verb           string        // what was typed, as "atm show"

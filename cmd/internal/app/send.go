@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -35,6 +36,57 @@ type Submission struct {
 	After   []string      // ids of messages, as people type them, that are to be done before it is shown
 	Once    string        // an idempotency key; "": none
 	Again   string        // the command that sends it again, up to its id; "": there is none
+}
+
+// A Draft is what a message of mine says, before it has recipients.
+type Draft struct {
+	Text, Subject    string
+	Thread           wire.ID       // "": a new one, or that of what it answers
+	Urgent, Ack, FYI bool          // FYI: no answer is wanted
+	Choices          []string      // the answers that it offers
+	Due              time.Duration // within which an answer is expected; 0: nobody says
+	NotBefore        time.Time     // when it is shown; zero: at once
+}
+
+// Message makes the message.
+func (d Draft) Message() (*wire.Message, error) {
+	if d.FYI && (d.Ack || d.Due != 0 || len(d.Choices) > 0) {
+		return nil, failure.Usage("fyi wants no answer, and ack, due and choice want one: they contradict each other").WithHint("leave one out")
+	}
+	m := &wire.Message{
+		SentAt: time.Now().UTC(), NotBefore: d.NotBefore.UTC().Truncate(time.Millisecond),
+		Subject: d.Subject, Body: d.Text, Thread: d.Thread, RequiresAck: d.Ack,
+	}
+	if d.Urgent {
+		m.Priority = "urgent"
+	}
+	if d.FYI {
+		m.ReplyWanted = "no"
+	}
+	if d.Due != 0 {
+		m.DueAt = d.Start(m.SentAt).Add(d.Due)
+	}
+	return m, SetChoices(m, d.Choices)
+}
+
+// Start is when the time begins in which a message that is sent now is to be answered or read.
+func (d Draft) Start(now time.Time) time.Time {
+	if d.NotBefore.After(now) {
+		return d.NotBefore.UTC()
+	}
+	return now
+}
+
+// SetChoices makes a message offer answers. It wants an ack then, so that it stays with who is asked until it is answered.
+func SetChoices(m *wire.Message, choices []string) error {
+	if m.Choices = choices; len(choices) == 0 {
+		return nil
+	}
+	m.RequiresAck, m.ReplyWanted = true, "yes"
+	if err := m.CheckChoices(); err != nil {
+		return failure.Usage("--choice: %v", err).WithHint("a question needs two: --choice red --choice green")
+	}
+	return nil
 }
 
 // Send sends a message as Me, gives it to the programs of its recipients, marks the message that it answers, and says

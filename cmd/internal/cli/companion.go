@@ -24,7 +24,7 @@ var companions = []*cli.Command{
 	{Name: "mcp", Action: runCompanion, Usage: "offer the mail as MCP tools, on stdio",
 		UsageText: `atm mcp --as bob
 atm install claude            makes Claude Code start it; also codex, gemini`,
-		Description: `Tools: send read reply ack wait team thread search. Resources: atm://inbox, atm://team.
+		Description: `Tools: send read reply ack wait team pending thread search. Resources: atm://inbox, atm://team.
 A message counts as read once the client has received it.
 stdout carries only the protocol; the server ends when the client closes stdin.`,
 	},

@@ -2,10 +2,12 @@ package mcp
 
 import (
 	"context"
+	"errors"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -16,14 +18,23 @@ const (
 	teamURI  = "atm://team"
 )
 
-func (s *server) addResource(uri, name, description string, args ...string) {
+func (s *server) addResources() {
+	s.addResource(inboxURI, "inbox", "Your unread mail. Looking does not mark it as read.", "read", app.OpenMe,
+		func(ctx context.Context, at *app.Scope, p *command.Printer) error {
+			return read(ctx, at, p, readArguments{Peek: true})
+		})
+	s.addResource(teamURI, "team", "Who is here, and who is busy, idle, blocked or off.", "team", app.OpenTeam,
+		func(ctx context.Context, at *app.Scope, p *command.Printer) error { return team(ctx, at, p, none{}) })
+}
+
+func (s *server) addResource(uri, name, description, verb string, open func(*app.Given) (*app.Scope, error), act func(context.Context, *app.Scope, *command.Printer) error) {
 	resource := &sdk.Resource{URI: uri, Name: name, Description: description, MIMEType: "text/plain"}
 	s.AddResource(resource, func(ctx context.Context, _ *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-		p, err := s.run(context.WithoutCancel(ctx), "", args)
-		if err != nil {
-			return nil, withHint(err)
+		c := &call{server: s, verb: verb, open: open, act: act}
+		if c.run(ctx, nil); c.err != nil {
+			return nil, errors.New(c.String())
 		}
-		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: resource.MIMEType, Text: framed(p.text)}}}, nil
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: resource.MIMEType, Text: c.String()}}}, nil
 	})
 }
 
@@ -37,21 +48,28 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if s.isWatching {
 		return nil
 	}
+	if err := s.watch(); err != nil {
+		return errors.New(withHint(s.given.Explain(err)))
+	}
+	s.isWatching = true
+	return nil
+}
+
+func (s *server) watch() error {
 	me, err := app.OpenMe(s.given)
 	if err != nil {
-		return withHint(s.given.Explain(err))
+		return err
 	}
 	defer me.Root.Close()
 	team, err := teams.OpenWith(me.Team.Dir().Path(), teams.Options{MayAct: me.Root.MayAct, LockTimeout: me.Root.LockTimeout})
 	if err != nil {
-		return withHint(s.given.Explain(err))
+		return err
 	}
 	w, err := team.Watch(s.running, watcher.Options{Messages: true, Events: true})
 	if err != nil {
 		team.Close()
-		return withHint(s.given.Explain(err))
+		return err
 	}
-	s.isWatching = true
 	go s.notify(team, w, me.Me.Agent())
 	return nil
 }

@@ -17,6 +17,9 @@ import (
 	"time"
 )
 
+// Patience is how long a command waits for a slow reader.
+const Patience = 1800 * time.Millisecond
+
 // Show writes the pieces to w and returns how many of them, from the first on, were received. err is nil if all were;
 // else it is the first write error (EPIPE: the reader closed the pipe; on stdout only after IgnoreSIGPIPE, or by
 // Standard) or that of ctx.

@@ -81,7 +81,7 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
-	if err := command.SetChoices(c, m); err != nil {
+	if err := app.SetChoices(m, cmdline.List(c, "choice")); err != nil {
 		return err
 	}
 	o := &post.Outgoing{From: s.Me, To: []wire.Address{whom}, Message: m, Once: once}

@@ -35,7 +35,7 @@ atm approve 9f3a1c`,
 		if c.Bool("watch") {
 			return watchPending(s, p, command.GivenTimeout(c))
 		}
-		return printPending(c.Context, s, p)
+		return Pending(c.Context, s, p)
 	}),
 }
 
@@ -54,8 +54,8 @@ func pendingOf(s *app.Scope, now *room.Snapshot, p *command.Printer) pendingList
 	return pendingList{now.Questions(), now.Overdue, now.Held, stuck, p}
 }
 
-// printPending lists everything that waits for a person. It warns of what it cannot read.
-func printPending(ctx context.Context, s *app.Scope, p *command.Printer) error {
+// Pending lists everything that waits for a person. It warns of what it cannot read.
+func Pending(ctx context.Context, s *app.Scope, p *command.Printer) error {
 	now, err := room.Open(s).Look(ctx)
 	if err := p.WarnUnreadable(err); err != nil && ctx.Err() == nil {
 		p.Warn("%v", err)

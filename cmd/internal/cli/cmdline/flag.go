@@ -23,7 +23,6 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: "silent", Usage: "errors only"},
 		DurationFlag("lock-timeout", lockfile.DefaultTimeout, "wait for a lock at most `D` (default 5s)"),
 		&cli.BoolFlag{Name: "no-color", Category: "no-colour", Hidden: true, Action: noColor},
-		&cli.StringFlag{Name: "via", Hidden: true}, // the calling program: see command.CallingProgram
 		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
 	}
 }

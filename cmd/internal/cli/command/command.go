@@ -19,6 +19,8 @@
 package command
 
 import (
+	"context"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
@@ -31,15 +33,23 @@ import (
 func With(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app.Scope, *Printer) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		p := PrinterOf(c)
-		s, err := open(p.Given)
-		if err != nil {
-			return err
-		}
-		if s.Team != nil {
-			notices.TellKilled(c.Context, s.Team)
-		}
-		return act(c, s, p)
+		return Act(c.Context, p, open, func(s *app.Scope) error { return act(c, s, p) })
 	}
+}
+
+// Act opens a scope and acts in it.
+func Act(ctx context.Context, p *Printer, open func(*app.Given) (*app.Scope, error), act func(*app.Scope) error) error {
+	s, err := open(p.Given)
+	if s != nil && s.Root != nil {
+		defer s.Root.Close()
+	}
+	if err != nil {
+		return err
+	}
+	if s.Team != nil {
+		notices.TellKilled(ctx, s.Team)
+	}
+	return act(s)
 }
 
 // Given returns what the command line says about the root, the team and the identity: the same one for each call.
@@ -48,7 +58,7 @@ func Given(c *cli.Context) *app.Given { return PrinterOf(c).Given }
 func newGiven(c *cli.Context) *app.Given {
 	g := &app.Given{
 		Streams: output.Streams{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter}, Args: cmdline.LineOf(c).Typed,
-		Root: c.String("root"), Team: c.String("team"), As: c.String("as"), Via: c.String("via"),
+		Root: c.String("root"), Team: c.String("team"), As: c.String("as"),
 		LockTimeout: cmdline.Duration(c, "lock-timeout"), IsQuiet: c.Bool("quiet"), Verb: c.Command.HelpName,
 	}
 	if c.NArg() == 1 {

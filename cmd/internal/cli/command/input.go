@@ -31,23 +31,9 @@ func MessageFlag() cli.Flag {
 	return &cli.StringFlag{Name: "message", Aliases: []string{"m"}, Category: "body text content", Usage: "`TEXT` as a flag"}
 }
 
-// ChoiceFlag is the --choice of a verb that asks; without a usage it is hidden. SetChoices takes it.
+// ChoiceFlag is the --choice of a verb that asks; without a usage it is hidden.
 func ChoiceFlag(usage string) cli.Flag {
 	return cmdline.ListFlag("choice", usage, "choices", "option", "options")
-}
-
-// SetChoices makes a message offer the answers that --choice names. It wants an ack then, so that it stays with who is asked
-// until it is answered.
-func SetChoices(c *cli.Context, m *wire.Message) error {
-	m.Choices = cmdline.List(c, "choice")
-	if len(m.Choices) == 0 {
-		return nil
-	}
-	m.RequiresAck, m.ReplyWanted = true, "yes"
-	if err := m.CheckChoices(); err != nil {
-		return failure.Usage("--choice: %v", err).WithHint("a question needs two: --choice red --choice green")
-	}
-	return nil
 }
 
 // TextTwice is the error for a text beside one in a flag.

@@ -35,9 +35,9 @@ func Once(c *cli.Context) (string, error) {
 	return c.String("once"), nil
 }
 
-// Search returns the team's messages that match words, filters such as from: among them, and what they say of themselves, newest first.
-func Search(ctx context.Context, s *app.Scope, words []string, says search.Says) ([]*maildir.Item, error) {
-	query, err := parseQuery(words, says)
+// Search returns the team's messages that match a query and words, filters such as from: among them, newest first.
+func Search(ctx context.Context, s *app.Scope, query search.Query, words []string) ([]*maildir.Item, error) {
+	query, err := parseQuery(query, words)
 	if err != nil {
 		return nil, failure.Usage("%v", err).WithHint("`atm search WORDS in:cur since:7d`")
 	}
@@ -46,25 +46,22 @@ func Search(ctx context.Context, s *app.Scope, words []string, says search.Says)
 
 // SearchWords is Search by words alone.
 func SearchWords(ctx context.Context, s *app.Scope, words []string) ([]*maildir.Item, error) {
-	return Search(ctx, s, words, search.Says{})
+	return Search(ctx, s, search.Query{}, words)
 }
 
-// parseQuery parses words, from:, to:, in:new|cur|done, since:, until:, type:, meta: and is:urgent, also several in one quoted
+// parseQuery adds words to a query, from:, to:, in:new|cur|done, since:, until:, type:, meta: and is:urgent, also several in one quoted
 // word.
-func parseQuery(words []string, says search.Says) (q search.Query, err error) {
-	q.Says = says
+func parseQuery(q search.Query, words []string) (_ search.Query, err error) {
 	for _, w := range strings.Fields(strings.Join(words, " ")) {
 		switch key, value, isFilter := strings.Cut(w, ":"); {
 		case isFilter && value == "" && slices.Contains([]string{"from", "to", "type"}, key):
 			return q, fmt.Errorf("%s needs a value", w)
 		case isFilter && key == "from":
-			q.From = strings.TrimPrefix(value, "@")
+			q.From = value
 		case isFilter && key == "to":
-			q.To = strings.TrimPrefix(value, "@")
+			q.To = value
 		case isFilter && key == "in":
-			if q.In = value; !slices.Contains([]string{"new", "cur", "done"}, value) {
-				return q, fmt.Errorf("in:%s: must be new, cur or done", value)
-			}
+			q.In = value
 		case isFilter && key == "type":
 			q.Type = value
 		case isFilter && key == "meta":
@@ -84,6 +81,10 @@ func parseQuery(words []string, says search.Says) (q search.Query, err error) {
 		default:
 			q.Words = append(q.Words, strings.ToLower(w))
 		}
+	}
+	q.From, q.To = strings.TrimPrefix(q.From, "@"), strings.TrimPrefix(q.To, "@")
+	if !slices.Contains([]string{"", "new", "cur", "done"}, q.In) {
+		return q, fmt.Errorf("in:%s: must be new, cur or done", q.In)
 	}
 	return q, nil
 }

@@ -26,6 +26,11 @@ import (
 // A Printer prints what one command has to say: values on stdout, warnings on stderr.
 type Printer struct {
 	*app.Given
+
+	// Answer takes each value, and its text, of a program that answers a client, and reports whether the client has received
+	// it; nil: it is printed on stdout.
+	Answer func(v any, text string) (isReceived bool, err error)
+
 	IsJSON     bool // a value is a JSON document, else text
 	IsStream   bool // each value is a document of its own, and so is the error behind them
 	isSilent   bool // --quiet, and the text only confirms what the verb did
@@ -53,10 +58,14 @@ func (p *Printer) Print(v fmt.Stringer) error { return p.PrintAs(v, v.String()) 
 
 // PrintAs is Print for a value with a text of its own.
 func (p *Printer) PrintAs(v any, text string) error {
+	if p.Answer != nil {
+		_, err := p.Answer(v, text)
+		return err
+	}
 	if p.isSilent && !p.IsJSON {
 		return nil
 	}
-	out, err := p.Encode(v, text)
+	out, err := p.encode(v, text)
 	failure.ShowProgress(p.Err, "")
 	if err == nil {
 		_, err = p.Out.Write(out)
@@ -64,11 +73,9 @@ func (p *Printer) PrintAs(v any, text string) error {
 	return err
 }
 
-// Encode returns what PrintAs writes.
-func (p *Printer) Encode(v any, text string) ([]byte, error) {
+// encode returns what PrintAs writes.
+func (p *Printer) encode(v any, text string) ([]byte, error) {
 	switch {
-	case p.IsJSON && p.Via != "":
-		return JSON(map[string]any{"document": v, "text": text})
 	case p.IsJSON:
 		return JSON(v)
 	case text != "" && !strings.HasSuffix(text, "\n"):
@@ -156,7 +163,7 @@ const (
 // Progress returns a function that long work calls with how much of it is done: "sent %d messages". If stderr is a
 // terminal that shows it, in one line, which whatever is printed next removes.
 func (p *Printer) Progress(format string) func(n int) {
-	if !output.IsTerminal(p.Err) || isDumb() || p.IsJSON || p.IsQuiet || p.Via != "" {
+	if !output.IsTerminal(p.Err) || isDumb() || p.IsJSON || p.IsQuiet {
 		return func(int) {}
 	}
 	next := time.Now().Add(quickTime)

@@ -38,7 +38,7 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	if failsOpen {
 		e.Hint, e.Exit = "", failure.ExitDone
 	} else if p.IsJSON && !p.hasPrinted {
-		if WriteJSON(p.Out, errorObject(e, p.Via)) == nil { // on a full disk the error goes to stderr
+		if WriteJSON(p.Out, ErrorObject(e)) == nil { // on a full disk the error goes to stderr
 			return e.Exit
 		}
 	}
@@ -46,8 +46,8 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	return e.Exit
 }
 
-// errorObject is the JSON of an error, with what was done all the same. via is the program of ours that asked; "": none.
-func errorObject(e *failure.Error, via string) map[string]any {
+// ErrorObject is the JSON of an error, with what was done all the same.
+func ErrorObject(e *failure.Error) map[string]any {
 	object := map[string]any{}
 	done, _ := JSON(e.Done)
 	fields, _ := wire.ReadObject(done)
@@ -55,9 +55,6 @@ func errorObject(e *failure.Error, via string) map[string]any {
 		object[f.Name] = f.Value
 	}
 	object["error"] = e
-	if via != "" { // which renders it for its own client
-		object["hint"] = string(e.Hint)
-	}
 	if e.Code == "timeout" {
 		object["timeout"] = true
 	}

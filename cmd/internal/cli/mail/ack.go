@@ -54,8 +54,13 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 			return err
 		}
 	}
+	return Ack(c.Context, s, p, ids, outcome, text)
+}
+
+// Ack acknowledges messages of mine, and prints what became of that.
+func Ack(ctx context.Context, s *app.Scope, p *command.Printer, ids []string, outcome, text string) error {
 	all := s.NewOutcome("")
-	found, err := findAllHeld(c.Context, s, ids, true)
+	found, err := findAllHeld(ctx, s, ids, true)
 	if err != nil {
 		return err
 	}
@@ -63,7 +68,7 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	for i, m := range found {
 		held[i] = app.Held{Item: m.Item, Box: m.box}
 	}
-	acked := s.AckAll(c.Context, held, outcome, text)
+	acked := s.AckAll(ctx, held, outcome, text)
 	lines, err := forEach(s, found, func(i int) (string, error) {
 		one, did, err := acked[i].Out, acked[i].Did, acked[i].Err
 		if err != nil {

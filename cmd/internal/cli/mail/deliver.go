@@ -45,6 +45,11 @@ func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 	return cmp.Or(waitFor(ctx, s, p, o, r), failed)
 }
 
+// Submit sends a message, and prints what became of it.
+func Submit(ctx context.Context, s *app.Scope, p *command.Printer, m *app.Submission) error {
+	return deliver(ctx, s, p, &sendOptions{Submission: *m})
+}
+
 // warn prints what else there is to say about what was sent.
 func warn(p *command.Printer, r *app.Outcome) {
 	for _, w := range r.Warnings {

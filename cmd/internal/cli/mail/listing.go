@@ -263,7 +263,7 @@ func printLetters(s *app.Scope, p *command.Printer, r *letter.Renderer, items []
 	earlier := max(0, len(items)-cmp.Or(limit, len(items)))
 	l := newListing(p, items[earlier:], s.Me)
 	l.More, r.Digits = earlier, l.setDigits()
-	if p.IsJSON && p.Via == "" {
+	if p.IsJSON {
 		return p.PrintAs(l, "") // the text would take as long as the document
 	}
 	text := string(bytes.Join(command.Letters(r, items[earlier:], nil), nil))

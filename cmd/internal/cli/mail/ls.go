@@ -52,7 +52,7 @@ type lsOptions struct {
 	whose, word                                string // the inbox, and how it was named as a word
 	all, unread, owed, done, bad, sent, counts bool
 	limit, offset                              int
-	filter                                     filter
+	filter                                     Filter
 }
 
 func ls(c *cli.Context, s *app.Scope, p *command.Printer) error {

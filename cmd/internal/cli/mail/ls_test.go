@@ -37,7 +37,7 @@ func TestListed(t *testing.T) {
 		"unread, owed": {"bob", lsOptions{unread: true, owed: true}, []string{"owed", "unread"}},
 		"done":         {"bob", lsOptions{done: true}, []string{"acked", "done"}},
 		"all":          {"bob", lsOptions{all: true}, []string{"acked", "done", "owed", "unread"}},
-		"from":         {"bob", lsOptions{all: true, filter: filter{from: []wire.Address{s.Me.Address()}}}, []string{"acked", "done", "owed"}},
+		"from":         {"bob", lsOptions{all: true, filter: Filter{From: []wire.Address{s.Me.Address()}}}, []string{"acked", "done", "owed"}},
 		"sent":         {"alice", lsOptions{sent: true}, []string{"acked", "done", "owed", "withdrawn"}},
 		"sent, owed":   {"alice", lsOptions{sent: true, owed: true}, []string{"owed"}},
 		"sent, none":   {"me", lsOptions{sent: true}, nil},

@@ -41,13 +41,13 @@ func offsetFlag() cli.Flag {
 	return cmdline.CountFlag("offset", 0, "leave out the first `N`", "none", "skip")
 }
 
-// sinceFlag parses --since; without it the time is zero.
-func sinceFlag(c *cli.Context) (t time.Time, err error) {
-	if !c.IsSet("since") {
+// sinceFlag parses --since or --until; without it the time is zero.
+func sinceFlag(c *cli.Context, name string) (t time.Time, err error) {
+	if !c.IsSet(name) {
 		return t, nil
 	}
-	if t, err = cmdline.ParseSince(c.String("since")); err != nil {
-		err = failure.Usage("--since: %v", err).WithHint("`%s --since 2h`", c.Command.HelpName)
+	if t, err = cmdline.ParseSince(c.String(name)); err != nil {
+		err = failure.Usage("--%s: %v", name, err).WithHint("`%s --%s 2h`", c.Command.HelpName, name)
 	}
 	return t, err
 }
@@ -57,12 +57,12 @@ func threadFlag(c *cli.Context, s *app.Scope) (wire.ID, error) {
 	if !c.IsSet("thread") {
 		return "", nil
 	}
-	return findThread(s, c.String("thread"))
+	return FindThread(s, c.String("thread"))
 }
 
-// findThread returns the thread of a message. The first message of a thread need not be here: then word is its whole
+// FindThread returns the thread of a message. The first message of a thread need not be here: then word is its whole
 // id.
-func findThread(s *app.Scope, word string) (wire.ID, error) {
+func FindThread(s *app.Scope, word string) (wire.ID, error) {
 	it, _, err := s.Find(word)
 	if err == nil {
 		return it.ThreadID(), nil
@@ -93,16 +93,16 @@ func saysOf(c *cli.Context, s *app.Scope) (says search.Says, err error) {
 	return says, err
 }
 
-// A filter is what --from, --to (of what I sent), --since and saysFlags select.
-type filter struct {
+// A Filter is what --from, --to (of what I sent), --since and saysFlags select.
+type Filter struct {
 	search.Says
-	from, to []wire.Address // nil: anybody
+	From, to []wire.Address // nil: anybody
 	since    time.Time      // zero: ever
 }
 
-func newFilter(c *cli.Context, s *app.Scope) (f filter, err error) {
+func newFilter(c *cli.Context, s *app.Scope) (f Filter, err error) {
 	if c.IsSet("from") {
-		f.from, err = s.Correspondents(c.String("from"))
+		f.From, err = s.Correspondents(c.String("from"))
 	}
 	if err == nil && c.Bool("sent") && c.IsSet("to") {
 		f.to, err = s.Members(c.String("to"))
@@ -111,20 +111,20 @@ func newFilter(c *cli.Context, s *app.Scope) (f filter, err error) {
 		f.Says, err = saysOf(c, s)
 	}
 	if err == nil {
-		f.since, err = sinceFlag(c)
+		f.since, err = sinceFlag(c, "since")
 	}
 	return f, err
 }
 
 // matchesAll reports whether nothing is left out.
-func (f filter) matchesAll() bool {
-	return f.from == nil && f.to == nil && f.since.IsZero() && f.IsAll()
+func (f Filter) matchesAll() bool {
+	return f.From == nil && f.to == nil && f.since.IsZero() && f.IsAll()
 }
 
-func (f filter) matches(m *maildir.Item) bool {
+func (f Filter) matches(m *maildir.Item) bool {
 	isTo := func(a wire.Address) bool { return slices.Contains(f.to, a) }
 	switch {
-	case f.from != nil && !slices.Contains(f.from, m.From),
+	case f.From != nil && !slices.Contains(f.From, m.From),
 		f.to != nil && !slices.ContainsFunc(m.To, isTo),
 		!f.Matches(m.Message),
 		!f.since.IsZero() && m.Written().Before(f.since):
@@ -140,17 +140,21 @@ func printReceived(ctx context.Context, s *app.Scope, p *command.Printer, docume
 	if err := s.MayWrite(); err != nil {
 		return 0, err
 	}
-	if !p.IsJSON {
-		return output.Show(ctx, p.Out, readerPatience, pieces)
+	if p.Answer != nil {
+		isReceived, err := p.Answer(document, string(bytes.Join(pieces, nil)))
+		if !isReceived {
+			return 0, err
+		}
+		return len(pieces), err
 	}
-	text, err := p.Encode(document, string(bytes.Join(pieces, nil)))
+	if !p.IsJSON {
+		return output.Show(ctx, p.Out, output.Patience, pieces)
+	}
+	text, err := command.JSON(document)
 	if err != nil {
 		return 0, err
 	}
 	p.SetPrinted()
-	n, err := output.Show(ctx, p.Out, readerPatience, [][]byte{text})
+	n, err := output.Show(ctx, p.Out, output.Patience, [][]byte{text})
 	return n * len(pieces), err
 }
-
-// readerPatience is how long to wait for a slow reader of a pipe.
-const readerPatience = 1800 * time.Millisecond

@@ -112,21 +112,21 @@ func TestFilter(t *testing.T) {
 	_, err := inbox.Walk(t.Context(), s.Me, maildir.Range{Unread: true}, func(found *maildir.Item) bool { it = found; return true })
 	must(t, err)
 	for name, tt := range map[string]struct {
-		f    filter
+		f    Filter
 		want bool
 	}{
-		"all":        {filter{}, true},
-		"from":       {filter{from: []wire.Address{carol, bob}}, true},
-		"not from":   {filter{from: []wire.Address{alice}}, false},
-		"nobody":     {filter{from: []wire.Address{}}, false}, // a group without members
-		"to":         {filter{to: []wire.Address{carol}}, true},
-		"not to":     {filter{to: []wire.Address{bob}}, false},
-		"thread":     {filter{Says: search.Says{Thread: it.ID}}, true},
-		"not thread": {filter{Says: search.Says{Thread: wire.NewID()}}, false},
-		"urgent":     {filter{Says: search.Says{IsUrgent: true}}, true},
-		"since":      {filter{since: time.Now().Add(-time.Hour)}, true},
-		"not since":  {filter{since: time.Now().Add(time.Hour)}, false},
-		"one of two": {filter{from: []wire.Address{bob}, to: []wire.Address{bob}}, false},
+		"all":        {Filter{}, true},
+		"from":       {Filter{From: []wire.Address{carol, bob}}, true},
+		"not from":   {Filter{From: []wire.Address{alice}}, false},
+		"nobody":     {Filter{From: []wire.Address{}}, false}, // a group without members
+		"to":         {Filter{to: []wire.Address{carol}}, true},
+		"not to":     {Filter{to: []wire.Address{bob}}, false},
+		"thread":     {Filter{Says: search.Says{Thread: it.ID}}, true},
+		"not thread": {Filter{Says: search.Says{Thread: wire.NewID()}}, false},
+		"urgent":     {Filter{Says: search.Says{IsUrgent: true}}, true},
+		"since":      {Filter{since: time.Now().Add(-time.Hour)}, true},
+		"not since":  {Filter{since: time.Now().Add(time.Hour)}, false},
+		"one of two": {Filter{From: []wire.Address{bob}, to: []wire.Address{bob}}, false},
 	} {
 		if got := tt.f.matches(it); got != tt.want {
 			t.Errorf("%s: %v", name, got)
@@ -136,7 +136,7 @@ func TestFilter(t *testing.T) {
 		}
 	}
 	it.Message.Priority = ""
-	if (filter{Says: search.Says{IsUrgent: true}}).matches(it) {
+	if (Filter{Says: search.Says{IsUrgent: true}}).matches(it) {
 		t.Error("a message that is not urgent is taken for one")
 	}
 }
@@ -147,7 +147,7 @@ func TestFindThread(t *testing.T) {
 	far := wire.NewID()
 	m := deliverTo(t, s, "bob", wire.Message{Body: "x", Thread: far}, "alice")
 	for word, want := range map[string]wire.ID{m.ID.Short(6): far, string(far): far, far.Short(6): ""} {
-		got, err := findThread(s, word)
+		got, err := FindThread(s, word)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v", word, got, err)
 		}

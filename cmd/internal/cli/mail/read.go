@@ -43,44 +43,51 @@ Exit 0 if there is no mail, 4 if --wait timed out.`,
 		&cli.BoolFlag{Name: "wait", Aliases: []string{"w"}, Category: "block", Usage: "wait until there is mail"},
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Category: "watch", Usage: "keep showing new mail"},
 		cmdline.TimeoutFlag(),
-		&cli.BoolFlag{Name: "confirm", Hidden: true}, // of a program: see write
 	}, saysFlags),
 	Action: command.With(app.OpenMe, read),
 }
 
-// readOptions are the flags and words of read.
-type readOptions struct {
-	words                                       []string
-	last, full, follows, peeks, waits, confirms bool
-	limit                                       int
-	hasLimit                                    bool // it was typed
-	timeout, followFor                          time.Duration
-	filter                                      filter
+// ReadOptions are the flags and words of read.
+type ReadOptions struct {
+	IDs                  []string
+	Filter               Filter
+	Limit                int
+	HasLimit             bool // it was typed
+	Peeks, IsLast        bool
+	full, follows, waits bool
+	timeout, followFor   time.Duration
 }
 
 func read(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if err := cmp.Or(cmdline.Only(c, "last", "full", "limit", "confirm"), cmdline.NotBoth(c, "peek follow", "follow limit")); err != nil {
+	if err := cmp.Or(cmdline.Only(c, "last", "full", "limit"), cmdline.NotBoth(c, "peek follow", "follow limit")); err != nil {
 		return err
 	}
-	o := readOptions{
-		words: c.Args().Slice(), last: c.Bool("last"), full: c.Bool("full"), follows: c.Bool("follow"), peeks: c.Bool("peek"),
-		waits: c.Bool("wait"), confirms: c.Bool("confirm"), limit: c.Int("limit"), hasLimit: c.IsSet("limit"),
+	o := ReadOptions{
+		IDs: c.Args().Slice(), IsLast: c.Bool("last"), full: c.Bool("full"), follows: c.Bool("follow"), Peeks: c.Bool("peek"),
+		waits: c.Bool("wait"), Limit: c.Int("limit"), HasLimit: c.IsSet("limit"),
 		timeout: cmdline.Duration(c, "timeout"), followFor: command.GivenTimeout(c),
 	}
+	var err error
+	if o.Filter, err = newFilter(c, s); err != nil {
+		return err
+	}
+	return Read(c.Context, s, p, o)
+}
+
+// Read prints unread mail, and marks what its reader has received as read.
+func Read(ctx context.Context, s *app.Scope, p *command.Printer, o ReadOptions) error {
 	s.WarnUnnoted()
-	if o.last {
+	if o.IsLast {
 		return showLastBatch(s, p, o)
 	}
 	g, err := newPage(s, p, o)
-	if err == nil {
-		if o.filter, err = newFilter(c, s); !o.filter.matchesAll() {
-			g.options.Match = o.filter.matches
-			if err == nil && g.options.IDs != nil {
-				err = failure.Usage("a message is named by its id, or chosen by flags, not both").WithHint("`atm read %s`", policy.QuoteAll(o.words))
-			}
+	if err == nil && !o.Filter.matchesAll() {
+		g.options.Match = o.Filter.matches
+		if g.options.IDs != nil {
+			err = failure.Usage("a message is named by its id, or chosen by flags, not both").WithHint("`atm read %s`", policy.QuoteAll(o.IDs))
 		}
 	}
-	if err == nil && !o.peeks {
+	if err == nil && !o.Peeks {
 		err = s.MayWrite()
 	}
 	if err != nil {
@@ -91,12 +98,12 @@ func read(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	} else if g.waits {
 		return s.Await(g.wait)
 	}
-	_, err = g.show(c.Context)
+	_, err = g.show(ctx)
 	return err
 }
 
-func showLastBatch(s *app.Scope, p *command.Printer, o readOptions) error {
-	if len(o.words) > 0 {
+func showLastBatch(s *app.Scope, p *command.Printer, o ReadOptions) error {
+	if len(o.IDs) > 0 {
 		return failure.Usage("--last shows the last batch again and takes no number").WithHint("to list the newest: `atm ls --all --limit 5`")
 	}
 	items, err := inbox.LastBatch(s.Me)
@@ -107,15 +114,15 @@ func showLastBatch(s *app.Scope, p *command.Printer, o readOptions) error {
 	if !o.full {
 		r.LimitToPage()
 	}
-	if !o.hasLimit {
-		o.limit = 0
+	if !o.HasLimit {
+		o.Limit = 0
 	}
-	return printLetters(s, p, r, items, o.limit, "no last batch")
+	return printLetters(s, p, r, items, o.Limit, "no last batch")
 }
 
 // A page prints unread mail, one batch at each show.
 type page struct {
-	readOptions
+	ReadOptions
 	s       *app.Scope
 	p       *command.Printer
 	options inbox.ReadOptions
@@ -126,20 +133,20 @@ type page struct {
 	unmarkable error // why what is shown cannot be marked
 }
 
-func newPage(s *app.Scope, p *command.Printer, o readOptions) (*page, error) {
-	g := &page{readOptions: o, s: s, p: p}
+func newPage(s *app.Scope, p *command.Printer, o ReadOptions) (*page, error) {
+	g := &page{ReadOptions: o, s: s, p: p}
 	// A message marked in a shared inbox would be hidden from everybody, and nobody would hold it.
-	if isShared, _ := claim.Shared(s.Me); isShared && !o.peeks {
+	if isShared, _ := claim.Shared(s.Me); isShared && !o.Peeks {
 		return nil, failure.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
 			WithHint("`atm take %s --as NAME` takes a message; `atm read --peek` looks", s.Me.Agent())
 	}
-	g.options = inbox.ReadOptions{Limit: o.limit}
+	g.options = inbox.ReadOptions{Limit: o.Limit}
 	if o.follows {
 		g.options.Limit = 1
-	} else if o.full && !o.hasLimit {
+	} else if o.full && !o.HasLimit {
 		g.options.Limit = 0
 	}
-	for _, word := range o.words {
+	for _, word := range o.IDs {
 		if word == string(s.Me.Agent()) {
 			continue // `atm read bob --as bob`
 		}
@@ -150,11 +157,11 @@ func newPage(s *app.Scope, p *command.Printer, o readOptions) (*page, error) {
 		if err != nil {
 			return nil, err
 		}
-		if g.options.IDs = append(g.options.IDs, it.ID); it.State != maildir.Unread || o.peeks {
+		if g.options.IDs = append(g.options.IDs, it.ID); it.State != maildir.Unread || o.Peeks {
 			g.again = append(g.again, it)
 		}
 	}
-	if o.peeks && len(g.options.IDs) > 0 { // also what somebody has claimed
+	if o.Peeks && len(g.options.IDs) > 0 { // also what somebody has claimed
 		g.options.IDs = []wire.ID{}
 	}
 	g.waits = o.waits && len(g.again) == 0
@@ -167,7 +174,7 @@ const maxPortion = 16 << 20
 // show prints and marks a batch, in portions if it is large, and reports whether there was any mail.
 func (g *page) show(ctx context.Context) (hasMail bool, err error) {
 	r, options := g.p.RendererFor(g.s, g.s.Me), g.options
-	isPage := !g.full && !g.follows && g.limit > 0 // --limit 0 is all
+	isPage := !g.full && !g.follows && g.Limit > 0 // --limit 0 is all
 	if isPage {
 		options.Fits = r.LimitToPage()
 	}
@@ -200,7 +207,7 @@ func (g *page) showPortion(ctx context.Context, r *letter.Renderer, options inbo
 	if b, err = inbox.Peek(ctx, g.s.Me, options); err != nil {
 		return b, err
 	}
-	if !g.peeks {
+	if !g.Peeks {
 		g.unmarkable = inbox.CheckMark(g.s.Me, b.Items...)
 	}
 	received, err := g.write(ctx, b, r)
@@ -238,7 +245,7 @@ func (g *page) ahead(b inbox.Batch) (ahead []*maildir.Item) {
 
 func notMarked(why error) error { return fmt.Errorf("shown, but %w", why) }
 
-// write prints a batch and returns how many messages were received: with --confirm all, once a byte comes on stdin.
+// write prints a batch and returns how many messages were received.
 func (g *page) write(ctx context.Context, b inbox.Batch, r *letter.Renderer) (received int, err error) {
 	if len(b.Items) == 0 && (g.waits || g.follows) {
 		return 0, nil
@@ -259,16 +266,10 @@ func (g *page) write(ctx context.Context, b inbox.Batch, r *letter.Renderer) (re
 	} else if g.isLast(b) {
 		pieces = append(pieces, []byte(g.foot(l)))
 	}
-	if g.peeks {
+	if g.Peeks {
 		return 0, g.p.PrintAs(document, string(bytes.Join(pieces, nil)))
 	}
-	received, err = printReceived(ctx, g.s, g.p, document, pieces...)
-	isConfirmed := g.p.IsJSON && g.confirms
-	if err == nil && isConfirmed && len(b.Items) > 0 {
-		n, _ := g.p.In.Read(make([]byte, 1))
-		received *= n
-	}
-	return received, err
+	return printReceived(ctx, g.s, g.p, document, pieces...)
 }
 
 // afterReading lists the messages of a batch with the states that they have once they are marked, and what I owe then.
@@ -282,7 +283,7 @@ func (g *page) afterReading(b inbox.Batch, ahead []*maildir.Item) *listing {
 	for i, it := range b.Items {
 		after := *it
 		l.Messages[i].Item, l.Messages[i].supersededBy = &after, flags[i].SupersededBy
-		if it.State != maildir.Unread || g.peeks || g.unmarkable != nil {
+		if it.State != maildir.Unread || g.Peeks || g.unmarkable != nil {
 			continue
 		}
 		after.State = maildir.Done

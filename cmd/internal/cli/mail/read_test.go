@@ -35,7 +35,7 @@ func TestNewPage(t *testing.T) {
 		"nobody's": {[]string{string(wire.NewID())}, -1, 0, false},
 	} {
 		p, _ := newPrinter(s, false)
-		g, err := newPage(s, p, readOptions{words: tt.words, waits: true, limit: 20})
+		g, err := newPage(s, p, ReadOptions{IDs: tt.words, waits: true, Limit: 20})
 		if (err == nil) != (tt.ids >= 0) {
 			t.Errorf("%s: %v", name, err)
 		} else if err == nil && (len(g.options.IDs) != tt.ids || len(g.again) != tt.again || g.waits != tt.waits) {
@@ -49,10 +49,10 @@ func TestNewPageOfShared(t *testing.T) {
 	s := newScope(t)
 	must(t, claim.Share(s.Me))
 	p, _ := newPrinter(s, false)
-	if _, err := newPage(s, p, readOptions{}); err == nil {
+	if _, err := newPage(s, p, ReadOptions{}); err == nil {
 		t.Error("its mail would be marked")
 	}
-	if _, err := newPage(s, p, readOptions{peeks: true}); err != nil {
+	if _, err := newPage(s, p, ReadOptions{Peeks: true}); err != nil {
 		t.Error(err)
 	}
 }
@@ -61,13 +61,13 @@ func TestNewPageOfShared(t *testing.T) {
 func TestPageLimit(t *testing.T) {
 	s := newScope(t)
 	for name, tt := range map[string]struct {
-		o    readOptions
+		o    ReadOptions
 		want int
 	}{
-		"by default":       {readOptions{limit: 20}, 20},
-		"full":             {readOptions{limit: 20, full: true}, 0},
-		"full, with limit": {readOptions{limit: 3, hasLimit: true, full: true}, 3},
-		"followed":         {readOptions{limit: 20, follows: true}, 1},
+		"by default":       {ReadOptions{Limit: 20}, 20},
+		"full":             {ReadOptions{Limit: 20, full: true}, 0},
+		"full, with limit": {ReadOptions{Limit: 3, HasLimit: true, full: true}, 3},
+		"followed":         {ReadOptions{Limit: 20, follows: true}, 1},
 	} {
 		p, _ := newPrinter(s, false)
 		g, err := newPage(s, p, tt.o)
@@ -99,7 +99,7 @@ func TestAfterReading(t *testing.T) {
 		"not marked": {false, maildir.ErrNotFound, "unread unread done", 0},
 	} {
 		p, _ := newPrinter(s, true)
-		g, err := newPage(s, p, readOptions{peeks: tt.peeks})
+		g, err := newPage(s, p, ReadOptions{Peeks: tt.peeks})
 		must(t, err)
 		b := batch()
 		g.unmarkable = tt.markErr

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 )
 
 var searchCommand = &cli.Command{
@@ -26,31 +28,40 @@ Newest first.`,
 	}, saysFlags),
 	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		words := c.Args().Slice()
-		ifEmpty := "no match"
-		if strings.Contains(strings.Join(words, " "), ":") {
-			ifEmpty += "; the filters are from:, to:, in:, since:, until:, type:, meta: and is:urgent"
+		q := search.Query{From: c.String("from"), To: c.String("to"), In: c.String("in")}
+		var err error
+		if q.Since, err = sinceFlag(c, "since"); err == nil {
+			q.Until, err = sinceFlag(c, "until")
 		}
-		for _, key := range []string{"from", "to", "since", "until", "in"} {
-			if c.IsSet(key) {
-				words = append(words, key+":"+strings.ReplaceAll(c.String(key), " ", "-")) // last week
-			}
+		if err == nil {
+			q.Says, err = saysOf(c, s)
 		}
-		says, err := saysOf(c, s)
 		if err != nil {
 			return err
 		}
-		if strings.TrimSpace(strings.Join(words, "")) == "" && says.IsAll() {
+		isNarrowed := q.From+q.To+q.In != "" || !q.Since.IsZero() || !q.Until.IsZero() || !q.IsAll()
+		if strings.TrimSpace(strings.Join(words, "")) == "" && !isNarrowed {
 			return failure.Usage("atm search needs WORDS").WithHint("%s", cmdline.LineOf(c).Completed("WORDS", "from:NAME", "to:NAME"))
 		}
-		s.Team.Progress = p.Progress("searching: %d messages")
-		items, err := command.Search(c.Context, s, words, says)
-		if err != nil && len(items) == 0 { // what could not be read may match
-			return err
-		} else if err := p.WarnUnreadable(err); err != nil {
-			return err
-		}
-		r := p.Renderer(s)
-		r.Whole = true
-		return newListing(p, items, s.Me).printLines(p, r, c.Int("offset"), c.Int("limit"), ifEmpty)
+		return Search(c.Context, s, p, q, words, c.Int("offset"), c.Int("limit"))
 	}),
+}
+
+// Search prints the messages that a query and words select, filters such as from: among them: those behind the first ones, up
+// to a limit; 0: all.
+func Search(ctx context.Context, s *app.Scope, p *command.Printer, q search.Query, words []string, offset, limit int) error {
+	ifEmpty := "no match"
+	if strings.Contains(strings.Join(words, " "), ":") {
+		ifEmpty += "; the filters are from:, to:, in:, since:, until:, type:, meta: and is:urgent"
+	}
+	s.Team.Progress = p.Progress("searching: %d messages")
+	items, err := command.Search(ctx, s, q, words)
+	if err != nil && len(items) == 0 { // what could not be read may match
+		return err
+	} else if err := p.WarnUnreadable(err); err != nil {
+		return err
+	}
+	r := p.Renderer(s)
+	r.Whole = true
+	return newListing(p, items, s.Me).printLines(p, r, offset, limit, ifEmpty)
 }

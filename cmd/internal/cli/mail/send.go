@@ -107,7 +107,7 @@ type sendOptions struct {
 }
 
 func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
-	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "fyi choice", "file message", "id once", "at in")
+	err := cmdline.NotBoth(c, "fyi wait-reply", "file message", "id once", "at in")
 	if err != nil {
 		return err
 	}
@@ -143,55 +143,64 @@ func waitFlag(kind string) string {
 }
 
 // sendTime is the time that --at or --in says; without them it is zero.
-func sendTime(c *cli.Context) (at time.Time, err error) {
-	now := time.Now()
+func sendTime(c *cli.Context) (time.Time, error) {
 	switch {
 	case c.IsSet("at"):
-		if at, err = cmdline.ParseAt(c.String("at"), now); err != nil {
-			err = failure.Usage("--at: %v", err).WithHint("--at 14:00, --at %s, or --in 2h30m", now.AddDate(0, 0, 1).Format("2006-01-02T15:04"))
-		}
+		return At(c.String("at"))
 	case c.IsSet("in"):
-		d := cmdline.Duration(c, "in")
-		if at = now.Add(d); d <= 0 || at.Year() > 9999 {
-			err = failure.Usage("--in %s is no time to come", c.String("in")).WithHint("leave it out to send it now; later: --in 2h30m")
-		}
+		return In(cmdline.Duration(c, "in"))
+	}
+	return time.Time{}, nil
+}
+
+// At is the time to come that a word says, as "14:00".
+func At(word string) (at time.Time, err error) {
+	now := time.Now()
+	if at, err = cmdline.ParseAt(word, now); err != nil {
+		err = failure.Usage("--at: %v", err).WithHint("--at 14:00, --at %s, or --in 2h30m", now.AddDate(0, 0, 1).Format("2006-01-02T15:04"))
+	}
+	return at, err
+}
+
+// In is the time to come after a duration.
+func In(d time.Duration) (at time.Time, err error) {
+	if at = time.Now().Add(d); d <= 0 || at.Year() > 9999 {
+		err = failure.Usage("--in %s is no time to come", d).WithHint("leave it out to send it now; later: --in 2h30m")
 	}
 	return at, err
 }
 
 // newMessage makes a message that nobody is shown before a time; zero: it is at once.
 func newMessage(c *cli.Context, s *app.Scope, words []string, at time.Time) (m *wire.Message, err error) {
-	now := time.Now().UTC()
-	m = &wire.Message{
-		SentAt: now, NotBefore: at.UTC().Truncate(time.Millisecond), Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
-		Type: c.String("type"),
+	d := app.Draft{
+		Subject: c.String("subject"), Urgent: c.Bool("urgent"), Ack: c.Bool("ack") || c.Bool("wait-ack"), FYI: c.Bool("fyi"),
+		Choices: cmdline.List(c, "choice"), Due: cmdline.Duration(c, "due"), NotBefore: at,
 	}
-	if c.Bool("urgent") {
-		m.Priority = "urgent"
-	}
-	if c.Bool("fyi") {
-		m.ReplyWanted = "no"
-	} else if c.Bool("wait-reply") {
-		m.ReplyWanted = "yes"
-	}
-	start := slices.MaxFunc([]time.Time{now, m.NotBefore}, time.Time.Compare)
-	for flag, at := range map[string]*time.Time{"expires": &m.ExpiresAt, "due": &m.DueAt} {
-		if c.IsSet(flag) {
-			*at = start.Add(cmdline.Duration(c, flag))
-		}
-	}
+	var id wire.ID
 	if c.IsSet("id") {
-		if m.ID, err = wire.ParseID(c.String("id")); err == nil {
-			err = post.CheckID(m.ID)
+		if id, err = wire.ParseID(c.String("id")); err == nil {
+			err = post.CheckID(id)
 		}
 		if err != nil {
 			return nil, failure.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
 		}
 	}
-	if m.Body, err = bodyText(c, words); err != nil {
+	if d.Text, err = bodyText(c, words); err == nil {
+		d.Thread, err = threadFlag(c, s)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return m, cmp.Or(setObjects(c, m), setThread(c, s, m), command.SetChoices(c, m))
+	if m, err = d.Message(); err != nil {
+		return nil, err
+	}
+	if m.ID, m.Type = id, c.String("type"); c.Bool("wait-reply") {
+		m.ReplyWanted = "yes"
+	}
+	if c.IsSet("expires") {
+		m.ExpiresAt = d.Start(m.SentAt).Add(cmdline.Duration(c, "expires"))
+	}
+	return m, cmp.Or(setObjects(c, m), setSuperseded(c, s, m))
 }
 
 // bodyText takes the text from --file, --message, the words or stdin. With a payload or an attachment it may be empty.
@@ -257,18 +266,17 @@ func setObjects(c *cli.Context, m *wire.Message) error {
 	return nil
 }
 
-func setThread(c *cli.Context, s *app.Scope, m *wire.Message) error {
-	if c.IsSet("supersedes") {
-		old, err := s.FindSent(c.String("supersedes"))
-		if err != nil {
-			return err
-		}
-		m.Supersedes = old.ID
-		if c.Command.Name != "reply" { // which is in the thread of what it answers
-			m.Thread = old.ThreadID()
-		}
+// setSuperseded names the message that this one replaces, in whose thread it is.
+func setSuperseded(c *cli.Context, s *app.Scope, m *wire.Message) error {
+	if !c.IsSet("supersedes") {
+		return nil
 	}
-	thread, err := threadFlag(c, s)
-	m.Thread = cmp.Or(thread, m.Thread)
-	return err
+	old, err := s.FindSent(c.String("supersedes"))
+	if err != nil {
+		return err
+	}
+	if m.Supersedes = old.ID; c.Command.Name != "reply" { // which is in the thread of what it answers
+		m.Thread = cmp.Or(m.Thread, old.ThreadID())
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -20,23 +21,29 @@ var threadCommand = &cli.Command{
 		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all", "n"),
 	},
 	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		id, err := findThread(s, c.Args().First())
-		if err != nil {
-			return err
-		}
-		s.Team.Progress = p.Progress("searching: %d messages")
-		items, err := search.Thread(c.Context, s.Team, id)
-		if err := p.WarnUnreadable(err); err != nil {
-			return err
-		}
-		if len(items) == 0 {
-			return fmt.Errorf("thread %s: %w", id, maildir.ErrNotFound)
-		}
-		r, limit := p.Renderer(s), c.Int("limit")
-		r.Whole = true
-		if p.IsJSON && p.Via == "" && !c.IsSet("limit") {
+		limit := c.Int("limit")
+		if p.IsJSON && !c.IsSet("limit") {
 			limit = 0 // a program wants all of it
 		}
-		return printLetters(s, p, r, items, limit, "")
+		return Thread(c.Context, s, p, c.Args().First(), limit)
 	}),
+}
+
+// Thread prints the thread of a message, of a limit the newest messages; 0: all.
+func Thread(ctx context.Context, s *app.Scope, p *command.Printer, word string, limit int) error {
+	id, err := FindThread(s, word)
+	if err != nil {
+		return err
+	}
+	s.Team.Progress = p.Progress("searching: %d messages")
+	items, err := search.Thread(ctx, s.Team, id)
+	if err := p.WarnUnreadable(err); err != nil {
+		return err
+	}
+	if len(items) == 0 {
+		return fmt.Errorf("thread %s: %w", id, maildir.ErrNotFound)
+	}
+	r := p.Renderer(s)
+	r.Whole = true
+	return printLetters(s, p, r, items, limit, "")
 }

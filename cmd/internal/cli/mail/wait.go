@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -43,47 +44,64 @@ Marks nothing as read. Exit 4: it did not happen in time.`,
 var kinds = []string{"reply", "acked", "read", "idle", "finished", "busy", "blocked", "exit", "turn-done"}
 
 func wait(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	w := app.Wait{Every: !c.Bool("any"), Timeout: cmdline.Duration(c, "timeout")}
+	timeout := cmdline.Duration(c, "timeout")
 	if word := c.Args().First(); c.Args().Present() {
-		timeout, err := cmdline.ParseDuration(word)
-		if err != nil {
+		var err error
+		if timeout, err = cmdline.ParseDuration(word); err != nil {
 			return failure.Usage("%q: %w", letter.Clip(word, 40), err).
 				WithHint("`atm wait 30s` waits for mail; `atm wait --idle NAME`, `atm wait --reply ID`")
 		}
-		w.Timeout = timeout
 	}
+	var wanted [][2]string
 	for _, kind := range kinds {
 		for _, words := range cmdline.List(c, kind) {
-			some, err := s.Conditions(kind, words, w.Every)
-			if err != nil {
-				return err
-			}
-			w.Conditions = append(w.Conditions, some...)
+			wanted = append(wanted, [2]string{kind, words})
 		}
 	}
-	if len(w.Conditions) == 0 && c.Bool("any") {
-		return failure.Usage("--any does nothing without conditions").WithHint("for example `atm wait --any --idle bob --idle carol`")
+	w, err := NewWait(s, wanted, c.Bool("any"), timeout)
+	if err != nil {
+		return err
 	}
-	if len(w.Conditions) == 0 {
-		if _, err := s.MemberOrMe(""); err != nil {
-			return err
+	return s.Await(func(ctx context.Context) error { return Wait(ctx, s, p, w) })
+}
+
+// NewWait is a wait for all that is wanted, or any of it, each a kind and the words behind its flag; for mail if that is
+// nothing.
+func NewWait(s *app.Scope, wanted [][2]string, isAny bool, timeout time.Duration) (w app.Wait, err error) {
+	w = app.Wait{Every: !isAny, Timeout: timeout}
+	for _, one := range wanted {
+		some, err := s.Conditions(one[0], one[1], w.Every)
+		if err != nil {
+			return w, err
 		}
+		w.Conditions = append(w.Conditions, some...)
+	}
+	if len(w.Conditions) > 0 {
+		return w, nil
+	}
+	if isAny {
+		return w, failure.Usage("--any does nothing without conditions").WithHint("for example `atm wait --any --idle bob --idle carol`")
+	}
+	if _, err = s.MemberOrMe(""); err == nil {
 		w.Conditions = []*app.Condition{s.WhenMail()}
 	}
-	return s.Await(func(ctx context.Context) error {
-		met, err := s.Wait(ctx, w)
-		if err != nil {
-			return err
-		}
-		var all []match
-		text := ""
-		for _, m := range met {
-			all = append(all, newMatch(m))
-			text += m.Kind + ": " + matchText(s, p, m) + "\n"
-		}
-		all[0].And = all[1:]
-		return p.PrintAs(all[0], text)
-	})
+	return w, err
+}
+
+// Wait waits, and prints what has met the conditions.
+func Wait(ctx context.Context, s *app.Scope, p *command.Printer, w app.Wait) error {
+	met, err := s.Wait(ctx, w)
+	if err != nil {
+		return err
+	}
+	var all []match
+	text := ""
+	for _, m := range met {
+		all = append(all, newMatch(m))
+		text += m.Kind + ": " + matchText(s, p, m) + "\n"
+	}
+	all[0].And = all[1:]
+	return p.PrintAs(all[0], text)
 }
 
 // A match is the JSON of what has met a condition.

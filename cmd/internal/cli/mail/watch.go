@@ -92,7 +92,7 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 			boxes = append(boxes, box)
 		}
 	}
-	w.since, err = sinceFlag(c)
+	w.since, err = sinceFlag(c, "since")
 	err = cmp.Or(err, cmdline.NotBoth(c, "run no-follow", "timeout no-follow"))
 	if err == nil && c.Bool("run") {
 		w.commands, err = startCommands(s)

@@ -62,7 +62,7 @@ func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return failure.Usage("--all is every member: no AGENT beside it")
 	}
 	if !isTheirs {
-		return printTeam(c, s, p)
+		return Team(c.Context, s, p, p.IsJSON || c.Bool("all"))
 	}
 	all, unreadable := presence.Members(c.Context, s.Team)
 	for _, m := range all {

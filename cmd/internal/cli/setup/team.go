@@ -148,18 +148,19 @@ func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if c.Bool("watch") && p.Repaints() {
 		return watchTeam(s, p, command.GivenTimeout(c))
 	}
-	return printTeam(c, s, p)
+	return Team(c.Context, s, p, p.IsJSON || c.Bool("all"))
 }
 
-func printTeam(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	all, err := presence.Members(c.Context, s.Team)
+// Team prints who is here, and what they do; without isAll those who were not seen for long have no lines of their own.
+func Team(ctx context.Context, s *app.Scope, p *command.Printer, isAll bool) error {
+	all, err := presence.Members(ctx, s.Team)
 	if err := p.WarnUnreadable(err); err != nil {
 		return err
 	}
 	warnConfig(s)
-	m := members{Team: s.Team.Name, Members: all, Stats: presence.StatsOf(all), Overlaps: edits.Overlaps(c.Context, s.Team), me: optionalMe(s)}
+	m := members{Team: s.Team.Name, Members: all, Stats: presence.StatsOf(all), Overlaps: edits.Overlaps(ctx, s.Team), me: optionalMe(s)}
 	m.Groups, _ = presence.Groups(s.Team) // without those of a team.toml with mistakes
-	if !p.IsJSON && !c.Bool("all") {
+	if !isAll {
 		m.fold(s.Team)
 	}
 	return p.PrintAs(m, strings.Join(m.lines(p), "\n"))
