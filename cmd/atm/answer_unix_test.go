@@ -53,8 +53,8 @@ func TestAnswers(t *testing.T) {
 		{0, "", "approve bob --as me", ` option="" deny=false by=me`, "bob: answered (Yes)\n"},
 		{0, "CLAUDECODE=1", "approve " + short + " 2 --as alice", ` option="2" deny=false by=alice`, "bob: answered (Yes)\n"},
 		{0, "", "approve " + string(id) + " --as me --json", ` option="" deny=false by=me`, `{"name":"bob","state":"answered","detail":"Yes"}` + "\n"},
-		{0, "", "confirm bob --as me", ` option="" deny=false by=me`, "bob: answered (Yes)\n"},
-		{0, "", "deny bob --as me", ` option="" deny=true by=me`, "bob: answered (Yes)\n"},
+		{0, "", "approve bob --as me", ` option="" deny=false by=me`, "bob: answered (Yes)\n"},
+		{0, "", "reject bob --as me", ` option="" deny=true by=me`, "bob: answered (Yes)\n"},
 	} {
 		if c.asks != "" {
 			c.asks = "answer " + short + c.asks

@@ -57,7 +57,17 @@ func (c *call) run(ctx context.Context, answer func() bool) {
 		c.value, c.text = v, text
 		return answer == nil || answer(), nil
 	}}
-	err := command.Act(ctx, p, c.open, func(s *app.Scope) error { return c.act(ctx, s, p) })
+	var opened *app.Scope
+	open := func(g *app.Given) (_ *app.Scope, err error) {
+		opened, err = c.open(g)
+		return opened, err
+	}
+	defer func() {
+		if opened != nil && opened.Root != nil {
+			opened.Root.Close()
+		}
+	}()
+	err := command.Act(ctx, p, open, func(s *app.Scope) error { return c.act(ctx, s, p) })
 	if err == nil {
 		return
 	}

@@ -37,12 +37,9 @@ func With(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app
 	}
 }
 
-// Act opens a scope and acts in it.
+// Act opens a scope and acts in it. Its root stays open for the explanation of an error.
 func Act(ctx context.Context, p *Printer, open func(*app.Given) (*app.Scope, error), act func(*app.Scope) error) error {
 	s, err := open(p.Given)
-	if s != nil && s.Root != nil {
-		defer s.Root.Close()
-	}
 	if err != nil {
 		return err
 	}
