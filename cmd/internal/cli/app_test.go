@@ -100,3 +100,29 @@ func TestMainHelp(t *testing.T) {
 		t.Errorf("the main page is not one of 80 columns and 25 lines:\n%s", shown)
 	}
 }
+
+// Words of other tools are answered by the help, each by a command or a key, and by no list of all commands.
+func TestWordsElsewhere(t *testing.T) {
+	for typed, want := range map[string]string{
+		"broadcast x y": `atm send all 'x y'`, "forward 9f3a1c carol": "atm show 9f3a1c --raw | atm send carol -", "cancel 9f3a1c": "atm withdraw 9f3a1c",
+		"schedule": `atm send NAME "…" --at 14:00`, "done 9f3a1c": "atm ack 9f3a1c --done", "queue": "atm team add jobs --shared",
+		"pop jobs": "atm take jobs", "logs bob": "atm watch bob", "outbox": "atm ls --sent", "mark-unread 9f3a1c": "atm unread 9f3a1c",
+		"peek": "atm read --peek", "comment 9f3a1c x": "atm reply 9f3a1c x", "add eve": "atm team add eve", "kick bob": "atm team retire bob",
+		"ps": "atm team", "top": "atm team --watch", "start eve": "atm run eve", "new -s x": "atm run bob -- claude", "exec bob ls": "atm type bob ls",
+		"export": "atm backup atm-2026-05-01.tar", "ssh": "atm bridge --ssh build", "pause bob": "atm interrupt bob", "login": "atm init alice bob me",
+		"poll carol Lunch?": "atm ask carol 'Lunch?' --choice yes --choice no", "listen": "atm read --wait", "sent": "atm ls --sent",
+		"reply-all 9f3a1c x": "atm reply 9f3a1c x --all", "kill-server": "atm down", "capture-pane -t bob": "atm screen bob",
+		"mute bob 2h": "from, a key of the member in team.toml: atm help team.toml", "whoami": "atm where", "unlink web": "atm link --remove LINK",
+		"retry 9f3a1c": "atm doctor --fix 9f3a1c",
+	} {
+		words := strings.Fields(typed)
+		if e := cmdline.UnknownCommand(newApp("test"), words[0], words[1:]...); e.Hint.String() != want {
+			t.Errorf("%s: %s", typed, e.Hint)
+		}
+	}
+	for _, word := range []string{"download", "downgrade", "step", "stpo", "dwon", "frobnicate"} {
+		if e := cmdline.UnknownCommand(newApp("test"), word); !strings.HasPrefix(e.Hint.String(), "commands: ") {
+			t.Errorf("%s: %s", word, e.Hint)
+		}
+	}
+}

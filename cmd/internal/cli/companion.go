@@ -28,7 +28,7 @@ atm install claude            makes Claude Code start it; also codex, gemini`,
 A message counts as read once the client has received it.
 stdout carries only the protocol; the server ends when the client closes stdin.`,
 	},
-	{Name: "tui", Action: runCompanion, Usage: "the team, your mail and what is waiting for you, in a terminal",
+	{Name: "tui", Category: "ui dashboard view", Action: runCompanion, Usage: "the team, your mail and what is waiting for you, in a terminal",
 		UsageText: `atm tui --as me
 atm tui                read-only`,
 		Description: `a approve, x reject, r reply, s send, k ack, Space read, Enter open, t attach, i interrupt,
@@ -44,7 +44,7 @@ or when the turn that took it ends. His permission requests come to you if you m
 Cancelling takes back an unread message, or else interrupts him. stdout carries only the protocol.`,
 	},
 	{
-		Name: "bridge", Category: "remote ssh connect tunnel", Action: runBridge, ArgsUsage: "[SSH-OPTION…]", Usage: "carry mail to and from the team on other machines",
+		Name: "bridge", Category: "remote ssh connect tunnel sync push", Action: runBridge, ArgsUsage: "[SSH-OPTION…]", Usage: "carry mail to and from the team on other machines",
 		UsageText: `atm bridge --ssh build                     one machine; -- -p 2222: options of ssh
 atm bridge --nats nats://build:4222        several, over a nats-server`,
 		Description: `Runs until interrupted, or --once; sending works without it. The team has the same name everywhere.
@@ -55,7 +55,7 @@ Mail waits on the server then. Two projects that share one need teams of differe
 		Flags: command.BridgeFlags, Subcommands: setup.BridgeCommands,
 	},
 	{
-		Name: "web", Action: runCompanion, Usage: "the team in a browser: who is busy, what is waiting for you, all mail",
+		Name: "web", Category: "browser gui page serve server", Action: runCompanion, Usage: "the team in a browser: who is busy, what is waiting for you, all mail",
 		UsageText: `atm web --as me
 atm web --listen 8080          at this port, without --as read-only
 atm web --export DIR           writes the pages as files, to show to others`,

@@ -35,7 +35,7 @@ import (
 var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation; =false does not"}
 
 var runCommand = &cli.Command{
-	Name: "run", Category: "spawn launch start new\n--role --prompt --worktree --branch --serves    a key of the member in team.toml: atm help team.toml", ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, and type its mail in",
+	Name: "run", Category: "spawn launch start new new-session\n--role --prompt --worktree --branch --serves    a key of the member in team.toml: `atm help team.toml`", ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, and type its mail in",
 	UsageText: `atm run bob -- claude
 atm run bob --detach -- codex
 atm run dora --driver acp -- opencode acp`,

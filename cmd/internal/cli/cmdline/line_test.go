@@ -175,7 +175,7 @@ func TestList(t *testing.T) {
 }
 
 func TestParseDuration(t *testing.T) {
-	for word, want := range map[string]string{"30s": "30s", "7d": "168h0m0s", "1d12h": "36h0m0s", "0": "0s", "1w": "168h0m0s", "1w1d1h": "193h0m0s"} {
+	for word, want := range map[string]string{"30s": "30s", "7d": "168h0m0s", "1d12h": "36h0m0s", "0": "0s", "1w": "168h0m0s", "1w1d1h": "193h0m0s", "30min": "30m0s", "2 hours": "2h0m0s", "1 day 3 hours": "27h0m0s"} {
 		if d, err := ParseDuration(word); err != nil || d.String() != want {
 			t.Errorf("%s: %v, %v", word, d, err)
 		}

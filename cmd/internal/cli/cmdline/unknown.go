@@ -9,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/policy"
+	"github.com/agentteammail/atm/wire"
 )
 
 // A command's Category has its words elsewhere, which do not call it and answer who types one of them: words, and, four
@@ -36,10 +37,8 @@ func instead(commands []*cli.Command, word string, behind []string) (meant []str
 			if !slices.Contains(strings.Fields(words), strings.ToLower(word)) {
 				continue
 			}
-			if typed == "" && len(behind) > 0 {
-				typed = c.HelpName + " " + policy.QuoteAll(behind)
-			} else if typed == "" {
-				typed = Example(c)
+			if typed = fill(typed, behind); typed == "" {
+				typed = called(c, behind)
 			}
 			if strings.HasPrefix(typed, "atm ") {
 				typed = "`" + typed + "`"
@@ -48,9 +47,44 @@ func instead(commands []*cli.Command, word string, behind []string) (meant []str
 		}
 	}
 	for i := 0; i < len(commands) && len(meant) == 0; i++ {
-		meant = instead(commands[i].VisibleCommands(), word, behind)
+		subs := commands[i].VisibleCommands()
+		if meant = instead(subs, word, behind); len(meant) == 0 {
+			if at := slices.IndexFunc(subs, func(c *cli.Command) bool { return c.Name == word }); at >= 0 {
+				meant = []string{"`" + called(subs[at], behind) + "`"}
+			}
+		}
 	}
 	return meant
+}
+
+// called returns a command with the words that were typed behind another one's name, or its example if it does not have
+// their flags.
+func called(c *cli.Command, words []string) string {
+	isOther := func(word string) bool {
+		name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		return isFlag(word) && !slices.ContainsFunc(slices.Concat(c.Flags, Flags()), func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+	}
+	if len(words) == 0 || slices.ContainsFunc(words, isOther) {
+		return Example(c)
+	}
+	return c.HelpName + " " + policy.QuoteAll(words)
+}
+
+// fill puts what was typed in place of ID, NAME and "…".
+func fill(typed string, words []string) string {
+	rest := slices.DeleteFunc(slices.Clone(words), isFlag)
+	for _, place := range []struct {
+		name string
+		is   func(string) bool
+	}{{"ID", isID}, {"NAME", wire.IsName}} {
+		if i := slices.IndexFunc(rest, place.is); i >= 0 && strings.Contains(typed, place.name) {
+			typed, rest = strings.Replace(typed, place.name, rest[i], 1), slices.Delete(rest, i, i+1)
+		}
+	}
+	if len(rest) > 0 {
+		typed = strings.Replace(typed, `"…"`, policy.Quote(strings.Join(rest, " ")), 1)
+	}
+	return typed
 }
 
 func plain(hints []string) (typed []string) {

@@ -158,9 +158,9 @@ func ParseSince(s string) (time.Time, error) {
 }
 
 // ParseDuration parses a duration as Go writes it, without a sign, with weeks and days of 24 hours in front: "30s", "1w",
-// "1d12h", "0".
+// "1d12h", "0"; or as people write it: "30min", "2 hours".
 func ParseDuration(s string) (time.Duration, error) {
-	total, rest, err := time.Duration(0), s, error(nil)
+	total, rest, err := time.Duration(0), unitWords.Replace(s), error(nil)
 	for _, unit := range []struct {
 		name string
 		days time.Duration
@@ -180,6 +180,10 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 	return total + d, nil
 }
+
+// unitWords are units as people write them, the longest first.
+var unitWords = strings.NewReplacer(" ", "", "weeks", "w", "week", "w", "days", "d", "day", "d", "hours", "h", "hour", "h",
+	"minutes", "m", "minute", "m", "mins", "m", "min", "m", "seconds", "s", "second", "s", "secs", "s", "sec", "s")
 
 func isDuration(word string) bool {
 	_, err := ParseDuration(word)

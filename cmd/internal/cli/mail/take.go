@@ -20,7 +20,7 @@ import (
 )
 
 var takeCommand = &cli.Command{
-	Name: "take", Category: "pop dequeue work job next", ArgsUsage: "[AGENT]", Usage: "take the next message from a shared inbox",
+	Name: "take", Category: "pop dequeue work job jobs tasks next", ArgsUsage: "[AGENT]", Usage: "take the next message from a shared inbox",
 	UsageText: `atm take jobs
 atm take jobs --wait 10m --lease 30m
 atm take --renew 9f3a1c`,

@@ -32,7 +32,7 @@ import (
 )
 
 var watchCommand = &cli.Command{
-	Name: "watch", Category: "log logs tail monitor follow stream subscribe", ArgsUsage: "[AGENT…]", Usage: "print messages and events as they happen, one per line",
+	Name: "watch", Category: "log logs tail monitor follow stream subscribe timeline feed", ArgsUsage: "[AGENT…]", Usage: "print messages and events as they happen, one per line",
 	UsageText: `atm watch
 atm watch bob --since 1h --no-follow
 atm watch --mail-me 'idle bob, error *'`,

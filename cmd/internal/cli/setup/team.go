@@ -29,7 +29,7 @@ import (
 )
 
 var teamCommand = &cli.Command{
-	Name: "team", Category: "members agents agent users who ps list-sessions\ntop    atm team --watch", Usage: "who is busy, idle, blocked, off, and what is waiting for them",
+	Name: "team", Category: "members agents agent users who ps list-sessions peers\ntop    atm team --watch\ngroups group roles role    a table in team.toml: `atm help team.toml`", Usage: "who is busy, idle, blocked, off, and what is waiting for them",
 	UsageText: `atm team    who is busy, idle, blocked, off
 atm team --watch
 atm team add carol`,
@@ -53,7 +53,7 @@ atm team add jobs --shared`,
 			Action: command.With(app.OpenTeam, teamAdd),
 		},
 		{
-			Name: "retire", Category: "! remove rm kick delete archive leave unregister", ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
+			Name: "retire", Category: "! remove rm kick delete archive leave unregister\nrename    `atm team add NAME`, and atm team retire for the old one", ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
 			UsageText: "atm team retire bob",
 			Action:    command.With(app.OpenTeam, teamRetire),
 		},
