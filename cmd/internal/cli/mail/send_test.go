@@ -158,7 +158,7 @@ func TestSendWaits(t *testing.T) {
 func TestSendTime(t *testing.T) {
 	for flags, want := range map[string]time.Duration{
 		"": 0, "--in 2h": 2 * time.Hour, "--in 1d": 24 * time.Hour,
-		"--in 0s": -1, "--at noon": -1, "--at 2020-01-01T09:00": -1,
+		"--in 0s": -1, "--at teatime": -1, "--at 2020-01-01T09:00": -1,
 	} {
 		err := typed(t, sendCommand, append([]string{"bob", "hi"}, strings.Fields(flags)...), func(c *cli.Context) error {
 			at, err := sendTime(c)

@@ -22,8 +22,10 @@ import (
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/edits"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -71,7 +73,9 @@ type members struct {
 	// Groups are the members of each group and role.
 	Groups map[wire.Name][]wire.Name `json:"groups,omitempty"`
 	// Overlaps are files that two members edit.
-	Overlaps []edits.Overlap `json:"overlaps,omitempty"`
+	Overlaps []edits.Overlap         `json:"overlaps,omitempty"`
+	Pending  []ask.Question          `json:"pending"` // what waits for a person
+	Overdue  []notices.OverdueAnswer `json:"overdue,omitempty"`
 
 	me     wire.Name // "": no identity was given
 	folded []wire.Name
@@ -153,17 +157,29 @@ func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
 
 // Team prints who is here, and what they do; without isAll those who were not seen for long have no lines of their own.
 func Team(ctx context.Context, s *app.Scope, p *command.Printer, isAll bool) error {
-	all, err := presence.Members(ctx, s.Team)
+	now, err := room.Open(s).Look(ctx)
 	if err := p.WarnUnreadable(err); err != nil {
 		return err
 	}
 	warnConfig(s)
-	m := members{Team: s.Team.Name, Members: all, Stats: presence.StatsOf(all), Overlaps: edits.Overlaps(ctx, s.Team), me: optionalMe(s)}
+	m := members{
+		Team: s.Team.Name, Members: now.Members, Stats: presence.StatsOf(now.Members), Overlaps: edits.Overlaps(ctx, s.Team),
+		Pending: now.Questions(), Overdue: now.Overdue, me: optionalMe(s),
+	}
 	m.Groups, _ = presence.Groups(s.Team) // without those of a team.toml with mistakes
 	if !isAll {
 		m.fold(s.Team)
 	}
-	return p.PrintAs(m, strings.Join(m.lines(p), "\n"))
+	lines := m.lines(p)
+	now.Held = nil // which the members' lines say
+	for _, w := range now.Waits() {
+		lines = append(lines, waitLine(p, w))
+	}
+	return p.PrintAs(m, strings.Join(lines, "\n"))
+}
+
+func waitLine(p *command.Printer, w room.Wait) string {
+	return w.Line + "   " + p.Command("atm pending")
 }
 
 // warnConfig says why a person may be shown as an agent.
@@ -185,7 +201,7 @@ func watchTeam(s *app.Scope, p *command.Printer, timeout time.Duration) error {
 			if are[w.Key] = true; announced != nil && !announced[w.Key] {
 				p.Notify("atm", w.Line)
 			}
-			waiting = append(waiting, w.Line+"   "+p.Command("atm pending"))
+			waiting = append(waiting, waitLine(p, w))
 		}
 		if n := len(now.Unread); n > 0 {
 			if are[unread] = true; announced != nil && !announced[unread] { // once, until it is read
