@@ -62,7 +62,7 @@ func home(c *cli.Context) error {
 	o, text := overview{Root: s.Root.Path, Team: s.Team.Name}, ""
 	where := fmt.Sprintf("in team %s (%s)", s.Team.Name, letter.Escape(s.Root.Path))
 	if missing != nil {
-		text = fmt.Sprintf("no name given, %s\n\n%s\n%s; atm primer and atm help explain the rest\n", where, missing.Message, missing.Hint)
+		text = fmt.Sprintf("no name given, %s\n\n%s\n%s; atm primer and atm help explain the rest\n", where, missing.Message, missing.Hint.Map(p.Command))
 	} else if text, err = o.readMail(c.Context, s, p, now); err != nil {
 		return err
 	} else {

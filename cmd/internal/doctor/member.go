@@ -201,8 +201,8 @@ func (d *doctor) checkWaiting(t *teamdir.Team, b *maildir.Box, m presence.Member
 		lastRead = "it last read " + letter.Ago(time.Now(), *m.ReadAt)
 	}
 	d.add("message.unheard", "info", app.RunCommand(t, m.Name),
-		"%d unread, the oldest %s: no runner or hooks bring mail to it, and %s; run it, or %s",
-		len(unread), letter.Age(time.Now(), since), lastRead, d.given.Command("atm read --as "+string(m.Name)))
+		"%d unread, the oldest %s: no runner or hooks bring mail to it, and %s; run it, or let it read",
+		len(unread), letter.Age(time.Now(), since), lastRead)
 }
 
 // checkSetAside reports files that are no mail, and mail that was typed in and not accepted.

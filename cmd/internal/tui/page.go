@@ -211,7 +211,7 @@ func (m *model) loadAgent(p *page) tea.Cmd {
 			if err != nil {
 				m.setStatus("", err)
 			} else if !isRunning() {
-				p.text, p.isRaw = command.Turns(p.agent, turns, command.TurnsShown{Last: 1}), false
+				p.text, p.isRaw = command.Turns(p.agent, turns, command.TurnsShown{Last: 1, Command: m.room.Scope.Given.Command}), false
 			}
 		})
 	}

@@ -105,7 +105,7 @@ func (k *call) showTerminal(ctx context.Context, client *control.Client, isReadO
 }
 
 func (k *call) printEnd(end control.Ending) error {
-	r := result{Name: k.name(), State: "detached", Detail: fmt.Sprintf("still running: atm attach %s", k.name())}
+	r := result{Name: k.name(), State: "detached", Detail: k.p.Say("still running: `atm attach %s`", k.name())}
 	if end.Exit != nil {
 		r.State, r.Detail = "ended", cmp.Or(end.Exit.Signal, fmt.Sprintf("exit %d", end.Exit.Code))
 	} else if !end.Detached {

@@ -33,7 +33,7 @@ atm history bob --limit 1 --json`,
 		turns, err := k.s.Team.Turns(k.name(), limit)
 		turns = turns[:max(len(turns)-first+1, 0)]
 		result := map[string]any{"agent": k.name(), "turns": turns}
-		shown := command.TurnsShown{Last: first, IsNumbered: c.NArg() > 1 || c.Bool("full"), IsFull: c.Bool("full")}
+		shown := command.TurnsShown{Last: first, IsNumbered: c.NArg() > 1 || c.Bool("full"), IsFull: c.Bool("full"), Command: k.p.Command}
 		if c.NArg() > 1 {
 			result["first"] = first
 		}

@@ -144,6 +144,8 @@ type TurnsShown struct {
 	Last       int  // the number of the last one; the agent's newest turn has 1
 	IsNumbered bool // each with its number
 	IsFull     bool // all that was said
+
+	Command func(typed string) string // completes a command of atm
 }
 
 // Turns shows an agent's turns, oldest first: when, how long, how they ended, and what was said.
@@ -173,10 +175,10 @@ func Turns(agent wire.Name, turns []history.FullTurn, o TurnsShown) string {
 		}
 		lines = append(lines, app.JoinFilled("  ", shown, began, lasted, cmp.Or(letter.Name(t.Status, 40), "over"), mail, used))
 		for _, part := range [][2]string{{"  > ", t.Prompt}, {"  * ", strings.Join(tools, "\n")}, {"  < ", t.Response}, {"  ! ", t.Error}} {
-			lines = append(lines, turnLines(part[0], part[1], o.IsFull, fmt.Sprintf("atm history %s %d --full", agent, number))...)
+			lines = append(lines, turnLines(part[0], part[1], o.IsFull, o.Command(fmt.Sprintf("atm history %s %d --full", agent, number)))...)
 		}
 	}
-	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no known turns of %s; its mail: atm ls %[1]s --all", agent))
+	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no known turns of %s; its mail: %s", agent, o.Command("atm ls "+string(agent)+" --all")))
 }
 
 // turnLines returns a text of a turn behind a mark: all of it, or the beginning and the command that shows more.

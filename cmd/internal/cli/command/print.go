@@ -56,6 +56,12 @@ const confirming = "send reply ack unread withdraw init add retire restore insta
 // stream calls it for each value.
 func (p *Printer) Print(v fmt.Stringer) error { return p.PrintAs(v, v.String()) }
 
+// Say returns a text whose commands, between backticks, have those of --root, --team and --as that were given: it can be typed
+// from anywhere.
+func (p *Printer) Say(format string, args ...any) string {
+	return failure.Say(format, args...).Map(p.Command).String()
+}
+
 // PrintAs is Print for a value with a text of its own.
 func (p *Printer) PrintAs(v any, text string) error {
 	if p.Answer != nil {

@@ -80,5 +80,5 @@ func trust(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if errors.Is(err, hostkey.ErrOwn) {
 		return failure.Refused("%w", err).WithHint("give that machine another name: there, `atm bridge keygen --host NAME`")
 	}
-	return p.PrintUnlessError(err, map[string]any{"host": host}, fmt.Sprintf("host %s is trusted: atm send NAME@%[1]s \"…\"", host))
+	return p.PrintUnlessError(err, map[string]any{"host": host}, p.Say("host %s is trusted: `atm send NAME@%[1]s \"…\"`", host))
 }

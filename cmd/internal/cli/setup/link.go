@@ -74,7 +74,7 @@ func link(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if one.Name != made.Name {
 			continue
 		}
-		text := fmt.Sprintf("%s is linked: atm send NAME@%[1]s \"…\"", one.Name)
+		text := p.Say("%s is linked: `atm send NAME@%[1]s \"…\"`", one.Name)
 		if one.Problem != "" {
 			text = fmt.Sprintf("%s is %s, but %s; %s", one.Name, letter.Escape(one.Root), letter.Escape(one.Problem), one.Hint)
 		}

@@ -127,7 +127,7 @@ func optionalMe(s *app.Scope) wire.Name {
 
 func (m members) lines(p *command.Printer) []string {
 	if len(m.Members) == 0 {
-		return []string{fmt.Sprintf("team %s has no members: atm team add NAME", m.Team)}
+		return []string{p.Say("team %s has no members: `atm team add NAME`", m.Team)}
 	}
 	lines := p.Team(m.Members)
 	if n := len(m.folded); n > 0 {
@@ -265,7 +265,7 @@ func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
 				return err
 			}
 		}
-		text += fmt.Sprintf("\nmembers of %s may take from the inbox of %s: atm take %s", s.Team.Name, app.Join(names), names[0])
+		text += p.Say("\nmembers of %s may take from the inbox of %s: `atm take %s`", s.Team.Name, app.Join(names), names[0])
 	}
 	return p.PrintAs(map[string]any{"team": s.Team.Name, "added": added, "shared": isShared}, text)
 }
@@ -293,7 +293,7 @@ func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		has += fmt.Sprintf(" and %d for later", n.Later)
 	}
 	return p.PrintUnlessError(err, map[string]any{"agent": name, "unread": unread, "later": n.Later, "path": s.Team.Dir().Path() + "/" + where},
-		fmt.Sprintf("retired %s with %s; atm team restore %[1]s --team %[3]s brings it back", name, has, s.Team.Name))
+		p.Say("retired %s with %s; `atm team restore %[1]s --team %[3]s` brings it back", name, has, s.Team.Name))
 }
 
 func teamRestore(c *cli.Context, s *app.Scope, p *command.Printer) error {
