@@ -105,13 +105,16 @@ func HasText(stdin io.Reader) bool {
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0)
 }
 
+// bom is what some editors and shells put in front of UTF-8.
+const bom = "\ufeff"
+
 // ReadText reads a text, removes one newline (\n or \r\n) at its end, and checks it.
 func ReadText(r io.Reader) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(r, app.MaxText+3))
 	if err != nil {
 		return "", failure.Failed("read the text: %w", err)
 	}
-	text, found := strings.CutSuffix(string(data), "\n")
+	text, found := strings.CutSuffix(strings.TrimPrefix(string(data), bom), "\n")
 	if found {
 		text = strings.TrimSuffix(text, "\r")
 	}
@@ -131,6 +134,9 @@ func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 			return err
 		}
 		line, err = bytes.TrimRight(line, "\r\n"), nil
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte(bom))
+		}
 		if line == nil || len(line) > wire.MaxFile {
 			err = failure.Usage("the line is over %d MiB", wire.MaxFile>>20).WithHint("send it as a file: `atm send NAME --attach FILE`")
 		} else if len(bytes.TrimSpace(line)) == 0 {
