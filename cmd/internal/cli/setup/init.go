@@ -41,7 +41,7 @@ atm init --here carol me`,
 If a directory above has a root, init adds to that one. Run again, it adds what is missing.
 In a root that you have not accepted, as from an archive or a backup, it changes nothing: it shows
 what would act there, and the command that says yes to just that. Exit 5. What it does not show is
-past: it can be read, and does nothing. In a root in which git tracks a file nothing acts.`,
+past: it can be read, and does nothing. Where git tracks files in a root, it lists them: nothing acts.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "here", Usage: "make a new root in this directory"},
 		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from; FILE: show that one, and take it in"},
@@ -244,10 +244,14 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 	case isNew:
 		p.Warn("%v", unaccepted)
 	default:
-		if unaccepted.Cause != nil {
-			return m, nil, unaccepted
+		err = unaccepted
+		if unaccepted.Cause == nil {
+			err = found.CheckForeign(ctx)
 		}
-		if err = found.CheckForeign(ctx); err == nil {
+		if e, ok := errors.AsType[*rootdir.UnacceptedError](err); ok { // nobody can accept it
+			return m, nil, p.PrintDone(map[string][]string{"tracked": e.Tracked}, escapeLines(e.Tracked), e)
+		}
+		if err == nil {
 			err = mayAccept(s, p, o, unaccepted)
 		}
 		if err == nil {
@@ -291,5 +295,5 @@ func (o *initOptions) mayTakeIn(p *command.Printer) error {
 	case o.accepts:
 		e.Message = "this is not what that code stands for: " + e.Message
 	}
-	return p.PrintDone(map[string]string{"toml": o.text, "code": code}, escapeLines(o.text, ""), e)
+	return p.PrintDone(map[string]string{"toml": o.text, "code": code}, escapeLines(strings.Split(strings.TrimSuffix(o.text, "\n"), "\n")), e)
 }
