@@ -207,6 +207,9 @@ func sample(team *teamdir.Team, members []wire.Name) string {
 // makeRoot makes the root, or finds one whose content may act. What somebody else may have brought there it shows, and
 // leaves it as it is unless --accept says yes to just that.
 func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRoot, s *app.Scope, err error) {
+	if o.file != "" { // the code is that of the file, and no yes to what is in the root
+		o = &initOptions{isHere: o.isHere}
+	}
 	place := p.Place()
 	if place.State != "" { // another init may have made the root, and not noted it yet
 		if lock, err := lockIn(ctx, p.Given, place.State, "init"); err == nil {
@@ -222,7 +225,7 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 	isNew := !slices.ContainsFunc(entries, func(e os.DirEntry) bool { // what an init has that was killed before it noted the root
 		return e.Name() != rootdir.FormatFile && e.Name() != rootdir.IgnoreFile
 	})
-	if isNew && o.accepts && o.file == "" {
+	if isNew && o.accepts {
 		return m, nil, failure.NotFound("there is nothing to accept in %s", m.Root).WithHint("`atm init alice bob me` makes a root")
 	}
 	if isNew {
@@ -235,10 +238,9 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 		return m, nil, err
 	}
 	unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](s.CheckAccepted())
-	accepts := o.accepts && o.file == "" // else the code is that of the file
-	m.Accepted = accepts && unaccepted != nil
+	m.Accepted = o.accepts && unaccepted != nil
 	switch {
-	case unaccepted == nil && accepts:
+	case unaccepted == nil && o.accepts:
 		return m, nil, failure.NotFound("there is nothing to accept in %s: it may act", m.Root).WithHint("`atm where` says more")
 	case unaccepted == nil || isNew && errors.Is(unaccepted, rootdir.ErrNoState):
 	case isNew:
