@@ -41,7 +41,7 @@ atm init --here carol me`,
 If a directory above has a root, init adds to that one. Run again, it adds what is missing.
 In a root that you have not accepted, as from an archive or a backup, it changes nothing: it shows
 what would act there, and the command that says yes to just that. Exit 5. What it does not show is
-past: it can be read, and does nothing. Where git tracks files in a root, it lists them: nothing acts.`,
+past: it can be read, and does nothing. If git tracks files there, it lists them: nothing acts.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "here", Usage: "make a new root in this directory"},
 		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from; FILE: show that one, and take it in"},
