@@ -47,7 +47,7 @@ var known = []struct {
 	{is(git.ErrBusy), failure.Locked, "try again when git has ended; if no git runs, one that was killed has left that lock: remove it"},
 	{is(git.ErrNoGit), failure.Refused, "put git on PATH, then try again"},
 	{is(rootdir.ErrNoState), failure.Refused, "set HOME, or XDG_STATE_HOME to an absolute path that stays; then `atm init`"},
-	{is(rootdir.ErrTracked), failure.Refused, "check out what does not have them, or have git forget them: git rm -r --cached FILE; a team file that git keeps is taken in by `atm init --toml FILE`"},
+	{is(rootdir.ErrTracked), failure.Refused, "check out what does not have those that `atm init` lists, or have git forget them: git rm -r --cached FILE; a team file that git keeps is taken in by `atm init --toml FILE`"},
 	{is(rootdir.ErrUntrusted), failure.Refused, "ask its owner; or make your own in another directory: `atm init --here alice bob me`"},
 	{isUnsure, failure.Refused, "git status says more; then try again"},
 	{isA[*rootdir.UnacceptedError], failure.Refused, "`atm init` shows what is there, and how to accept it"},

@@ -7,12 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/git"
 )
 
@@ -37,9 +35,10 @@ func Accept(p Place, root string) error {
 
 // UnacceptedError says why nothing in a root may act: nothing of it is started, typed, handed over, approved or obeyed.
 type UnacceptedError struct {
-	Root   string
-	Reason string // a sentence that names the root
-	Cause  error  // what has to end before anybody can accept it, such as ErrTracked or a git at work; nil: nothing
+	Root    string
+	Reason  string   // a sentence that names the root
+	Tracked []string // the files that git tracks there, relative to the root
+	Cause   error    // what has to end before anybody can accept it, such as ErrTracked or a git at work; nil: nothing
 }
 
 func (e *UnacceptedError) Error() string { return e.Reason }
@@ -91,7 +90,9 @@ func (f Found) CheckForeign(ctx context.Context) error {
 	case err != nil:
 		return f.unaccepted(err, "%v; until it is, nothing in %s acts", err, f.Path)
 	case len(tracked) > 0:
-		return f.unaccepted(ErrTracked, "%s", tracksIn(f.Path, tracked))
+		e := f.unaccepted(ErrTracked, "git tracks files in %s", f.Path)
+		e.Tracked = tracked
+		return e
 	}
 	return nil
 }
@@ -104,21 +105,6 @@ func (f Found) tracked(ctx context.Context) (files []string, err error) {
 			return files, err
 		}
 	}
-}
-
-// tracksIn says in words that git tracks files in a root.
-func tracksIn(root string, files []string) string {
-	example := files[0]
-	if i := slices.IndexFunc(files, func(name string) bool { return filepath.Base(name) == config.File }); i >= 0 {
-		example = files[i]
-	}
-	switch {
-	case example == ".": // a link or a submodule
-		return "git tracks " + root
-	case len(files) == 1:
-		return "git tracks " + example + " in " + root
-	}
-	return fmt.Sprintf("git tracks %d files in %s, such as %s", len(files), root, example)
 }
 
 // DistrustReason returns why a root found by search is not trusted, as in "owned by uid 1001" or "its team main is

@@ -41,7 +41,7 @@ atm init --here carol me`,
 If a directory above has a root, init adds to that one. Run again, it adds what is missing.
 In a root that you have not accepted, as from an archive or a backup, it changes nothing: it shows
 what would act there, and the command that says yes to just that. Exit 5. What it does not show is
-past: it can be read, and does nothing. In a root in which git tracks a file nothing acts.`,
+past: it can be read, and does nothing. If git tracks files there, it lists them: nothing acts.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "here", Usage: "make a new root in this directory"},
 		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from; FILE: show that one, and take it in"},
@@ -207,6 +207,9 @@ func sample(team *teamdir.Team, members []wire.Name) string {
 // makeRoot makes the root, or finds one whose content may act. What somebody else may have brought there it shows, and
 // leaves it as it is unless --accept says yes to just that.
 func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRoot, s *app.Scope, err error) {
+	if o.file != "" { // the code is that of the file, and no yes to what is in the root
+		o = &initOptions{isHere: o.isHere}
+	}
 	place := p.Place()
 	if place.State != "" { // another init may have made the root, and not noted it yet
 		if lock, err := lockIn(ctx, p.Given, place.State, "init"); err == nil {
@@ -222,7 +225,7 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 	isNew := !slices.ContainsFunc(entries, func(e os.DirEntry) bool { // what an init has that was killed before it noted the root
 		return e.Name() != rootdir.FormatFile && e.Name() != rootdir.IgnoreFile
 	})
-	if isNew && o.accepts && o.file == "" {
+	if isNew && o.accepts {
 		return m, nil, failure.NotFound("there is nothing to accept in %s", m.Root).WithHint("`atm init alice bob me` makes a root")
 	}
 	if isNew {
@@ -235,19 +238,22 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 		return m, nil, err
 	}
 	unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](s.CheckAccepted())
-	accepts := o.accepts && o.file == "" // else the code is that of the file
-	m.Accepted = accepts && unaccepted != nil
+	m.Accepted = o.accepts && unaccepted != nil
 	switch {
-	case unaccepted == nil && accepts:
+	case unaccepted == nil && o.accepts:
 		return m, nil, failure.NotFound("there is nothing to accept in %s: it may act", m.Root).WithHint("`atm where` says more")
 	case unaccepted == nil || isNew && errors.Is(unaccepted, rootdir.ErrNoState):
 	case isNew:
 		p.Warn("%v", unaccepted)
 	default:
-		if unaccepted.Cause != nil {
-			return m, nil, unaccepted
+		err = unaccepted
+		if unaccepted.Cause == nil {
+			err = found.CheckForeign(ctx)
 		}
-		if err = found.CheckForeign(ctx); err == nil {
+		if e, ok := errors.AsType[*rootdir.UnacceptedError](err); ok { // nobody can accept it
+			return m, nil, p.PrintDone(map[string][]string{"tracked": e.Tracked}, escapeLines(e.Tracked), e)
+		}
+		if err == nil {
 			err = mayAccept(s, p, o, unaccepted)
 		}
 		if err == nil {
@@ -291,5 +297,5 @@ func (o *initOptions) mayTakeIn(p *command.Printer) error {
 	case o.accepts:
 		e.Message = "this is not what that code stands for: " + e.Message
 	}
-	return p.PrintDone(map[string]string{"toml": o.text, "code": code}, escapeLines(o.text, ""), e)
+	return p.PrintDone(map[string]string{"toml": o.text, "code": code}, escapeLines(strings.Split(strings.TrimSuffix(o.text, "\n"), "\n")), e)
 }
