@@ -57,8 +57,7 @@ Mail waits on the server then. Two projects that share one need teams of differe
 	{
 		Name: "web", Action: runCompanion, Usage: "the team in a browser: who is busy, what is waiting for you, all mail",
 		UsageText: `atm web --as me
-atm web --listen 8080          at this port, without --as read-only
-atm web --export DIR           writes the pages as files, to show to others`,
+atm web --listen 8080          at this port, without --as read-only`,
 		Description: `Prints an address that lets one browser in, once; on a terminal it also opens your browser, with
 an address of its own. Ctrl-C ends it. Without --as it is read-only. Looking marks nothing as read;
 each button has the same rights as its command.`,
