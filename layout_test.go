@@ -45,7 +45,7 @@ var layers = strings.Fields(
 		"ptyrun/internal/acp ptyrun/internal/speaker ptyrun cmd/internal/runner/sessions " +
 		// What all programs use; what some of them do.
 		"cmd/internal/output cmd/internal/failure cmd/internal/hook cmd/internal/aswire cmd/internal/outlook cmd/internal/app " +
-		"cmd/internal/room cmd/internal/question cmd/internal/agentconfig cmd/internal/backup cmd/internal/doctor cmd/internal/runspec " +
+		"cmd/internal/room cmd/internal/question cmd/internal/agentconfig cmd/internal/backup cmd/internal/doctor cmd/internal/runspec cmd/internal/tui/keymap " +
 		// The command line.
 		"cmd/internal/cli/cmdline cmd/internal/cli/command " +
 		"cmd/internal/cli/mail cmd/internal/cli/agent cmd/internal/cli/session cmd/internal/cli/setup cmd/internal/cli " +
@@ -59,7 +59,7 @@ var layers = strings.Fields(
 
 // importers are the packages that import a module that is not ours; tests may import more.
 var importers = map[string][]string{
-	"charm.land/bubbles":                     {"cmd/internal/tui"},
+	"charm.land/bubbles":                     {"cmd/internal/tui", "cmd/internal/tui/keymap"},
 	"charm.land/bubbletea":                   {"cmd/internal/tui"},
 	"charm.land/lipgloss":                    {"cmd/internal/tui"},
 	"github.com/charmbracelet/ultraviolet":   {"internal/screen", "cmd/internal/web"},

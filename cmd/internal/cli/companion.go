@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/cli/setup"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/tui/keymap"
 	"github.com/agentteammail/atm/internal/policy"
 )
 
@@ -31,9 +32,8 @@ stdout carries only the protocol; the server ends when the client closes stdin.`
 	{Name: "tui", Category: "ui dashboard view", Action: runCompanion, Usage: "the team, your mail and what is waiting for you, in a terminal",
 		UsageText: `atm tui --as me
 atm tui                read-only`,
-		Description: `a approve, x reject, r reply, s send, k ack, Space read, Enter open, t attach, i interrupt,
-/ search, e in $EDITOR, ? all keys, q quit. Tab goes from pane to pane; the mouse works.
-Looking marks nothing as read. The bell rings when something new is waiting for you.`,
+		Description: keymap.Help() + `
+Arrows and the mouse work. Looking marks nothing as read. It rings for what is waiting for you.`,
 	},
 	{Name: "acp", Action: runCompanion, ArgsUsage: "[NAME]", Usage: "talk to a member from an editor: an ACP agent on stdio",
 		UsageText: `atm acp bob --as me
@@ -57,8 +57,7 @@ Mail waits on the server then. Two projects that share one need teams of differe
 	{
 		Name: "web", Category: "browser gui page serve server", Action: runCompanion, Usage: "the team in a browser: who is busy, what is waiting for you, all mail",
 		UsageText: `atm web --as me
-atm web --listen 8080          at this port, without --as read-only
-atm web --export DIR           writes the pages as files, to show to others`,
+atm web --listen 8080          at this port, without --as read-only`,
 		Description: `Prints an address that lets one browser in, once; on a terminal it also opens your browser, with
 an address of its own. Ctrl-C ends it. Without --as it is read-only. Looking marks nothing as read;
 each button has the same rights as its command.`,

@@ -160,7 +160,7 @@ func (t *tree) check(programs, page, license string, completions map[string]stri
 	if got := t.atm("read", "--as", "bob"); !strings.Contains(got, "hello") {
 		t.Errorf("bob reads %q", got)
 	}
-	t.atm("web", "--export", "pages")
+	t.atm("mcp") // which ends with its input
 	t.atm("run", "bob", "--detach", "--", "cat")
 	if got := t.atm("stop", "bob"); !strings.Contains(got, "bob") {
 		t.Errorf("atm stop says %q", got)

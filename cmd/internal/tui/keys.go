@@ -11,62 +11,31 @@ import (
 	"strings"
 	"time"
 
+	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
+	"github.com/agentteammail/atm/cmd/internal/tui/keymap"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
-const keysText = `Tab          the next pane
-j k, arrows  move; g G, Home End, PgUp PgDn
-             Ctrl-D Ctrl-U half a page
-h l, arrows  scroll a wide screen
-Enter, click open the selection; Esc back
-/            search
-:NAME        open a member; also :mail :q
-q            leave
-
-The selected or open question:
-a            approve
-1 to 9       answer with that option
-x            reject, and say why
-r            answer in words
-Elsewhere a and 1 to 9 select it first.
-
-The selected or open message:
-r  reply     e  the same in $EDITOR
-c            acknowledge
-Space        mark as read; opening does not
-u            put the last one back
-
-The selected or open member:
-s  write     e  the same in $EDITOR
-t            attach; Ctrl-\ d comes back
-i            interrupt its turn
-
-While you write: Enter begins a line,
-Ctrl-S sends, Ctrl-E opens $EDITOR, Tab
-goes to the recipients, Esc keeps the
-draft.`
-
 // targetDelay is how long a question must have been the target before a key answers it, so that nobody approves one
 // that has just taken another's place.
 const targetDelay = 400 * time.Millisecond
 
 func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
-	key := k.String()
 	m.isRung = false // somebody is here
 	if m.isError {   // whoever presses the next key has read it
 		m.setStatus("", nil)
 	}
 	if yes := m.confirm; yes != nil {
 		m.confirm, m.status = nil, ""
-		if key == "y" {
+		if k.String() == "y" {
 			return yes()
 		}
 		return nil
@@ -74,60 +43,69 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	if m.writing != nil {
 		return m.handleComposerKey(k)
 	}
-	switch key {
-	case "up", "k", "down", "j", "pgup", "ctrl+b", "pgdown", "ctrl+f", "ctrl+u", "ctrl+d", "home", "g", "end", "G":
-		page := m.bodyHeight
-		m.move(m.focus, map[string]int{
-			"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "ctrl+b": -page, "pgdown": page, "ctrl+f": page,
-			"ctrl+u": -page / 2, "ctrl+d": page / 2, "home": -1 << 30, "g": -1 << 30, "end": 1 << 30, "G": 1 << 30,
-		}[key])
-	case "left", "h", "right", "l":
-		view := &m.page().view
-		view.SetXOffset(view.XOffset() + map[string]int{"left": -8, "h": -8, "right": 8, "l": 8}[key])
-	case "tab", "shift+tab":
-		m.switchPane(map[string]int{"tab": 1, "shift+tab": 2}[key])
-	case "enter":
+	page := m.bodyHeight
+	for _, step := range []struct {
+		key.Binding
+		by int
+	}{
+		{keymap.Up, -1}, {keymap.Down, 1}, {keymap.PageUp, -page}, {keymap.PageDown, page}, {keymap.HalfUp, -page / 2}, {keymap.HalfDown, page / 2},
+		{keymap.First, -1 << 30}, {keymap.Last, 1 << 30},
+	} {
+		if key.Matches(k, step.Binding) {
+			m.move(m.focus, step.by)
+			return nil
+		}
+	}
+	view := &m.page().view
+	switch {
+	case key.Matches(k, keymap.Left):
+		view.SetXOffset(view.XOffset() - 8)
+	case key.Matches(k, keymap.Right):
+		view.SetXOffset(view.XOffset() + 8)
+	case key.Matches(k, keymap.Next):
+		m.switchPane(1)
+	case key.Matches(k, keymap.Previous):
+		m.switchPane(2)
+	case key.Matches(k, keymap.Open):
 		return m.open()
-	case "esc":
+	case key.Matches(k, keymap.Back):
 		m.pop()
-	case "?":
+	case key.Matches(k, keymap.Keys):
 		if m.page().kind == keysPage {
 			m.pop()
 		} else {
 			m.showKeys()
 		}
-	case "/":
+	case key.Matches(k, keymap.Search):
 		return m.startWriting(&composer{kind: searching, title: "search: "}, "")
-	case ":":
+	case key.Matches(k, keymap.Command):
 		return m.startWriting(&composer{kind: commanding, title: ":"}, "")
-	case "q", "ctrl+c":
+	case key.Matches(k, keymap.Quit):
 		return m.quit()
-	default:
-		if m.page().kind != keysPage { // which hides what these keys act on
-			return m.act(key)
-		}
+	case m.page().kind != keysPage: // which hides what these keys act on
+		return m.act(k)
 	}
 	return nil
 }
 
-func (m *model) showKeys() { m.push(&page{kind: keysPage, title: "keys", text: keysText}) }
+func (m *model) showKeys() { m.push(&page{kind: keysPage, title: "keys", text: keymap.Page()}) }
 
-func (m *model) act(key string) tea.Cmd {
-	switch key {
-	case "a", "x", "1", "2", "3", "4", "5", "6", "7", "8", "9":
-		return m.answerQuestion(key)
-	case "r", "s", "e":
-		return m.startMessage(key)
-	case "c", "space":
-		return m.markMessage(key)
-	case "u":
+func (m *model) act(k tea.KeyPressMsg) tea.Cmd {
+	switch {
+	case key.Matches(k, keymap.Approve, keymap.Reject, keymap.Option):
+		return m.answerQuestion(k)
+	case key.Matches(k, keymap.Answer, keymap.Reply, keymap.Write, keymap.Editor):
+		return m.startMessage(k)
+	case key.Matches(k, keymap.Ack, keymap.Read):
+		return m.markMessage(k)
+	case key.Matches(k, keymap.Undo):
 		return m.undoRead()
-	case "t":
+	case key.Matches(k, keymap.Attach):
 		if m.again != "" || m.focus == middlePane && m.page().agent == "" { // nobody has selected it
 			return m.askConfirmation(fmt.Sprintf("attach to %s's terminal? y", m.member()), m.attach)
 		}
 		return m.attach()
-	case "i":
+	case key.Matches(k, keymap.Interrupt):
 		name := m.member()
 		return m.askConfirmation(fmt.Sprintf("interrupt %s? y", name), func() tea.Cmd {
 			return m.do(func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
@@ -199,8 +177,9 @@ func (m *model) refuse(format string, args ...any) tea.Cmd {
 }
 
 // answerQuestion approves or rejects the question, or chooses an option by its number.
-func (m *model) answerQuestion(key string) tea.Cmd {
+func (m *model) answerQuestion(k tea.KeyPressMsg) tea.Cmd {
 	q, i := m.question()
+	pressed := k.String()
 	switch {
 	case i < 0 && (m.focus == membersPane || m.page().kind == agentPage):
 		return m.refuse("%s is not asking anything", m.member())
@@ -210,27 +189,27 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 		return m.refuse("nothing is waiting for you")
 	case q.TakesText():
 		return m.refuse("%s asks for words: r", q.Agent)
-	case q.IsMail() && (key == "a" || key == "x"):
+	case q.IsMail() && !key.Matches(k, keymap.Option):
 		return m.refuse("press the number of an answer, or r for another one")
 	case q.ID == "":
 		return m.refuse("only a person at its terminal can answer %s: t", q.Agent)
-	case key == "x":
+	case key.Matches(k, keymap.Reject):
 		about := fmt.Sprint("reject ", q.Agent, q.ID, q.Since)
 		return m.startWriting(&composer{kind: rejecting, key: about, title: fmt.Sprintf("reject, and tell %s why", q.Agent), question: q}, "")
 	case !m.isSelected(q):
 		m.focus, m.waiting.selected = waitingPane, i
-		return m.askAgain(q, key)
+		return m.askAgain(q, pressed)
 	case !q.Is(m.target) || time.Since(m.targetSince) < targetDelay:
-		return m.refuse("read what %s asks, and press %s again", q.Agent, key)
+		return m.refuse("read what %s asks, and press %s again", q.Agent, pressed)
 	}
 	if _, isWhole := m.selectedQuestion(); !isWhole && !q.Is(m.opened) {
 		m.focus = waitingPane
 		return m.refuse("open it first: Enter")
-	} else if m.again != "" && m.again != key {
-		return m.askAgain(q, key)
+	} else if m.again != "" && m.again != pressed {
+		return m.askAgain(q, pressed)
 	}
 	option := ""
-	if n, err := strconv.Atoi(key); err == nil {
+	if n, err := strconv.Atoi(pressed); err == nil {
 		if option = nth(q.Options, n-1).ID; option == "" {
 			return m.refuse("no option %d", n)
 		}
@@ -243,9 +222,9 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 
 // askAgain lets only that key answer a question that a key has selected, until the person selects something: 1 and 2 are
 // panes elsewhere.
-func (m *model) askAgain(q room.Question, key string) tea.Cmd {
-	m.again, m.targetSince = key, time.Now()
-	return m.refuse("%s asks this; %s again answers it", q.Agent, key)
+func (m *model) askAgain(q room.Question, pressed string) tea.Cmd {
+	m.again, m.targetSince = pressed, time.Now()
+	return m.refuse("%s asks this; %s again answers it", q.Agent, pressed)
 }
 
 // isSelected reports whether the question is what is selected or open: it, or its member.
@@ -261,17 +240,17 @@ func (m *model) isSelected(q room.Question) bool {
 }
 
 // startMessage starts a reply to the message, an answer to the question, or a message to the member.
-func (m *model) startMessage(key string) (cmd tea.Cmd) {
-	it := m.message()
+func (m *model) startMessage(k tea.KeyPressMsg) (cmd tea.Cmd) {
+	it, isNew := m.message(), key.Matches(k, keymap.Write)
 	q, i := m.question()
 	switch {
-	case it != nil && m.focus == middlePane && key != "s":
+	case it != nil && m.focus == middlePane && !isNew:
 		title := fmt.Sprintf("reply to %s: %s", it.From.Agent, letter.Clip(letter.Escape(it.Title()), 60))
 		cmd = m.startWriting(&composer{kind: replying, key: "reply " + string(it.ID), title: title, parent: it.Message}, "")
-	case i >= 0 && (q.TakesText() || q.IsMail() && m.isSelected(q)) && key != "s":
+	case i >= 0 && (q.TakesText() || q.IsMail() && m.isSelected(q)) && !isNew:
 		about := fmt.Sprint("answer ", q.Agent, q.Since)
 		cmd = m.startWriting(&composer{kind: answering, key: about, title: fmt.Sprintf("answer %s", q.Agent), question: q}, "")
-	case key == "r":
+	case key.Matches(k, keymap.Reply):
 		return m.refuse("no message is selected")
 	default:
 		to := string(m.member())
@@ -280,23 +259,23 @@ func (m *model) startMessage(key string) (cmd tea.Cmd) {
 		}
 		cmd = m.startWriting(&composer{kind: sending, key: "send " + to, title: "to: "}, to)
 	}
-	if key == "e" && m.writing != nil {
+	if key.Matches(k, keymap.Editor) && m.writing != nil {
 		return m.edit()
 	}
 	return cmd
 }
 
 // markMessage acknowledges the message or marks it as read, and moves to the next one.
-func (m *model) markMessage(key string) tea.Cmd {
-	it := m.message()
+func (m *model) markMessage(k tea.KeyPressMsg) tea.Cmd {
+	it, isAck := m.message(), key.Matches(k, keymap.Ack)
 	if it == nil || m.focus != middlePane {
 		return m.refuse("no message is selected")
 	} else if it.State == "" {
 		return m.refuse("that message is not to you")
 	}
-	if key == "c" && !it.RequiresAck { // an ack is mail, and cannot be undone
+	if isAck && !it.RequiresAck { // an ack is mail, and cannot be undone
 		return m.askConfirmation(fmt.Sprintf("%s asked for no ack; send one? y", it.From.Agent), func() tea.Cmd { return m.mark(it, m.room.Ack) })
-	} else if key == "c" {
+	} else if isAck {
 		return m.mark(it, m.room.Ack)
 	}
 	cmd := m.mark(it, m.room.MarkRead)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
@@ -26,6 +27,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
+	"github.com/agentteammail/atm/cmd/internal/tui/keymap"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/screen"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -335,6 +337,9 @@ func TestHabits(t *testing.T) {
 	}
 }
 
+// pressed is a key that writes this text.
+func pressed(text string) tea.KeyPressMsg { return tea.KeyPressMsg{Code: rune(text[0]), Text: text} }
+
 // A key answers no question that has just taken another's place.
 func TestTooSoon(t *testing.T) {
 	ask := func(id string) room.Question {
@@ -343,18 +348,18 @@ func TestTooSoon(t *testing.T) {
 	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
 	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
 	m.targetSince = time.Now().Add(-targetDelay)
-	if m.answerQuestion("a") != nil || m.status != "bob asks this; a again answers it" || m.focus != waitingPane {
+	if m.answerQuestion(pressed("a")) != nil || m.status != "bob asks this; a again answers it" || m.focus != waitingPane {
 		t.Error(m.status)
 	}
-	if m.answerQuestion("a") != nil || m.status != "read what bob asks, and press a again" {
+	if m.answerQuestion(pressed("a")) != nil || m.status != "read what bob asks, and press a again" {
 		t.Error(m.status)
 	}
 	m.targetSince = time.Now().Add(-targetDelay)
-	if m.answerQuestion("a") == nil {
+	if m.answerQuestion(pressed("a")) == nil {
 		t.Error("it is not answered")
 	}
 	m.Update(&room.Snapshot{Version: 2, Waiting: []room.Question{ask("two")}}) // somebody else answered the first
-	if m.answerQuestion("a") != nil || m.target.ID != "two" {
+	if m.answerQuestion(pressed("a")) != nil || m.target.ID != "two" {
 		t.Error("the next one is answered unread")
 	}
 	m.targetSince = time.Now().Add(-targetDelay)
@@ -364,7 +369,7 @@ func TestTooSoon(t *testing.T) {
 	}
 	m.Update(tea.KeyPressMsg{Code: tea.KeyEscape})
 	m.focus = waitingPane
-	if m.answerQuestion("a") != nil || m.target.ID != "two" {
+	if m.answerQuestion(pressed("a")) != nil || m.target.ID != "two" {
 		t.Error("it is answered as soon as it is back")
 	}
 }
@@ -396,7 +401,7 @@ func TestUnread(t *testing.T) {
 	refused := func(key, why string) {
 		t.Helper()
 		m.targetSince = m.targetSince.Add(-targetDelay)
-		if m.answerQuestion(key) != nil || m.status != why {
+		if m.answerQuestion(pressed(key)) != nil || m.status != why {
 			t.Errorf("%s: %q", key, m.status)
 		}
 	}
@@ -408,11 +413,11 @@ func TestUnread(t *testing.T) {
 	if text := strings.Join(m.lines(m.page(), 60), "\n"); !strings.Contains(text, "    rm -r /\n    Run it?\n  1 Yes   2 no") {
 		t.Error(text)
 	}
-	if m.answerQuestion("a") != nil {
+	if m.answerQuestion(pressed("a")) != nil {
 		t.Error("approved before it can have been read")
 	}
 	refused("3", "no option 3")
-	if m.answerQuestion("2") == nil || m.answerQuestion("a") == nil {
+	if m.answerQuestion(pressed("2")) == nil || m.answerQuestion(pressed("a")) == nil {
 		t.Error(m.status)
 	}
 	q.Agent = "carol" // the same question with the same id
@@ -436,7 +441,7 @@ func TestShortQuestion(t *testing.T) {
 		t.Error(shown)
 	}
 	m.focus, m.targetSince = waitingPane, m.targetSince.Add(-targetDelay)
-	if m.answerQuestion("a") == nil {
+	if m.answerQuestion(pressed("a")) == nil {
 		t.Error(m.status)
 	}
 }
@@ -458,7 +463,7 @@ func TestLongOption(t *testing.T) {
 // Where there is no room for all keys, those needed most are there.
 func TestKeysWithin(t *testing.T) {
 	for width := 15; width < 200; width++ {
-		keys := keysWithin(width, []string{"Enter open", "Esc back", "r reply", "c ack", "Space read", "s write", "/ search"})
+		keys := keysWithin(width, []key.Binding{keymap.Open, keymap.Back, keymap.Reply, keymap.Ack, keymap.Read, keymap.Write, keymap.Search})
 		if len(keys) > width || !strings.HasSuffix(keys, "? keys  q leave") || width >= 37 && !strings.Contains(keys, "Esc back") ||
 			width == 199 && !strings.Contains(keys, "/ search") {
 			t.Errorf("%d: %q", width, keys)
@@ -481,12 +486,12 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%d: %q", focus, got)
 		}
 	}
-	m.push(&page{kind: keysPage, text: keysText})
-	if got := strings.Join(m.lines(m.page(), 43), "\n"); got != keysText {
+	m.showKeys()
+	if got := strings.Join(m.lines(m.page(), 43), "\n"); got != keymap.Page() {
 		t.Error("a line is too long for 43 columns:\n", got)
 	}
 	m.Update(tea.WindowSizeMsg{Width: 43, Height: 60})
-	if shown := m.View().Content; !strings.Contains(shown, "interrupt its turn") {
+	if shown := m.View().Content; !strings.Contains(shown, "take the name") {
 		t.Error(shown)
 	}
 }
@@ -647,6 +652,44 @@ func TestAnswerText(t *testing.T) {
 	team.Atm("read", "--as", "bob")
 	w.shows(`nothing is waiting|0 waiting`)
 	w.leave()
+}
+
+// The name that is typed is suggested whole; Right takes it, and Tab goes on with what was typed.
+func TestSuggestions(t *testing.T) {
+	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
+	m.snapshot = &room.Snapshot{Me: "me", Members: []presence.Member{{Name: "alice"}, {Name: "bob"}, {Name: "bobby"}}}
+	m.Update(tea.WindowSizeMsg{Width: 60, Height: 20})
+	right, left, tab := tea.KeyPressMsg{Code: tea.KeyRight}, tea.KeyPressMsg{Code: tea.KeyLeft}, tea.KeyPressMsg{Code: tea.KeyTab}
+	for _, c := range []struct {
+		keys []tea.KeyPressMsg
+		want string
+	}{
+		{[]tea.KeyPressMsg{pressed("a"), right}, "alice"},
+		{[]tea.KeyPressMsg{pressed("b"), right}, "bob"},
+		{[]tea.KeyPressMsg{pressed("b"), pressed("o"), pressed("b"), right}, "bob"},
+		{[]tea.KeyPressMsg{pressed("b"), pressed("o"), pressed("b"), pressed("b"), right}, "bobby"},
+		{[]tea.KeyPressMsg{pressed("b"), tab}, "b"},
+		{[]tea.KeyPressMsg{pressed("b"), pressed("o"), left, right}, "bo"},
+		{[]tea.KeyPressMsg{pressed("b"), right, pressed(","), pressed("a"), right}, "bob,alice"},
+		{[]tea.KeyPressMsg{pressed("x"), right}, "x"},
+	} {
+		m.startWriting(&composer{kind: sending, title: "to: "}, "")
+		m.writing.focus(true)
+		for _, k := range c.keys {
+			m.Update(k)
+		}
+		if got := m.writing.line.Value(); got != c.want {
+			t.Errorf("%q, not %q", got, c.want)
+		}
+	}
+	m.startWriting(&composer{kind: commanding, title: ":"}, "")
+	m.Update(pressed("a"))
+	if line := ansi.Strip(m.writingLines()[0]); !strings.HasPrefix(line, ":alice") {
+		t.Error(line)
+	}
+	if m.Update(tab); m.writing.line.Value() != "alice" {
+		t.Error(m.writing.line.Value())
+	}
 }
 
 // A text is a draft until it is sent, and one from an editor is sent with its tabs.

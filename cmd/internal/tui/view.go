@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -12,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
+	"github.com/agentteammail/atm/cmd/internal/tui/keymap"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -117,6 +119,7 @@ func (m *model) layOut() {
 	m.left = m.leftWidth()
 	if c := m.writing; c != nil {
 		c.line.SetWidth(max(10, m.width-len("search: ")-2))
+		c.line.SetSuggestions(m.suggestions(c))
 		c.text.SetWidth(m.width)
 		c.text.SetHeight(min(10, max(3, m.height/3)) - 2)
 	}
@@ -430,61 +433,59 @@ func (m *model) footLines() []string {
 	case m.confirm != nil:
 		status, keys = m.prompt, "y yes; any other key: no"
 	case m.writing != nil && m.writing.kind == commanding:
-		keys = "a member, mail, keys or q; Esc close"
+		keys = keymap.Command.Help().Desc + "; " + keymap.Line("", keymap.As(keymap.Close, "Esc", "close"))
 	case m.writing != nil && m.writing.kind == searching:
-		keys = "Enter search  Esc close"
+		keys = keymap.Line("  ", keymap.As(keymap.Open, "Enter", "search"), keymap.As(keymap.Close, "Esc", "close"))
 	case m.writing != nil:
-		keys = "Ctrl-S send  Esc keep the draft  Ctrl-E $EDITOR"
+		keys = keymap.Line("  ", keymap.Send, keymap.Close, keymap.EditDraft)
 	}
 	return []string{status, faint.Render(keys)}
 }
 
 // keys are those for what is selected or open, the most needed first.
-func (m *model) keys() (keys []string) {
+func (m *model) keys() (keys []key.Binding) {
 	q, i := m.question()
 	p := m.page()
 	elsewhere, _ := app.AnsweredElsewhere(&q.Question)
 	isMember := m.focus == membersPane || m.focus == middlePane && p.kind == agentPage
+	options := fmt.Sprintf("1-%d", min(len(q.Options), 9))
 	switch {
 	case i >= 0 && m.isSelected(q) && q.TakesText():
-		keys = []string{"r answer", "Enter open"}
+		keys = []key.Binding{keymap.Answer, keymap.Open}
 	case i >= 0 && m.isSelected(q) && q.IsMail() && q.MayAnswer:
-		keys = []string{fmt.Sprintf("1-%d answer", min(len(q.Options), 9)), "r another answer", "Enter open"}
+		keys = []key.Binding{keymap.As(keymap.Option, options, "answer"), keymap.As(keymap.Answer, "r", "another answer"), keymap.Open}
 	case i >= 0 && m.isSelected(q) && (elsewhere != "" || !q.MayAnswer):
-		keys = []string{"Enter open", "t attach", "s write"}
+		keys = []key.Binding{keymap.Open, keymap.Attach, keymap.Write}
+	case i >= 0 && m.isSelected(q) && len(q.Options) > 0:
+		keys = []key.Binding{keymap.Approve, keymap.Reject, keymap.As(keymap.Option, options, "option"), keymap.Open}
 	case i >= 0 && m.isSelected(q):
-		keys = []string{"a approve", "x reject", "Enter open"}
-		if len(q.Options) > 0 {
-			keys = []string{"a approve", "x reject", fmt.Sprintf("1-%d option", min(len(q.Options), 9)), "Enter open"}
-		}
+		keys = []key.Binding{keymap.Approve, keymap.Reject, keymap.Open}
 	case isMember:
-		keys = []string{"Enter open", "s write", "t attach", "i interrupt"}
+		keys = []key.Binding{keymap.Open, keymap.Write, keymap.Attach, keymap.Interrupt}
 	case p.kind == keysPage:
 	default:
-		keys = []string{"Enter open", "r reply", "c ack", "Space read", "s write"}
+		keys = []key.Binding{keymap.Open, keymap.Reply, keymap.Ack, keymap.Read, keymap.Write}
 		if i >= 0 {
-			keys = append(keys, "a the question")
+			keys = append(keys, keymap.As(keymap.Approve, "a", "the question"))
 		}
 	}
 	if m.wasRead != "" {
-		keys = slices.Insert(keys, min(1, len(keys)), "u undo read")
+		keys = slices.Insert(keys, min(1, len(keys)), keymap.Undo)
 	}
 	if len(m.pages) > 1 {
-		keys = slices.Insert(keys, min(1, len(keys)), "Esc back")
+		keys = slices.Insert(keys, min(1, len(keys)), keymap.Back)
 	}
-	return append(keys, "Tab next pane", "/ search")
+	return append(keys, keymap.Next, keymap.Search)
 }
 
 // keysWithin lists the keys that a line of this width has room for, and always how to learn of the others and to leave.
-func keysWithin(width int, keys []string) (line string) {
-	const last = "? keys  q leave"
-	for _, key := range keys {
-		if letter.Columns(line)+2+len(key)+2+len(last) > width {
-			break
+func keysWithin(width int, keys []key.Binding) (line string) {
+	for n := len(keys); ; n-- {
+		line = keymap.Line("  ", append(slices.Clone(keys[:n]), keymap.Keys, keymap.Quit)...)
+		if n == 0 || letter.Columns(line) <= width {
+			return line
 		}
-		line = app.JoinFilled("  ", line, key)
 	}
-	return app.JoinFilled("  ", line, last)
 }
 
 // paneAt returns the pane at a point of the terminal as it was drawn last, and the index in its list of what is there,

@@ -8,13 +8,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
+	"charm.land/bubbles/v2/key"
 	"charm.land/bubbles/v2/textarea"
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/room"
+	"github.com/agentteammail/atm/cmd/internal/tui/keymap"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
@@ -75,7 +79,8 @@ func (m *model) startWriting(c *composer, to string) tea.Cmd {
 	}
 	c.line, c.text = textinput.New(), textarea.New()
 	c.line.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", false, 0, 0
-	c.line.SetStyles(textinput.Styles{}) // the terminal's own colours, whether it is light or dark
+	c.line.SetStyles(textinput.Styles{Focused: textinput.StyleState{Suggestion: faint}}) // the terminal's own colours, whether it is light or dark
+	c.line.ShowSuggestions, c.line.KeyMap.AcceptSuggestion = true, keymap.Suggested
 	c.text.SetStyles(textarea.Styles{})
 	c.line.SetValue(to)
 	c.focus(c.kind.isLine())
@@ -92,6 +97,20 @@ func (c *composer) focus(line bool) {
 	} else {
 		c.text.Focus()
 	}
+}
+
+// suggestions are what the line may become: the name that is typed at its end, whole. Elsewhere Right moves the cursor,
+// and a line that is scrolled would show the wrong letters.
+func (m *model) suggestions(c *composer) (lines []string) {
+	value := c.line.Value()
+	if c.kind == searching || c.line.Position() < utf8.RuneCountInString(value) || letter.Columns(value) >= c.line.Width() {
+		return nil
+	}
+	before := value[:strings.LastIndexAny(value, ", ")+1]
+	for _, one := range m.snapshot.Members {
+		lines = append(lines, before+string(one.Name))
+	}
+	return lines
 }
 
 const maxLines = 10_000 // of the text area, which would cut what is longer
@@ -113,21 +132,20 @@ func (m *model) updateComposer(msg tea.Msg) (cmd tea.Cmd) {
 
 func (m *model) handleComposerKey(k tea.KeyPressMsg) tea.Cmd {
 	c := m.writing
-	key := k.String()
 	switch {
-	case key == "esc" || key == "ctrl+c":
+	case key.Matches(k, keymap.Close):
 		m.close()
-	case key == "enter" && c.kind.isLine():
+	case c.kind.isLine() && key.Matches(k, keymap.Open):
 		m.close()
 		if c.kind == commanding {
 			return m.command(strings.TrimSpace(c.line.Value()))
 		}
 		return m.search(strings.Fields(c.line.Value()))
-	case key == "ctrl+s" && !c.kind.isLine():
+	case !c.kind.isLine() && key.Matches(k, keymap.Send):
 		return m.send()
-	case key == "ctrl+e" && !c.kind.isLine():
+	case !c.kind.isLine() && key.Matches(k, keymap.EditDraft):
 		return m.edit()
-	case c.kind == sending && (key == "tab" || key == "shift+tab" || key == "enter" && c.line.Focused()):
+	case c.kind == sending && (key.Matches(k, keymap.Recipients) || c.line.Focused() && key.Matches(k, keymap.Open)):
 		c.focus(!c.line.Focused())
 	default:
 		return m.updateComposer(k)

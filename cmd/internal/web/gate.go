@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -31,27 +30,19 @@ import (
 // changes something also needs the CSRF token of its page. All of these end with the program.
 type gate struct {
 	entrance
-	http.Handler                   // the pages
-	host, port   string            // of the listener
-	cert         *x509.Certificate // nil: without TLS
-	proxy        *url.URL          // the origin at which a proxy serves the pages, too; nil: none does
+	http.Handler          // the pages
+	host, port   string   // of the listener
+	proxy        *url.URL // the origin at which a proxy serves the pages, too; nil: none does
 
 	cookie, csrf string
 	foreign      http.CrossOriginProtection
 	used         sync.Map // tokens
-	connections  connections
 }
 
-func newGate(at net.Addr, cert *x509.Certificate, proxy *url.URL, csrf string, pages http.Handler) *gate {
+func newGate(at net.Addr, proxy *url.URL, csrf string, pages http.Handler) *gate {
 	host, port, _ := net.SplitHostPort(at.String())
-	g := &gate{Handler: pages, host: host, port: port, cert: cert, proxy: proxy, cookie: rand.Text(), csrf: csrf}
+	g := &gate{Handler: pages, host: host, port: port, proxy: proxy, cookie: rand.Text(), csrf: csrf}
 	g.Key, g.At, g.URL = rand.Text(), at.String(), "http://"+at.String()
-	if cert != nil {
-		if net.ParseIP(host).IsUnspecified() || cert.VerifyHostname(host) != nil {
-			host = append(cert.DNSNames, "localhost")[0]
-		}
-		g.URL = "https://" + net.JoinHostPort(host, port)
-	}
 	if proxy != nil {
 		g.URL = proxy.String()
 		g.foreign.AddTrustedOrigin(g.URL) // some proxies put this listener's address into Host
@@ -82,19 +73,9 @@ func (g *gate) isHost(host string) bool {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil { // browsers leave out the scheme's default port
 		name, port = strings.Trim(host, "[]"), "80"
-		if g.cert != nil {
-			port = "443"
-		}
 	}
-	switch {
-	case g.isProxy(host):
-		return true
-	case port != g.port:
-		return false
-	case strings.EqualFold(name, "localhost"), name == "127.0.0.1", name == "::1", name == g.host:
-		return true
-	}
-	return g.cert != nil && g.cert.VerifyHostname(name) == nil
+	isOwn := strings.EqualFold(name, "localhost") || name == "127.0.0.1" || name == "::1" || name == g.host
+	return isOwn && port == g.port || g.isProxy(host)
 }
 
 func (g *gate) isProxy(host string) bool {
@@ -103,11 +84,8 @@ func (g *gate) isProxy(host string) bool {
 
 // origin is that of the pages for a browser that names this host.
 func (g *gate) origin(host string) string {
-	switch {
-	case g.isProxy(host):
+	if g.isProxy(host) {
 		return g.proxy.String()
-	case g.cert != nil:
-		return "https://" + host
 	}
 	return "http://" + host
 }
@@ -162,10 +140,24 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !isLook && !isSame(r.PostFormValue("csrf"), g.csrf):
 		refuse(w, http.StatusForbidden, "this request does not come from a page of this server: reload the page")
 	default:
-		g.connections.letIn(r)
 		http.NewResponseController(w).SetReadDeadline(time.Time{}) // the body was read
 		g.Handler.ServeHTTP(w, r)
 	}
+}
+
+const (
+	maxHeader     = 64 << 10         // bytes
+	headerTimeout = 10 * time.Second // for a request to come, but for its body
+	bodyTimeout   = 10 * time.Second
+	writeTimeout  = time.Minute // for an answer, or an event of a stream, to be read
+	idleTimeout   = time.Minute // between two requests
+)
+
+// limitTime limits how long a request's body and its answer may take.
+func limitTime(w http.ResponseWriter) {
+	limits := http.NewResponseController(w)
+	limits.SetReadDeadline(time.Now().Add(bodyTimeout))
+	limits.SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
 // goOn is a page that leads to another one. It is no redirect: after a link on another site, such as that of [[on]] in a
@@ -190,7 +182,7 @@ func refuse(w http.ResponseWriter, code int, reason string, wayOut ...string) {
 // address.
 type entrance struct {
 	URL string    `json:"url"` // where browsers reach it
-	At  string    `json:"at"`  // its listener: the URL's host may be known elsewhere only
+	At  string    `json:"at"`  // its listener: the URL may be a proxy's
 	Key string    `json:"key"` // signs the tokens that let a browser in
 	As  wire.Name `json:"as,omitempty"`
 }

@@ -27,7 +27,7 @@ type message struct {
 func (p *page) messages(items []*maildir.Item) (out []message) {
 	for _, it := range items {
 		notes := room.Notes(command.Notes(p.renderer(), it), it, p.ReadBy(it))
-		out, p.threads = append(out, message{it, notes, p}), append(p.threads, it.ThreadID())
+		out = append(out, message{it, notes, p})
 	}
 	return out
 }
@@ -84,8 +84,5 @@ func (p *page) addMine(id, title string, ids []wire.ID, most int) {
 
 func (p *page) addFound(items []*maildir.Item) {
 	n := min(len(items), maxMail)
-	if p.Static { // every message of a record is there
-		n = len(items)
-	}
 	p.Parts = append(p.Parts, part{"found", "Messages", p.messages(p.AsMine(items[:n])), len(items) - n})
 }

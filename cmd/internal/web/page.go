@@ -55,9 +55,7 @@ type page struct {
 	Kind, Title, Path string
 	Now               time.Time
 	Room              *room.Snapshot
-	Static            bool      // a file of --export
-	Data              any       // see With
-	threads           []wire.ID // of its messages
+	Data              any // see With
 
 	Result   string    // of the last action
 	Undo     wire.ID   // of the message that it has marked as read
@@ -86,8 +84,8 @@ func (p page) With(data any) page {
 	return p
 }
 
-// MayAct reports whether the page has forms: it needs an identity and a server.
-func (p page) MayAct() bool { return !p.Static && p.Room.Me != "" }
+// MayAct reports whether the page has forms: it needs an identity.
+func (p page) MayAct() bool { return p.Room.Me != "" }
 
 // UnreadOf is how many messages a member has not read; of me without those that are shown as questions.
 func (p page) UnreadOf(m presence.Member) int {
@@ -138,18 +136,14 @@ func (p page) Rest() (rest []field) {
 }
 
 // HasMail reports whether the page has messages.
-func (p page) HasMail() bool { return len(p.threads) > 0 }
+func (p page) HasMail() bool {
+	return len(p.Messages) > 0 || slices.ContainsFunc(p.Parts, func(one part) bool { return len(one.Messages) > 0 })
+}
 
 // Link returns the address of a page about a member, a thread or a search, or of one of the main pages.
 func (p page) Link(kind string, about ...any) string {
 	name := fmt.Sprint(about...)
 	switch {
-	case p.Static && kind == "message": // a thread's page has it
-		return ""
-	case p.Static && kind == "team":
-		return "index.html"
-	case p.Static:
-		return strings.TrimSuffix(kind+"-"+name, "-") + ".html"
 	case kind == "team":
 		return "/"
 	case kind == "search" && name != "":
@@ -194,7 +188,7 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 		err = p.fillAgent(ctx, wire.Name(about))
 	case "search":
 		p.Query = about
-		if about != "" || p.Static {
+		if about != "" {
 			var items []*maildir.Item
 			items, err = command.SearchWords(ctx, p.Scope, strings.Fields(about))
 			p.addFound(items)

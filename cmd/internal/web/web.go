@@ -8,7 +8,7 @@
 //	/stream                                                       server-sent events: something has changed
 //	/manifest.webmanifest                                         makes it an app that a phone can install
 //
-// A browser gets in with a one-time token, and then with a cookie: see gate. --export writes the same pages as files.
+// A browser gets in with a one-time token, and then with a cookie: see gate.
 package web
 
 import (
@@ -17,8 +17,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,25 +50,17 @@ func Main(version string, words []string) int {
 			return err
 		case c.Bool("token"):
 			return printTokens(s, p)
-		case c.IsSet("export"):
-			return s.Await(func(ctx context.Context) error { return export(ctx, s, p, c.String("export")) })
 		}
-		o := options{
-			listen: address(c.String("listen")), allowsRemote: c.Bool("allow-remote"), opens: !c.Bool("no-open"),
-			proxy: c.String("url"), hasCert: c.IsSet("tls-cert"), hasKey: c.IsSet("tls-key"), cert: c.String("tls-cert"), key: c.String("tls-key"),
-		}
+		o := options{listen: address(c.String("listen")), proxy: c.String("url"), opens: !c.Bool("no-open")}
 		return s.Await(func(ctx context.Context) error { return serve(ctx, s, p, o) })
 	})
 }
 
 // options are what the flags say of a server.
 type options struct {
-	listen          string
-	proxy           string // the URL of a proxy
-	allowsRemote    bool   // other machines may come in
-	hasCert, hasKey bool
-	cert, key       string // files
-	opens           bool   // a browser, if stdout is a terminal
+	listen string
+	proxy  string // the URL of a proxy
+	opens  bool   // a browser, if stdout is a terminal
 }
 
 type server struct {
@@ -94,14 +84,14 @@ func serve(ctx context.Context, s *app.Scope, p *command.Printer, o options) err
 	if err != nil {
 		return err
 	}
-	ln, cert, err := listen(o)
+	ln, err := listen(o.listen)
 	if err != nil {
 		return err
 	}
 	defer ln.Close()
 	pages := newServer(ctx, s)
 	now, _ := pages.Snapshot()
-	g := newGate(ln.Addr(), cert, proxy, pages.CSRF, pages.routes())
+	g := newGate(ln.Addr(), proxy, pages.CSRF, pages.routes())
 	g.As = now.Me
 	if remove, err := g.entrance.save(s); err != nil {
 		p.Warn("`atm web --token` will not work: %v", err)
@@ -118,39 +108,27 @@ func serve(ctx context.Context, s *app.Scope, p *command.Printer, o options) err
 	web := &http.Server{
 		Handler: g, BaseContext: func(net.Listener) context.Context { return pages.ctx },
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ConnContext: g.connections.add, ConnState: g.connections.remove,
 	}
 	context.AfterFunc(pages.ctx, func() { web.Close() })
 	err = web.Serve(ln)
 	return cmp.Or(context.Cause(pages.ctx), err)
 }
 
-// listen opens the port. One that other machines can reach needs a certificate and --allow-remote.
-func listen(o options) (ln net.Listener, cert *x509.Certificate, err error) {
-	at, err := net.ResolveTCPAddr("tcp", o.listen)
+// listen opens the port. Only this machine can reach it.
+func listen(address string) (net.Listener, error) {
+	at, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
-		return nil, nil, failure.Usage("--listen: %v", err).WithHint("--listen 127.0.0.1:8080")
+		return nil, failure.Usage("--listen: %v", err).WithHint("--listen 127.0.0.1:8080")
 	}
-	if o.hasCert != o.hasKey {
-		return nil, nil, failure.Usage("a certificate needs its key, and a key its certificate").WithHint("--tls-cert FILE --tls-key FILE")
+	if !at.IP.IsLoopback() {
+		return nil, failure.Refused("other machines can reach %s", address).
+			WithHint("--listen 8080 --url https://HOST, and a proxy there; or --listen 8080, and ssh -L 8080:127.0.0.1:8080 from the other machine")
 	}
-	if !at.IP.IsLoopback() && !(o.hasCert && o.allowsRemote) {
-		return nil, nil, failure.Refused("other machines can reach %s", o.listen).
-			WithHint("--allow-remote --tls-cert FILE --tls-key FILE; or ssh -L 8080:127.0.0.1:8080 HOST, and --listen 127.0.0.1:8080 there")
+	ln, err := net.ListenTCP("tcp", at)
+	if err != nil {
+		return nil, failure.Failed("%w", err).WithHint("--listen 127.0.0.1:0 picks a free port")
 	}
-	var pair tls.Certificate
-	if o.hasCert {
-		if pair, err = tls.LoadX509KeyPair(o.cert, o.key); err != nil {
-			return nil, nil, failure.Usage("--tls-cert: %v", err)
-		}
-	}
-	if ln, err = net.ListenTCP("tcp", at); err != nil {
-		return nil, nil, failure.Failed("%w", err).WithHint("--listen 127.0.0.1:0 picks a free port")
-	}
-	if o.hasCert {
-		ln = tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{pair}})
-	}
-	return ln, pair.Leaf, nil
+	return ln, nil
 }
 
 // proxyOf reads --url, the origin at which a proxy serves the pages; nil: it was not given.
@@ -362,6 +340,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // else nginx keeps the events
 	fmt.Fprint(w, "retry: 1000\n\n")
 	for known := map[wire.Name]*room.Screen{}; ; {
 		now, newer := s.Snapshot()

@@ -37,10 +37,6 @@ var (
 		&cli.StringFlag{Name: "url", Usage: "the `URL` at which a proxy serves it, such as https://HOST: see docs/machines.md"},
 		&cli.BoolFlag{Name: "no-open", Usage: "do not open a browser"},
 		&cli.BoolFlag{Name: "token", Usage: "print a new address for the running server"},
-		&cli.StringFlag{Name: "export", Usage: "write the pages to `DIR` as files"},
-		&cli.BoolFlag{Name: "allow-remote", Usage: "let other machines in; needs --tls-cert and --tls-key"},
-		&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the TLS certificate"},
-		&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with its private key"},
 	}
 )
 
