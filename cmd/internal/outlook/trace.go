@@ -34,7 +34,7 @@ type Trace struct {
 // TraceOf returns the progress of a message at one recipient. again returns the command that runs a member again.
 func TraceOf(answers *post.Answers, r *teamdir.Root, m *wire.Message, a wire.Address, again func(*teamdir.Team, wire.Name) string) Trace {
 	t := Trace{Trace: answers.Trace(m, a), again: again}
-	if t.State == maildir.Later {
+	if t.State == wire.Later {
 		t.Gate, t.Due = laterGate(r, m), ""
 		return t
 	}
@@ -81,14 +81,14 @@ func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) fail
 	if err != nil {
 		return failure.Say("%v", err)
 	}
-	if t.State == maildir.Unread {
+	if t.State == wire.Unread {
 		return in(t.unreadGate(team, a.Agent))
 	}
 	why := failure.Hint("")
 	if d := t.Delivery; d.Turn != nil && !d.Turn.HasEnded() {
 		why = in(t.turnGate(team, a.Agent, m))
 	}
-	if why == "" && t.State == maildir.Owed {
+	if why == "" && t.State == wire.Owed {
 		why = ackGate(m, a)
 	}
 	return why
@@ -115,12 +115,12 @@ func inRootOf(r *teamdir.Root, a wire.Address, hint failure.Hint) failure.Hint {
 
 func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) failure.Hint {
 	switch isInOutbox := t.Err == nil; {
-	case isInOutbox && t.State == maildir.Withdrawn:
+	case isInOutbox && t.State == wire.Withdrawn:
 	case isInOutbox && presence.IsBridged(team, a.Host):
 		return "the bridge runs, but has not sent it yet" + lastSaid(team, a.Host)
 	case isInOutbox:
 		return "the bridge is off: it goes out when `atm bridge` runs" + lastSaid(team, a.Host)
-	case t.State == maildir.Owed:
+	case t.State == wire.Owed:
 		return ackGate(m, a)
 	case t.State != "", m.From.Host != "": // its own host knows more
 	case t.Returned != nil:

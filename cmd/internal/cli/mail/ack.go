@@ -161,7 +161,7 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 			continue
 		}
 		isShared, _ := claim.Shared(box)
-		if job, err := box.Get(it.ID); isShared && err == nil && job.State == maildir.Unread && job.Lease == nil {
+		if job, err := box.Get(it.ID); isShared && err == nil && job.State == wire.Unread && job.Lease == nil {
 			return m, failure.Refused("nobody has taken %s from %s", it.ID.Short(6), to.Agent).WithHint("`atm take %s`; then ack what it shows", to.Agent)
 		}
 	}
