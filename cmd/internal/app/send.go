@@ -194,11 +194,7 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 		case to.AlreadyStored:
 			out.addKnown(s, to, m.Content)
 		default:
-			switch member, seen := out.addDelivered(s, to, m.Content, ""); {
-			case seen.When == outlook.Later:
-			case member.OnlyShowsMail():
-				out.warn("%s only shows its mail, and nothing acts on it: a worker is a loop around atm take --wait", member.Name)
-			case seen.When == outlook.Never:
+			if member, seen := out.addDelivered(s, to, m.Content, ""); seen.When == outlook.Never {
 				out.warn("%s: %s", member.Name, seen.Help)
 			}
 		}

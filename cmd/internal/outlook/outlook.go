@@ -151,6 +151,7 @@ func (x mail) outlook() Outlook {
 		{d.Failed.Exists() && m.Running, failed, "typing it in failed {failed}", "`atm doctor --fix {id}` types it in again; or " + read},
 		{d.Announced.Exists(), Turn, "handed over: read once its program shows it to its model", "`atm status {name}`"},
 
+		{m.OnlyShowsMail(), Read, "{busy}: {given}, and nothing acts on it", "a person there may, or a loop around `atm take --wait`"},
 		{m.Running && isIdle, Now, "{busy}: {given} now", look},
 		{m.Running, Idle, "{busy}: {given} when idle", wait},
 		{m.HasHooks(), Turn, "at its next turn; {seen}", "`atm status {name}`"},

@@ -84,6 +84,7 @@ func TestOutlook(t *testing.T) {
 		"off":                {mail: mail{again: "atm up bob"}, m: with(presence.Member{}, reducer.WordOff, func(m *presence.Member) { m.ReadAt = &since }), when: Run, text: "off; last read 3m ago", help: "`atm up bob`"},
 		"unknown":            {m: with(presence.Member{}, reducer.WordUnknown), when: Read, text: "not read yet", help: "it must run atm read"},
 		"hooks":              {m: with(presence.Member{}, reducer.WordIdle, hooks), when: Turn, text: "at its next turn; last seen 3m ago", help: "`atm status bob`"},
+		"a shell":            {m: with(run, reducer.WordIdle, pointer, func(m *presence.Member) { m.Runner.Driver = "plain" }), when: Read, text: "idle: told to run atm read, and nothing acts on it", help: "`atm take --wait`"},
 		"told":               {mail: mail{item: &maildir.Item{}, delivery: &history.Delivery{IsOnlyAnnounced: true}}, m: with(run, reducer.WordIdle, pointer), when: Read, text: "told to run atm read, and has not yet", help: "`atm screen bob`"},
 		"tried once":         {mail: tried(1), m: with(run, reducer.WordIdle), when: Idle, text: "typing it in failed 1h ago (no prompt)", help: "bob gets it with atm read"},
 		"tried too often":    {mail: tried(control.MaxTries), m: with(run, reducer.WordIdle), when: Never, help: "`atm doctor --fix"},
