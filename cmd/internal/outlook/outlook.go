@@ -168,7 +168,13 @@ const (
 
 // asks is the row of a recipient that waits for an answer itself.
 func asks(m *presence.Member) row {
-	return row{m.State == reducer.WordBlocked, Answer, "blocked: {about}", "`atm pending`, then `atm approve {name}`"}
+	help := "`atm pending`, then `atm approve {name}`"
+	if m.WaitingOn != nil && reducer.IsForTerminal(m.WaitingOn.Dialog) {
+		help = "only a person at its terminal may answer: `atm attach {name}`"
+	} else if len(m.Questions) > 0 && m.Questions[0].IsTyped() {
+		help = "`atm type {name} \"…\" --enter`, or `atm attach {name}`"
+	}
+	return row{m.State == reducer.WordBlocked, Answer, "blocked: {about}", help}
 }
 
 // turn says what the recipient's turn waits for that the message has begun.

@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
@@ -65,6 +66,8 @@ func TestOutlook(t *testing.T) {
 		"its session rests":  {mail: mail{hold: teamdir.Hold{Why: "session 9f3a1c is paused", Paused: "9f3a1c00"}}, m: with(run, reducer.WordIdle), when: Read, text: "kept: session 9f3a1c is paused", help: "`atm session resume 3a1c00`"},
 		"expired":            {mail: mail{message: old}, m: with(run, reducer.WordIdle), when: Read, text: "it has expired: not typed in", help: "atm read"},
 		"blocked":            {m: with(run, reducer.WordBlocked, asking), when: Answer, text: "blocked: may it run make?", help: "`atm pending`"},
+		"a shell asks":       {m: with(run, reducer.WordBlocked, func(m *presence.Member) { m.Questions = []ask.Question{{Dialog: "question"}} }), when: Answer, help: "`atm type bob"},
+		"a person's dialog":  {m: with(run, reducer.WordBlocked, func(m *presence.Member) { m.WaitingOn = &reducer.Waiting{Dialog: "trust"} }), when: Answer, help: "at its terminal may answer: `atm attach bob`"},
 		"a stranger's root":  {m: with(run, reducer.WordLimited, gate(control.GateStranger)), when: Never, text: "limited, but its root is not accepted: not typed in", help: "`atm init`"},
 		"a moved root":       {m: with(run, reducer.WordIdle, gate(control.GateMoved)), when: Never, text: "idle, but its root was moved: not typed in", help: "`atm stop bob`"},
 		"a strange program":  {m: with(run, reducer.WordUnknown, gate(control.GateUnknown)), when: Never, text: "unknown, but atm does not know its program: not typed in", help: "--driver"},
