@@ -46,27 +46,16 @@ var (
 	ErrNotDurable = maildir.ErrNotDurable
 )
 
-// State is where a message is.
-type State string
-
-const (
-	Unread    State = "unread"
-	Later     State = "later" // unread, and not due yet: only Get returns it
-	Owed      State = "owed"  // read, and its sender waits for an acknowledgement
-	Done      State = "done"
-	Withdrawn State = "withdrawn" // by its sender, before it was read
-)
-
 // Item is a message in a mailbox. Its JSON has two members, "message" and "state".
 type Item struct {
 	*wire.Message
-	State State
+	State wire.State
 }
 
 // itemJSON is an Item without the methods of its message.
 type itemJSON struct {
 	Message *wire.Message `json:"message"`
-	State   State         `json:"state"`
+	State   wire.State    `json:"state"`
 }
 
 // MarshalJSON writes the item.
@@ -305,13 +294,13 @@ func (m *Mailbox) MarkRead(ctx context.Context, ids ...wire.ID) (errs error) {
 
 // List lists the messages in some states, without marking any; without a state those that are unread. It takes in dropped
 // files first. Done ones may be many: they are opened as the loop goes on. An error is the last that it yields.
-func (m *Mailbox) List(ctx context.Context, states ...State) iter.Seq2[Item, error] {
-	has := func(s State) bool { return slices.Contains(states, s) }
-	rg := maildir.Range{Unread: len(states) == 0 || has(Unread), Owed: has(Owed), Done: has(Done), Withdrawn: has(Withdrawn)}
+func (m *Mailbox) List(ctx context.Context, states ...wire.State) iter.Seq2[Item, error] {
+	has := func(s wire.State) bool { return slices.Contains(states, s) }
+	rg := maildir.Range{Unread: len(states) == 0 || has(wire.Unread), Owed: has(wire.Owed), Done: has(wire.Done), Withdrawn: has(wire.Withdrawn)}
 	return func(yield func(Item, error) bool) {
 		goesOn := true
 		_, err := inbox.Walk(ctx, m.box(), rg, func(it *maildir.Item) bool {
-			goesOn = yield(Item{it.Message, State(it.State)}, nil)
+			goesOn = yield(Item{it.Message, it.State}, nil)
 			return goesOn
 		})
 		if err != nil && goesOn {
@@ -326,18 +315,18 @@ func (m *Mailbox) Get(id wire.ID) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	return Item{it.Message, State(it.State)}, nil
+	return Item{it.Message, it.State}, nil
 }
 
 // Withdraw takes a message back that its owner has not read, and returns the state in which it was: only one that was
 // Unread is withdrawn. by must be its sender.
-func (m *Mailbox) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
+func (m *Mailbox) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (wire.State, error) {
 	by = m.withTeam(by)
 	if it, err := m.box().Get(id); err == nil && it.From != by {
-		return State(it.State), fmt.Errorf("withdraw %s: it is from %s, and not from %q", id.Short(6), it.From, by)
+		return it.State, fmt.Errorf("withdraw %s: it is from %s, and not from %q", id.Short(6), it.From, by)
 	}
 	state, err := m.box().Withdraw(ctx, id, by)
-	return State(state), err
+	return state, err
 }
 
 // Watched returns the mailbox as watcher.Open takes it, which watches several at once, and their events too.

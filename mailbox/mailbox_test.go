@@ -71,15 +71,15 @@ func TestErrors(t *testing.T) {
 	// What fails stays unread, and what is withdrawn is not read.
 	failed := errors.New("failed")
 	is("a failed read", bob.Read(ctx, 0, func(*wire.Message) error { return failed }), failed)
-	if it, err := bob.Get(out.ID); err != nil || it.State != Unread {
+	if it, err := bob.Get(out.ID); err != nil || it.State != wire.Unread {
 		t.Error(it.State, err)
 	}
-	if state, err := bob.Withdraw(ctx, out.ID, alice); err != nil || state != Unread {
+	if state, err := bob.Withdraw(ctx, out.ID, alice); err != nil || state != wire.Unread {
 		t.Error(state, err)
 	}
 	is("a read", bob.Read(ctx, 0, func(m *wire.Message) error { return errors.New("it was shown: " + m.Body) }), nil)
 	n := 0
-	for it, err := range bob.List(ctx, Withdrawn) {
+	for it, err := range bob.List(ctx, wire.Withdrawn) {
 		is("list", err, nil)
 		if n++; it.ID != out.ID {
 			t.Error(it.ID)
@@ -228,8 +228,8 @@ func TestHandOver(t *testing.T) {
 	if err := bob.HandOver(ctx, give); err != nil || !slices.Equal(got, []string{"one", "two"}) {
 		t.Errorf("%q, %v", got, err)
 	}
-	states := map[string]State{"one": Owed, "old": Unread, "two": Done}
-	for it, err := range bob.List(ctx, Unread, Owed, Done) {
+	states := map[string]wire.State{"one": wire.Owed, "old": wire.Unread, "two": wire.Done}
+	for it, err := range bob.List(ctx, wire.Unread, wire.Owed, wire.Done) {
 		if err != nil || it.State != states[it.Body] {
 			t.Error(it.Body, it.State, err)
 		}
@@ -306,15 +306,15 @@ func TestOutsider(t *testing.T) {
 		t.Error("eve withdrew what alice had sent")
 	}
 	it, err := bob.Get(id)
-	if err != nil || it.State != Unread {
+	if err != nil || it.State != wire.Unread {
 		t.Fatal(it, err)
 	}
 	data, err := json.Marshal(it)
 	var again Item
-	if err != nil || json.Unmarshal(data, &again) != nil || again.State != Unread || again.ID != id || again.Body != "x" {
+	if err != nil || json.Unmarshal(data, &again) != nil || again.State != wire.Unread || again.ID != id || again.Body != "x" {
 		t.Errorf("%s, %v: %+v", data, err, again)
 	}
-	if _, err := json.Marshal(Item{State: Done}); err != nil {
+	if _, err := json.Marshal(Item{State: wire.Done}); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/lockfile"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
 	"github.com/agentteammail/atm/wire"
@@ -291,7 +290,7 @@ func TestAnsweredWhileStopped(t *testing.T) {
 	if r.unread(late) || !r.unread(silent) || !r.unread(asked) {
 		t.Errorf("unread: late %v, silent %v, asked %v", r.unread(late), r.unread(silent), r.unread(asked))
 	}
-	if it, err := r.bob.Get(owed); err != nil || it.State != maildir.Done {
+	if it, err := r.bob.Get(owed); err != nil || it.State != wire.Done {
 		t.Errorf("of the one that wants an ack, which the answer is: %+v, %v", it, err)
 	}
 }

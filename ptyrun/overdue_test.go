@@ -10,6 +10,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/wire"
 )
 
 // A message leased by a colleague is not typed, not even by a runner that starts meanwhile; it is when the lease is
@@ -33,7 +34,7 @@ func TestLeasedIsNotTyped(t *testing.T) {
 			r.run().idle()
 			r.wait("the other to be read", r.read(r.send("for bob")))
 			if name == "given back" {
-				if it, err := r.bob.Get(taken); err != nil || it.State != maildir.Unread {
+				if it, err := r.bob.Get(taken); err != nil || it.State != wire.Unread {
 					t.Fatal(it, err)
 				}
 				must(t, claim.EndLease(t.Context(), r.bob, taken, carol))

@@ -173,7 +173,7 @@ func (t *Team) Ack(ctx context.Context, member wire.Name, id wire.ID, text strin
 	if errors.Is(err, maildir.ErrNotFound) {
 		box, it, err = t.taken(me, id)
 	}
-	if err == nil && it.State == maildir.Withdrawn {
+	if err == nil && it.State == wire.Withdrawn {
 		err = maildir.ErrWithdrawn
 	}
 	if err == nil {
@@ -227,9 +227,9 @@ func (t *Team) taken(me *maildir.Box, id wire.ID) (*maildir.Box, *maildir.Item, 
 // Delivery says how far a message got at one of its recipients.
 type Delivery struct {
 	To     wire.Address
-	State  mailbox.State // "": not known
-	Stages []Stage       // those that it has reached
-	Err    error         // why its state is not known
+	State  wire.State // "": not known
+	Stages []Stage    // those that it has reached
+	Err    error      // why its state is not known
 }
 
 // Stage is a step of a delivery: stored, announced, read, turn_started, turn_done, acked, replied or outcome.
@@ -255,7 +255,7 @@ func (t *Team) Trace(ctx context.Context, member wire.Name, id wire.ID) (all []D
 	answers := post.AnswersTo(ctx, t.in.Root(), m)
 	for _, a := range m.To {
 		found := answers.Trace(m, a)
-		d := Delivery{To: a, State: mailbox.State(found.State), Err: found.Err}
+		d := Delivery{To: a, State: wire.State(found.State), Err: found.Err}
 		for _, s := range found.Stages {
 			if s.Evidence == nil {
 				continue

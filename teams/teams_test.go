@@ -45,7 +45,7 @@ func TestCreateAgain(t *testing.T) {
 	if err != nil || len(members) != 3 || members[1].Unread != 1 {
 		t.Errorf("the members are %+v, %v", members, err)
 	}
-	if all, err := again.Trace(t.Context(), "bob", id); err != nil || all[0].State != mailbox.Unread {
+	if all, err := again.Trace(t.Context(), "bob", id); err != nil || all[0].State != wire.Unread {
 		t.Errorf("it is %+v, %v", all, err)
 	}
 }
@@ -372,7 +372,7 @@ func TestTake(t *testing.T) {
 	if err := team.Ack(ctx, "bob", ids[0], "done"); err != nil {
 		t.Error(err)
 	}
-	if all, err := team.Trace(ctx, "alice", ids[0]); err != nil || all[0].State != mailbox.Done {
+	if all, err := team.Trace(ctx, "alice", ids[0]); err != nil || all[0].State != wire.Done {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if _, err := team.Take(ctx, "bob", "alice", time.Minute); err == nil || !strings.Contains(err.Error(), "not shared") {

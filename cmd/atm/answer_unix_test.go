@@ -27,7 +27,7 @@ func (s *stage) asksOnScreen(store *maildir.Store) wire.ID {
 // isUnread checks that the lead's copy of a question is still unread: only the runner withdraws it.
 func (s *stage) isUnread(store *maildir.Store, id wire.ID) {
 	s.t.Helper()
-	if it, err := store.Box("alice").Get(id); err != nil || it.State != maildir.Unread {
+	if it, err := store.Box("alice").Get(id); err != nil || it.State != wire.Unread {
 		s.t.Errorf("the lead's copy is %v, %v", it, err)
 	}
 }

@@ -188,12 +188,12 @@ func TestListCopy(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, "bob")
 	bob := s.Box("bob")
-	want := map[wire.ID]maildir.State{}
-	for i, state := range []maildir.State{maildir.Unread, maildir.Owed, maildir.Done, maildir.Withdrawn, maildir.Unread, maildir.Owed} {
+	want := map[wire.ID]wire.State{}
+	for i, state := range []wire.State{wire.Unread, wire.Owed, wire.Done, wire.Withdrawn, wire.Unread, wire.Owed} {
 		m := withID(daysAgo(i), message(string(state)))
-		m.RequiresAck = state == maildir.Owed
+		m.RequiresAck = state == wire.Owed
 		deliver(t, bob, m)
-		must(t, moveTo(bob, m.ID, map[maildir.State]string{maildir.Owed: "cur", maildir.Done: "done", maildir.Withdrawn: "withdrawn"}[state]))
+		must(t, moveTo(bob, m.ID, map[wire.State]string{wire.Owed: "cur", wire.Done: "done", wire.Withdrawn: "withdrawn"}[state]))
 		want[m.ID] = state
 	}
 	list, err := keep.ListAll(ctx, bob)
@@ -201,7 +201,7 @@ func TestListCopy(t *testing.T) {
 		t.Fatal(list, err)
 	}
 	for _, at := range list { // everything moves on before it is copied
-		if err := bob.MarkAcked(ctx, at.ID, bob.Address()); err != nil && want[at.ID] != maildir.Withdrawn {
+		if err := bob.MarkAcked(ctx, at.ID, bob.Address()); err != nil && want[at.ID] != wire.Withdrawn {
 			t.Fatal(err)
 		}
 	}
@@ -211,7 +211,7 @@ func TestListCopy(t *testing.T) {
 	for _, at := range list {
 		name, data, err := keep.ReadRaw(bob, at)
 		wantName := "bob/inbox/done/" + at.ID.Day() + "/" + nameOf(at.ID)
-		if want[at.ID] == maildir.Withdrawn {
+		if want[at.ID] == wire.Withdrawn {
 			wantName = "bob/inbox/withdrawn/" + nameOf(at.ID)
 		}
 		if m, bad := wire.Decode(data); err != nil || bad != nil || name != wantName || m.Body != string(want[at.ID]) {

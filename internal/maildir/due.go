@@ -8,10 +8,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Later is the state of an unread message that is not due yet. It lies with a holder who is nobody, and no reader is shown it:
-// what lists unread messages leaves it out, unless a Range has Later.
-const Later State = "later"
-
 // IsDue reports whether readers of the mailbox are shown a message by now: see wire.Message.IsDue. A bridge sends what is in
 // an outbox at once: it waits at the other end.
 func (b *Box) IsDue(m *wire.Message) bool {
@@ -59,7 +55,7 @@ func (b *Box) lastOutcome(m *wire.Message, recipient wire.Address) (outcome stri
 		if err != nil {
 			return outcome
 		}
-		if ack.State != Withdrawn {
+		if ack.State != wire.Withdrawn {
 			outcome = ack.Outcome()
 		}
 	}
@@ -72,7 +68,7 @@ func isAckOf(ack, m *wire.Message, recipient wire.Address) bool {
 // setLater sets the state Later.
 func (b *Box) setLater(it *Item) {
 	if it.isWaiting && !b.IsDue(it.Message) {
-		it.State = Later
+		it.State = wire.Later
 	}
 }
 

@@ -36,7 +36,7 @@ func TestLater(t *testing.T) {
 	if c, err := inbox.Count(ctx, bob); c.Unread != 1 || err != nil {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if it, err := bob.Get(later); err != nil || it.State != maildir.Later {
+	if it, err := bob.Get(later); err != nil || it.State != wire.Later {
 		t.Errorf("%+v, %v", it, err)
 	}
 	batch, err := inbox.Peek(ctx, bob, inbox.ReadOptions{IDs: []wire.ID{later}})
@@ -58,7 +58,7 @@ func TestLater(t *testing.T) {
 	if it := leaseFor(t, bob, "carol", time.Minute); it != nil {
 		t.Errorf("leased: %s", it.Body)
 	}
-	if state, err := bob.Withdraw(ctx, later, m.From); state != maildir.Unread || err != nil {
+	if state, err := bob.Withdraw(ctx, later, m.From); state != wire.Unread || err != nil {
 		t.Error(state, err)
 	}
 }
@@ -76,7 +76,7 @@ func TestLaterReplaces(t *testing.T) {
 		m.NotBefore, m.Supersedes = time.Now().Add(2*time.Hour), of.ID
 		deliver(t, bob, m)
 	}
-	for id, want := range map[wire.ID]maildir.State{old.ID: maildir.Unread, soon.ID: maildir.Withdrawn} {
+	for id, want := range map[wire.ID]wire.State{old.ID: wire.Unread, soon.ID: wire.Withdrawn} {
 		if it, err := bob.Get(id); err != nil || it.State != want {
 			t.Errorf("%+v, %v", it, err)
 		}

@@ -48,7 +48,7 @@ func (b *Box) heldFolders() (folders []Folder, err error) {
 	}
 	for _, name := range names {
 		if !strings.HasPrefix(name, ".") {
-			folders = append(folders, Folder{Unread, b.In("inbox/held", name)})
+			folders = append(folders, Folder{wire.Unread, b.In("inbox/held", name)})
 		}
 	}
 	return folders, err
@@ -68,7 +68,7 @@ func (b *Box) HeldBy(h holder.Holder) Folder {
 	if h == (holder.Holder{}) {
 		return b.Unread()
 	}
-	return Folder{Unread, b.In("inbox/held", h.Name())}
+	return Folder{wire.Unread, b.In("inbox/held", h.Name())}
 }
 
 // Holder returns whose folder it is.

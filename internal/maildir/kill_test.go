@@ -256,13 +256,13 @@ func (p *process) move() {
 	}
 	it := some[p.r.IntN(len(some))]
 	switch {
-	case it.State == maildir.Unread && p.oneIn(2):
+	case it.State == wire.Unread && p.oneIn(2):
 		err = b.MarkRead(ctx, it.ID)
-	case it.State == maildir.Unread && p.oneIn(8):
+	case it.State == wire.Unread && p.oneIn(8):
 		_, err = b.WithdrawRead(ctx, it.ID, it.From, nil)
-	case it.State == maildir.Owed:
+	case it.State == wire.Owed:
 		err = b.MarkAcked(ctx, it.ID, b.Address())
-	case it.State == maildir.Done && b.Agent() == "carol":
+	case it.State == wire.Done && b.Agent() == "carol":
 		p.say("unread %s %s", b.Agent(), it.ID)
 		err = b.MarkUnread(ctx, it.ID)
 	}

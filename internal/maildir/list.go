@@ -31,7 +31,7 @@ func (b *Box) Message(id wire.ID) (*wire.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.setLater(it); it.State == Later {
+	if b.setLater(it); it.State == wire.Later {
 		return nil, notFound(id)
 	}
 	return it.Message, nil
@@ -129,7 +129,7 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 				found = append(found, id)
 			}
 		}
-		return len(found) == 0 || l.State == Unread
+		return len(found) == 0 || l.State == wire.Unread
 	})
 	if len(found) > 0 {
 		err = nil // an unreadable folder does not hide a match
@@ -194,10 +194,10 @@ func (b *Box) eachFolder(rg Range, f func(*Listing) bool) error {
 	var errs error
 	err := b.folders(rg, func(d Folder) bool {
 		l, err := rg.Listed, error(nil)
-		if d.State != Unread || l == nil {
+		if d.State != wire.Unread || l == nil {
 			l, err = b.List(d)
 		}
-		if d.State == Unread {
+		if d.State == wire.Unread {
 			var failed error
 			l, failed = b.withHeld(l, rg)
 			err = errors.Join(err, failed)

@@ -267,7 +267,7 @@ func (l *Listing) openFile(i int) (*Item, error) {
 	} else {
 		it, err = l.box.openIn(dir, FileName(id), d, id)
 	}
-	if d.State == Unread && errors.Is(err, ErrNotFound) { // it has just changed hands
+	if d.State == wire.Unread && errors.Is(err, ErrNotFound) { // it has just changed hands
 		return l.box.openUnread(id)
 	}
 	return it, err
@@ -275,7 +275,7 @@ func (l *Listing) openFile(i int) (*Item, error) {
 
 func (b *Box) openUnread(id wire.ID) (*Item, error) {
 	it, err := b.OpenAnywhere(id)
-	if err == nil && it.State != Unread {
+	if err == nil && it.State != wire.Unread {
 		err = notFound(id)
 	}
 	return it, err

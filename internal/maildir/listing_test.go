@@ -112,10 +112,10 @@ const aDay = "2026-01-02"
 // parts are the folders of the mailbox in the order of a walk.
 var parts = []struct {
 	dir   string
-	state maildir.State
+	state wire.State
 }{
-	{"bob/inbox/new", maildir.Unread}, {"bob/inbox/cur", maildir.Owed}, {"bob/inbox/done/" + aDay, maildir.Done},
-	{"bob/inbox/withdrawn", maildir.Withdrawn}, {".archive/bob/done/" + aDay, maildir.Done},
+	{"bob/inbox/new", wire.Unread}, {"bob/inbox/cur", wire.Owed}, {"bob/inbox/done/" + aDay, wire.Done},
+	{"bob/inbox/withdrawn", wire.Withdrawn}, {".archive/bob/done/" + aDay, wire.Done},
 }
 
 func (w *moving) path(elem ...string) string {

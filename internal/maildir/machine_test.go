@@ -228,7 +228,7 @@ func (m *machine) Withdraw(t *rapid.T) {
 		return
 	}
 	was := m.place[id]
-	want := map[string]maildir.State{"new": maildir.Unread, "cur": maildir.Owed, "done": maildir.Done, "archive": maildir.Done, "withdrawn": maildir.Withdrawn}[was]
+	want := map[string]wire.State{"new": wire.Unread, "cur": wire.Owed, "done": wire.Done, "archive": wire.Done, "withdrawn": wire.Withdrawn}[was]
 	if (was == "") != errors.Is(err, maildir.ErrNotFound) || state != want {
 		t.Fatal(was, state, err)
 	}

@@ -14,36 +14,25 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// State is the state of a message at one recipient.
-type State string
-
-// The states. A done message may be in the archive.
-const (
-	Unread    State = "unread"
-	Owed      State = "owed"
-	Done      State = "done"
-	Withdrawn State = "withdrawn"
-)
-
 // A Folder is a directory of messages in one state.
 type Folder struct {
-	State State
+	State wire.State
 	Dir   string // below the team's directory
 }
 
 // Unread is the folder of unread messages that nobody has had; see Held for the others.
-func (b *Box) Unread() Folder { return Folder{Unread, b.In("inbox/new")} }
+func (b *Box) Unread() Folder { return Folder{wire.Unread, b.In("inbox/new")} }
 
 // Owed is the folder of messages that wait for an acknowledgement.
-func (b *Box) Owed() Folder { return Folder{Owed, b.In("inbox/cur")} }
+func (b *Box) Owed() Folder { return Folder{wire.Owed, b.In("inbox/cur")} }
 
-func (b *Box) withdrawn() Folder { return Folder{Withdrawn, b.In("inbox/withdrawn")} }
+func (b *Box) withdrawn() Folder { return Folder{wire.Withdrawn, b.In("inbox/withdrawn")} }
 
 // AllDone has a directory for each day, with the finished messages.
-func (b *Box) AllDone() Folder { return Folder{Done, b.In("inbox/done")} }
+func (b *Box) AllDone() Folder { return Folder{wire.Done, b.In("inbox/done")} }
 
 // Archive has a directory for each day, with the messages that gc has moved.
-func (b *Box) Archive() Folder { return Folder{Done, b.Archived("done")} }
+func (b *Box) Archive() Folder { return Folder{wire.Done, b.Archived("done")} }
 
 // AllSent has a directory for each day, with the index of sent messages.
 func (b *Box) AllSent() Folder { return Folder{"", b.In("sent")} }
@@ -70,7 +59,7 @@ const maxCopies = 8
 
 // isInInbox reports whether a message that is in d is unread, owed or done, and neither withdrawn nor archived.
 func (b *Box) isInInbox(d Folder, id wire.ID) bool {
-	return d.State == Unread || d == b.Owed() || d == b.Done(id)
+	return d.State == wire.Unread || d == b.Owed() || d == b.Done(id)
 }
 
 // FileName is the name of a message's file.
@@ -101,7 +90,7 @@ func (b *Box) Locate(id wire.ID) (d Folder, ok bool, err error) {
 // Item is a message in a mailbox.
 type Item struct {
 	*wire.Message
-	State State
+	State wire.State
 	Dir   string // its directory
 
 	Lease          *Lease // the live lease of an unread message, or nil
@@ -115,7 +104,7 @@ type Item struct {
 }
 
 // IsRead reports whether its owner has read it.
-func (it *Item) IsRead() bool { return it.State == Owed || it.State == Done }
+func (it *Item) IsRead() bool { return it.State == wire.Owed || it.State == wire.Done }
 
 // WithoutText returns what an item says about others.
 func (it *Item) WithoutText() *Item {

@@ -22,7 +22,7 @@ func (b *Box) AfterRead(m *wire.Message) Folder {
 // holds the reader lock.
 func (b *Box) MoveToRead(id wire.ID) (*Item, error) {
 	from, isThere, err := b.Locate(id)
-	if err == nil && (!isThere || from.State != Unread) {
+	if err == nil && (!isThere || from.State != wire.Unread) {
 		err = notFound(id)
 	}
 	if err != nil {
@@ -96,7 +96,7 @@ func (b *Box) moveTo(ctx context.Context, id wire.ID, choose chooseFolder) error
 // to somebody else.
 func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 	err := b.moveTo(ctx, id, func(from Folder) (Folder, []wire.Event, error) {
-		if from.State != Unread || b.CheckLeaseholder(from.Holder(), id, b.Address()) != nil {
+		if from.State != wire.Unread || b.CheckLeaseholder(from.Holder(), id, b.Address()) != nil {
 			return from, nil, nil
 		}
 		it, err := b.Open(from, id)
@@ -139,7 +139,7 @@ func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked 
 	return b.moveTo(ctx, id, func(from Folder) (to Folder, events []wire.Event, err error) {
 		isMine := by == b.Address()
 		switch {
-		case from.State == Unread:
+		case from.State == wire.Unread:
 			if err := b.CheckLeaseholder(from.Holder(), id, by); err != nil {
 				return from, nil, err
 			}
@@ -150,17 +150,17 @@ func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked 
 				}
 				events = append(events, b.ReadEvent(it, wire.NewID()))
 			}
-		case from.State == Withdrawn:
+		case from.State == wire.Withdrawn:
 			return from, nil, fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn)
-		case from.State == Done && acked.Field("outcome") == "":
+		case from.State == wire.Done && acked.Field("outcome") == "":
 			return from, nil, nil
-		case from.State == Owed && !isMine:
+		case from.State == wire.Owed && !isMine:
 			return from, nil, NotHeld(id)
 		}
 		if !isMine {
 			acked = acked.With(wire.FieldBy, by.String())
 		}
-		if to = b.Done(id); from.State == Done {
+		if to = b.Done(id); from.State == wire.Done {
 			to = from
 		}
 		return to, append(events, acked), nil
@@ -196,12 +196,12 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, last holder.Holder) error
 	return b.Locked(ctx, "inbox", func() error {
 		return b.moveTo(ctx, id, func(from Folder) (Folder, []wire.Event, error) {
 			switch from.State {
-			case Unread:
+			case wire.Unread:
 				if from.Holder().Kind == holder.Aside { // it is given out again
 					return b.Unread(), nil, nil
 				}
 				return from, nil, nil
-			case Withdrawn:
+			case wire.Withdrawn:
 				return from, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
 			}
 			return b.HeldBy(last), nil, nil
@@ -212,20 +212,20 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, last holder.Holder) error
 // Withdraw moves an unread message to withdrawn, and returns the state in which it found the message. An unread message
 // that a session has counts as Owed, and stays; so does one that a bridge is sending from an outbox.
 // A leased one is withdrawn: the caller tells who has it. Error: ErrBeingTyped while a runner types it.
-func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
-	return b.withdraw(ctx, id, by, func(_ Folder, state State) bool { return state == Unread })
+func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (wire.State, error) {
+	return b.withdraw(ctx, id, by, func(_ Folder, state wire.State) bool { return state == wire.Unread })
 }
 
 // WithdrawRead is Withdraw for a message whose reader was notified: it also moves one that was read. An acknowledged or
 // archived one stays; so does one that the reader has acknowledged without being asked, if isAcked says so, which is
 // called under the lock and may be nil.
-func (b *Box) WithdrawRead(ctx context.Context, id wire.ID, by wire.Address, isAcked func() bool) (State, error) {
-	return b.withdraw(ctx, id, by, func(from Folder, state State) bool {
-		return state == Unread || b.host == "" && b.isInInbox(from, id) && (isAcked == nil || !isAcked())
+func (b *Box) WithdrawRead(ctx context.Context, id wire.ID, by wire.Address, isAcked func() bool) (wire.State, error) {
+	return b.withdraw(ctx, id, by, func(from Folder, state wire.State) bool {
+		return state == wire.Unread || b.host == "" && b.isInInbox(from, id) && (isAcked == nil || !isAcked())
 	})
 }
 
-func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove func(Folder, State) bool) (state State, err error) {
+func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove func(Folder, wire.State) bool) (state wire.State, err error) {
 	err = b.moveTo(ctx, id, func(from Folder) (Folder, []wire.Event, error) {
 		h := from.Holder()
 		if state = from.State; h.Kind != "" && h.IsLive(time.Now(), b.IsRunning()) {
@@ -234,13 +234,13 @@ func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove
 				return from, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
 			case holder.Lease: // a job is its sender's to take back
 			default:
-				state = Owed
+				state = wire.Owed
 			}
 		}
 		if !mayMove(from, state) {
 			return from, nil, nil
 		}
-		if state == Done {
+		if state == wire.Done {
 			if it, err := b.Open(from, id); err != nil || it.RequiresAck {
 				return from, nil, err
 			}

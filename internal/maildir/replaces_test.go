@@ -35,7 +35,7 @@ func TestFlags(t *testing.T) {
 func TestReplaces(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
-	state := func(id wire.ID) maildir.State {
+	state := func(id wire.ID) wire.State {
 		it, err := bob.Get(id)
 		must(t, err)
 		return it.State
@@ -46,19 +46,19 @@ func TestReplaces(t *testing.T) {
 	must(t, moveTo(bob, read.ID, "done"))
 	m.Supersedes = old.ID
 	put(t, bob, "inbox/new", m) // and its sender is killed
-	if got := state(old.ID); got != maildir.Unread {
+	if got := state(old.ID); got != wire.Unread {
 		t.Error("the old one beside the new one", got)
 	}
 	if o := post(bob, m, true); o.Err != nil || !o.AlreadyStored {
 		t.Error(o)
 	}
-	if got := state(old.ID); got != maildir.Withdrawn {
+	if got := state(old.ID); got != wire.Withdrawn {
 		t.Error("the old one", got)
 	}
 	other := message("newer")
 	other.Supersedes = read.ID
 	deliver(t, bob, other)
-	if got := state(read.ID); got != maildir.Done {
+	if got := state(read.ID); got != wire.Done {
 		t.Error("the one that was read", got)
 	}
 }
@@ -78,7 +78,7 @@ func TestSupersedesOfAnother(t *testing.T) {
 	// Nor is one that was sent by a file that claims to be from its sender.
 	dropFile(t, bob, "inbox", "new.json", `{"from":"alice","supersedes":"`+string(old.ID)+`","body":"new"}`)
 	settleDrops(t, bob)
-	if it, err := bob.Get(old.ID); err != nil || it.State != maildir.Unread {
+	if it, err := bob.Get(old.ID); err != nil || it.State != wire.Unread {
 		t.Error(it, err)
 	}
 	for id, m := range takeCensus(t, bob).texts {

@@ -131,7 +131,7 @@ func TestClaimOfADeadRunner(t *testing.T) {
 	dies(first)
 	equal(t, "unread", unclaimed(bob), slices.Concat(list, more)...)
 	second := holds(t, next)
-	if state, err := bob.WithdrawRead(ctx, more[0], addr("alice"), nil); err != nil || state != maildir.Unread {
+	if state, err := bob.WithdrawRead(ctx, more[0], addr("alice"), nil); err != nil || state != wire.Unread {
 		t.Error(state, err)
 	}
 	// A hook may have it before the runner does.
@@ -242,7 +242,7 @@ func TestKilledInTyped(t *testing.T) {
 		for _, id := range ids {
 			it, err := bob.Get(id)
 			must(t, err)
-			if it.State != maildir.Unread && !slices.Contains(injected, id) {
+			if it.State != wire.Unread && !slices.Contains(injected, id) {
 				t.Errorf("killed after %d steps: %s is %s, and the log does not say why", last, id.Short(6), it.State)
 			}
 		}

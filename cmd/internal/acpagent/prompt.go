@@ -190,12 +190,12 @@ func (p *prompt) finish(r *reply.Response, err error) (out acp.PromptResponse, _
 func (p *prompt) withdraw() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	state, err := maildir.Unread, maildir.ErrBeingTyped
+	state, err := wire.Unread, maildir.ErrBeingTyped
 	for errors.Is(err, maildir.ErrBeingTyped) && ctx.Err() == nil {
 		time.Sleep(50 * time.Millisecond)
 		state, err = p.member.WithdrawRead(ctx, p.message.ID, p.Me.Address(), nil)
 	}
-	if state == maildir.Unread && err == nil {
+	if state == wire.Unread && err == nil {
 		return "withdrawn before it was read"
 	}
 	questions, _ := presence.Questions(p.Team, p.name())

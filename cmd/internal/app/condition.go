@@ -397,7 +397,7 @@ func (c *Condition) impossible(ctx context.Context, s *Scope, late []wire.Addres
 	}
 	for _, a := range late {
 		var gone error
-		if s.CopyAt(c.sent, a).State == maildir.Withdrawn {
+		if s.CopyAt(c.sent, a).State == wire.Withdrawn {
 			gone = withdrawnError(c.sent.ID)
 		} else if gone = s.retired(a); gone == nil && c.noReply != nil {
 			gone = c.noReply(ctx, a)

@@ -179,7 +179,7 @@ func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *maildir.Item {
 			return it
 		}
 	}
-	state := maildir.State("")
+	state := wire.State("")
 	if _, isBad := errors.AsType[*maildir.BadError](err); isBad {
 		state = "bad"
 	}

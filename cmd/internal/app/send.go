@@ -338,7 +338,7 @@ func (s *Scope) AckAll(ctx context.Context, all []Held, outcome, text string) []
 	var at []int
 	var acks []post.ToAck
 	for i, m := range all {
-		if m.State == maildir.Withdrawn {
+		if m.State == wire.Withdrawn {
 			did[i].Err = withdrawnError(m.ID)
 			continue
 		}
@@ -403,11 +403,11 @@ func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 		case state == "":
 			err = failure.Refused("message %s is acknowledged", m.ID.Short(6)).
 				WithHint("`atm reply %s \"…\"`", m.ID.Short(6))
-		case state == maildir.Withdrawn && to.Host == "": // the members of a host share an outbox
+		case state == wire.Withdrawn && to.Host == "": // the members of a host share an outbox
 			d.note = "already withdrawn"
 		case state == post.Taken:
 			d.note = "who had taken it gets a notice"
-		case state != maildir.Unread && state != maildir.Withdrawn:
+		case state != wire.Unread && state != wire.Withdrawn:
 			d.State, d.note = "notified", "a notice was sent"
 		}
 		if err != nil {

@@ -159,10 +159,10 @@ func TestBackupRestore(t *testing.T) {
 			t.Errorf("%s is back and no agent", n)
 		}
 	}
-	if it, err := back.Box("bob").Get(unread); err != nil || it.State != maildir.Unread {
+	if it, err := back.Box("bob").Get(unread); err != nil || it.State != wire.Unread {
 		t.Error(it, err)
 	}
-	if it, err := back.Box("gone").Get(read); err != nil || it.State != maildir.Done {
+	if it, err := back.Box("gone").Get(read); err != nil || it.State != wire.Done {
 		t.Error(it, err)
 	}
 	old, _ := team.Box("bob").Log().LastSeq()
@@ -188,10 +188,10 @@ func TestBackupOfHeld(t *testing.T) {
 	must(t, team.Dir().MkdirAll("bob/run"))
 	must(t, os.WriteFile(team.Dir().Join("bob/run/run.json"), []byte("{}"), 0o600))
 	_, again := restore(t, save(t, r))
-	if it, err := again.Box("jobs").Get(id); err != nil || it.State != maildir.Unread || it.Lease != nil {
+	if it, err := again.Box("jobs").Get(id); err != nil || it.State != wire.Unread || it.Lease != nil {
 		t.Error(it, err)
 	}
-	if it, err := again.Box("bob").Get(later.ID); err != nil || it.State != maildir.Later {
+	if it, err := again.Box("bob").Get(later.ID); err != nil || it.State != wire.Later {
 		t.Error(it, err)
 	}
 	if shared, err := claim.Shared(again.Box("jobs")); err != nil || !shared {

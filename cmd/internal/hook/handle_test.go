@@ -37,7 +37,7 @@ func mail(t testing.TB, bob *maildir.Box, body string, change ...func(*wire.Mess
 }
 
 // where returns the state of a message.
-func where(t testing.TB, bob *maildir.Box, id wire.ID) maildir.State {
+func where(t testing.TB, bob *maildir.Box, id wire.ID) wire.State {
 	t.Helper()
 	it, err := bob.Get(id)
 	must(t, err)
@@ -210,7 +210,7 @@ func TestMailGoesOut(t *testing.T) {
 				}
 			}
 			same(t, "announced", announced, string(id), string(urgent))
-			if where(t, bob, id) != maildir.Unread {
+			if where(t, bob, id) != wire.Unread {
 				t.Error("moved, and nothing showed that it was taken")
 			}
 			if c.decision != "" && strings.HasPrefix(told(events(t, bob)[len(events(t, bob))-1]), "turn_idle") {
@@ -222,7 +222,7 @@ func TestMailGoesOut(t *testing.T) {
 			if text, _ := answerOf(t, out); text != "" {
 				t.Errorf("again: %s", text)
 			}
-			if where(t, bob, id) != maildir.Done || where(t, bob, urgent) != maildir.Owed {
+			if where(t, bob, id) != wire.Done || where(t, bob, urgent) != wire.Owed {
 				t.Error("not moved at the next call")
 			}
 			if last, err := inbox.LastBatch(bob); err != nil || len(last) != 2 {
@@ -255,7 +255,7 @@ func TestForgottenPrompt(t *testing.T) {
 					t.Errorf("%s, prompt %d: %q", tool, n, text)
 				}
 			}
-			if got := where(t, bob, id); (got == maildir.Done) != isEnded {
+			if got := where(t, bob, id); (got == wire.Done) != isEnded {
 				t.Errorf("%s, ended %v: %s", tool, isEnded, got)
 			}
 		}
@@ -339,7 +339,7 @@ func TestFailsOpen(t *testing.T) {
 			if exit != 0 || out.Len() > 0 || err == nil {
 				t.Errorf("exit %d, %q, %v", exit, out.String(), err)
 			}
-			if where(t, bob, id) != maildir.Unread {
+			if where(t, bob, id) != wire.Unread {
 				t.Error("the message is not unread")
 			}
 			// It is unclaimed, and not a repeat.
@@ -401,7 +401,7 @@ func TestGeminiForgetsSessionStart(t *testing.T) {
 		if out, _ := call1(t, Gemini, bob, calledWith(Gemini, "BeforeAgent", `,"prompt":"x"`), time.Now()); !strings.Contains(out, "rebase, please") {
 			t.Errorf("%s: the first prompt has no mail: %q", source, out)
 		}
-		if where(t, bob, id) != maildir.Unread {
+		if where(t, bob, id) != wire.Unread {
 			t.Errorf("%s: it counts as read", source)
 		}
 	}
@@ -450,7 +450,7 @@ func TestStopAddsContext(t *testing.T) {
 	if word := state(t, bob).Word(); word != reducer.WordBusy {
 		t.Errorf("the turn goes on, and bob is %s", word)
 	}
-	if out := stop(`,"stop_hook_active":true`); out != "" || where(t, bob, id) == maildir.Unread || state(t, bob).Word() != reducer.WordIdle {
+	if out := stop(`,"stop_hook_active":true`); out != "" || where(t, bob, id) == wire.Unread || state(t, bob).Word() != reducer.WordIdle {
 		t.Errorf("%q, the message is %v, and bob %s", out, where(t, bob, id), state(t, bob).Word())
 	}
 }
@@ -469,7 +469,7 @@ func TestScriptEndsWithItsTurn(t *testing.T) {
 		if exit, err := Handle(ctx, tool, []byte(calledWith(tool, end[0], end[1])), o); exit != 0 || err != nil || strings.Contains(out.String(), "rebase") {
 			t.Errorf("%s: exit %d, %v, %q", tool, exit, err, out.String())
 		}
-		if where(t, bob, id) != maildir.Unread || state(t, bob).Word() != reducer.WordIdle {
+		if where(t, bob, id) != wire.Unread || state(t, bob).Word() != reducer.WordIdle {
 			t.Errorf("%s: the message is %v, and bob %s", tool, where(t, bob, id), state(t, bob).Word())
 		}
 	}
@@ -489,7 +489,7 @@ func TestPushedMailIsShown(t *testing.T) {
 		must(t, err)
 		quoted, _ := json.Marshal(text)
 		for _, prompt := range []string{`"another prompt, with 012345 from bob"`, string(quoted)} {
-			if got := where(t, bob, id); got != maildir.Unread {
+			if got := where(t, bob, id); got != wire.Unread {
 				t.Errorf("%s: before %s it is %v", tool, prompt, got)
 			}
 			out, _ := call1(t, tool, bob, calledWith(tool, "UserPromptSubmit", `,"prompt":`+prompt), time.Now())
@@ -497,7 +497,7 @@ func TestPushedMailIsShown(t *testing.T) {
 				t.Errorf("%s: it went out again: %s", tool, out)
 			}
 		}
-		if got := where(t, bob, id); got != maildir.Done {
+		if got := where(t, bob, id); got != wire.Done {
 			t.Errorf("%s: it is %v after a prompt that shows it", tool, got)
 		}
 	}

@@ -57,15 +57,15 @@ func TestPluginPushesMail(t *testing.T) {
 	}
 	busy := `{"type":"session.status","pushes":true,"properties":{"sessionID":"s1","status":{"type":"busy"}}}`
 	call1(t, OpenCode, bob, busy, now.Add(time.Minute))
-	if again := asksForMail(t, bob, "s1", false, now.Add(2*time.Minute)); again.Text != "" || where(t, bob, id) != maildir.Unread {
+	if again := asksForMail(t, bob, "s1", false, now.Add(2*time.Minute)); again.Text != "" || where(t, bob, id) != wire.Unread {
 		t.Errorf("again: %+v, and it is %s", again, where(t, bob, id))
 	}
 	shows(t, bob, "s2", pushed.Text, now)
-	if where(t, bob, id) != maildir.Unread {
+	if where(t, bob, id) != wire.Unread {
 		t.Error("another session read it")
 	}
 	shows(t, bob, "s1", pushed.Text, now.Add(3*time.Minute))
-	if where(t, bob, id) != maildir.Done {
+	if where(t, bob, id) != wire.Done {
 		t.Error("it is still unread")
 	}
 	if got := state(t, bob).Session().Turn; got.Transport != "hook" {

@@ -87,7 +87,7 @@ func TestHandOver(t *testing.T) {
 	now := time.Now()
 	list := append(mails(t, bob, 2), mail(t, bob, "with ack", func(m *wire.Message) { m.RequiresAck = true }))
 	sent(t, handed(t, handOver(t, bob, "s1", "prompt 1", now), false, list...))
-	if where(t, bob, list[0]) != maildir.Unread {
+	if where(t, bob, list[0]) != wire.Unread {
 		t.Error("moved before anything showed that it was received")
 	}
 	for _, ids := range [][]wire.ID{nil, list} {
@@ -112,7 +112,7 @@ func TestHandOver(t *testing.T) {
 		h.received[0].Kind != wire.EventRead || h.received[0].Session != "s1" || h.received[0].Source != "hook" {
 		t.Error(h.received)
 	}
-	for i, want := range []maildir.State{maildir.Done, maildir.Done, maildir.Owed} {
+	for i, want := range []wire.State{wire.Done, wire.Done, wire.Owed} {
 		if got := where(t, bob, list[i]); got != want {
 			t.Errorf("message %d is %s", i, got)
 		}

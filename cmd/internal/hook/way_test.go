@@ -51,12 +51,12 @@ func (p *looker) Has(_ context.Context, id wire.ID) (bool, error) {
 	if errors.Is(err, maildir.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil && it.State == maildir.Done, err
+	return err == nil && it.State == wire.Done, err
 }
 
 func (p *looker) TakeBack(ctx context.Context, id wire.ID) (bool, error) {
 	was, err := p.bob.Withdraw(ctx, id, wire.Address{Agent: "alice", Team: "main"})
-	return was == maildir.Unread, err
+	return was == wire.Unread, err
 }
 
 func (p *looker) set(change func()) {

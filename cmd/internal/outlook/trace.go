@@ -33,7 +33,7 @@ type Trace struct {
 // TraceOf returns the progress of a message at one recipient. again returns the command that runs a member again.
 func TraceOf(answers *post.Answers, r *teamdir.Root, m *wire.Message, a wire.Address, again func(*teamdir.Team, wire.Name) string) Trace {
 	t := Trace{Trace: answers.Trace(m, a), again: again}
-	if from, err := r.Team(m.From.Team); t.State == maildir.Later && err == nil {
+	if from, err := r.Team(m.From.Team); t.State == wire.Later && err == nil {
 		out := later(from, m)
 		t.Gate, t.When, t.Due = out.Why(), out.When, ""
 		return t
@@ -69,14 +69,14 @@ func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) fail
 	if err != nil {
 		return failure.Say("%v", err)
 	}
-	if t.State == maildir.Unread {
+	if t.State == wire.Unread {
 		return in(t.unreadGate(team, a.Agent))
 	}
 	why := failure.Hint("")
 	if d := t.Delivery; d.Turn != nil && !d.Turn.HasEnded() {
 		why = in(t.turnGate(team, a.Agent, m))
 	}
-	if why == "" && t.State == maildir.Owed {
+	if why == "" && t.State == wire.Owed {
 		why = ackGate(m, a)
 	}
 	return why
@@ -103,10 +103,10 @@ func inRootOf(r *teamdir.Root, a wire.Address, hint failure.Hint) failure.Hint {
 
 func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) failure.Hint {
 	switch isInOutbox := t.Err == nil; {
-	case isInOutbox && t.State == maildir.Withdrawn:
+	case isInOutbox && t.State == wire.Withdrawn:
 	case isInOutbox:
 		return bridged(team, a.Host).Why()
-	case t.State == maildir.Owed:
+	case t.State == wire.Owed:
 		return ackGate(m, a)
 	case t.State != "", m.From.Host != "": // its own host knows more
 	case t.Returned != nil:

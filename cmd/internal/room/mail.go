@@ -103,7 +103,7 @@ func (r *Room) AsMine(items []*maildir.Item) (out []*maildir.Item) {
 		if slices.ContainsFunc(it.To, isMe) {
 			own, _ = me.Get(it.ID)
 		}
-		if own == nil && it.State != maildir.Withdrawn {
+		if own == nil && it.State != wire.Withdrawn {
 			others := *it
 			others.State, own = "", &others
 		}
@@ -128,7 +128,7 @@ func (r *Room) ReadBy(it *maildir.Item) string {
 		}
 		if folder, isThere, err := box.Locate(it.ID); isThere && err == nil {
 			known++
-			if folder.State == maildir.Owed || folder.State == maildir.Done {
+			if folder.State == wire.Owed || folder.State == wire.Done {
 				read++
 			}
 		}
@@ -161,7 +161,7 @@ func Notes(said string, it *maildir.Item, readBy string) (notes []Note) {
 			notes = append(notes, Note{Text: "asked for an ack"})
 		default:
 			isTimed := isLate || strings.HasPrefix(text, "due ") || strings.HasPrefix(text, "taken by")
-			isStrong := it.State != maildir.Done && (isLate || text == "urgent")
+			isStrong := it.State != wire.Done && (isLate || text == "urgent")
 			notes = append(notes, Note{text, isStrong, isTimed})
 		}
 	}

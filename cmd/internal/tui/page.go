@@ -172,7 +172,7 @@ func (m *model) loadRows() tea.Cmd {
 		read, isKept := map[wire.ID]row{}, m.room.Scope.KeptFrom(m.room.Scope.Me)
 		for _, id := range ids {
 			r := row{item: nth(m.room.Mail([]wire.ID{id}), 0), isRead: true, readFor: version}
-			r.isKept = r.item != nil && r.item.State == maildir.Unread && isKept(r.item.Message)
+			r.isKept = r.item != nil && r.item.State == wire.Unread && isKept(r.item.Message)
 			read[id] = r
 		}
 		return callback(func() {

@@ -13,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/wire"
 )
@@ -398,7 +397,7 @@ func (m *model) mailRow(i int, isSelected bool) string {
 	if behind != "" {
 		behind = "  " + behind
 	}
-	if title = ansi.Truncate(title, left-ansi.StringWidth(behind), "…"); it.State == maildir.Unread {
+	if title = ansi.Truncate(title, left-ansi.StringWidth(behind), "…"); it.State == wire.Unread {
 		title = bold.Render(title)
 	}
 	return m.row(middlePane, isSelected, before+title+behind, width)

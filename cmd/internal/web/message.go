@@ -38,7 +38,7 @@ func (m message) Title() string {
 }
 
 // IsRead reports whether it is in my mailbox, and was read.
-func (m message) IsRead() bool { return m.State == maildir.Owed || m.State == maildir.Done }
+func (m message) IsRead() bool { return m.State == wire.Owed || m.State == wire.Done }
 
 // IsStrong reports whether one of its notes is.
 func (m message) IsStrong() bool {

@@ -75,7 +75,7 @@ func taken(held maildir.Held, now time.Time, isRunning bool) maildir.Held {
 // last returns who has an unread message, or had it last; the zero Holder once it is read.
 func last(b *maildir.Box, id wire.ID) (holder.Holder, error) {
 	d, isThere, err := b.Locate(id)
-	if err != nil || !isThere || d.State != maildir.Unread {
+	if err != nil || !isThere || d.State != wire.Unread {
 		return holder.Holder{}, err
 	}
 	return d.Holder(), nil
@@ -107,7 +107,7 @@ func HasTaken(b *maildir.Box, id wire.ID, by wire.Address) bool {
 		return events[0].Field(wire.FieldBy) == there.String()
 	}
 	it, err := b.OpenAnywhere(id)
-	return err == nil && it.State == maildir.Done
+	return err == nil && it.State == wire.Done
 }
 
 // RenewLease extends a lease to d from now, at most MaxLease, and never shortens it. An expired lease is renewed too,

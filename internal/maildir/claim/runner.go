@@ -84,7 +84,7 @@ func (r *Runner) EndSessions(ctx context.Context) error {
 func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { // one may be gone, and come back later
 		d, _, err := r.box.Locate(id)
-		return d.State != maildir.Unread && err == nil
+		return d.State != wire.Unread && err == nil
 	})
 	if err := r.box.Store().MayAct(ctx); err != nil {
 		return nil, err

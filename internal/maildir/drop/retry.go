@@ -17,7 +17,7 @@ import (
 // DeliveredError says that the mailbox has got the message that a bad file is: it must not come twice.
 type DeliveredError struct {
 	ID    wire.ID
-	State maildir.State
+	State wire.State
 }
 
 func (e *DeliveredError) Error() string {

@@ -191,7 +191,7 @@ func Choose(b *maildir.Box, opt ReadOptions, held, skipped maildir.Held) (batch 
 }
 
 func (opt *ReadOptions) wants(it *maildir.Item, now time.Time) bool {
-	return it.State != maildir.Later && !(opt.Current && it.Expired(now)) && (opt.Match == nil || opt.Match(it))
+	return it.State != wire.Later && !(opt.Current && it.Expired(now)) && (opt.Match == nil || opt.Match(it))
 }
 
 // LastBatch returns the messages that the last Read marked, oldest first, but for those that are gone or cannot be

@@ -38,9 +38,9 @@ func ReadRaw(b *maildir.Box, at Place) (name string, data []byte, err error) {
 			return maildir.ErrNotFound
 		}
 		switch {
-		case d.State == maildir.Done:
+		case d.State == wire.Done:
 			d = b.Done(at.ID)
-		case d.State == maildir.Unread && d.Holder().Kind != holder.Later:
+		case d.State == wire.Unread && d.Holder().Kind != holder.Later:
 			d = b.Unread()
 		}
 		name = d.File(at.ID)

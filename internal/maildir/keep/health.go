@@ -61,7 +61,7 @@ func (h *Health) examineMessages(b *maildir.Box) error {
 	return b.Entries(maildir.Range{Unread: true, Later: true, Owed: true, Done: true, Newest: true}, func(d maildir.Folder, id wire.ID) bool {
 		_, err := b.Open(d, id)
 		name := strings.TrimPrefix(d.File(id), b.In()+"/")
-		if d.State == maildir.Done && d != b.Done(id) {
+		if d.State == wire.Done && d != b.Done(id) {
 			h.add("drop.misplaced", name)
 		}
 		if bad, isBad := errors.AsType[*maildir.BadError](err); isBad && bad.Unreadable == nil {

@@ -93,7 +93,7 @@ func pushFreed(ctx context.Context, r *teamdir.Root, all []ToAck) {
 func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, ack *wire.Message) (a Acked, post *maildir.Post, finish func(Recipient) (Acked, error), err error) {
 	by := me.Address()
 	it, err := box.Get(m.ID)
-	if err == nil && (it.Lease != nil || by != box.Address() && it.State != maildir.Done) {
+	if err == nil && (it.Lease != nil || by != box.Address() && it.State != wire.Done) {
 		_, err = claim.RenewLease(ctx, box, m.ID, by, ackLease) // so that nobody else takes it meanwhile
 	}
 	if err != nil {
@@ -108,7 +108,7 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 	}
 	sender, err := r.Mailbox(m.From)
 	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, teamdir.ErrNoTeam) {
-		a.WasAcked = it.State == maildir.Done
+		a.WasAcked = it.State == wire.Done
 		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, so no ack was sent", m.From))
 		ack.ID = wire.NewID()
 		err = a.noteUnlogged(box.MarkAckedAs(ctx, m.ID, by, ack, false))
@@ -117,7 +117,7 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 	if err != nil {
 		return a, nil, nil, err
 	}
-	if isJob := by != box.Address() && it.State == maildir.Unread; isJob && outcome == "declined" {
+	if isJob := by != box.Address() && it.State == wire.Unread; isJob && outcome == "declined" {
 		if a.IsPassedOn, err = passOn(ctx, r, me, box, m, ack.Body); a.IsPassedOn || err != nil {
 			return a, nil, nil, err
 		}
@@ -147,7 +147,7 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 	}
 	ack.ID = wire.AckID(m.ID, recipient, n)
 	a.ID = ack.ID
-	isDone := it.State == maildir.Done
+	isDone := it.State == wire.Done
 	switch {
 	case n == maxAcks:
 		return a, nil, nil, fmt.Errorf("message %s was acknowledged %d times", m.ID.Short(6), n)
@@ -226,7 +226,7 @@ func acksOf(r *teamdir.Root, m *wire.Message, recipient wire.Address, isPerson f
 	}
 	isAck := isAckFor(r, recipient, m, isPerson)
 	acks, err := acksBy(m, sender.AddressThere(recipient), func(id wire.ID) (*maildir.Item, error) { return sender.GetDerived(id, isAck) })
-	acks = slices.DeleteFunc(acks, func(it *maildir.Item) bool { return it.State == maildir.Withdrawn })
+	acks = slices.DeleteFunc(acks, func(it *maildir.Item) bool { return it.State == wire.Withdrawn })
 	if len(acks) == 0 {
 		return nil, cmp.Or(err, maildir.ErrNotFound)
 	}
@@ -262,7 +262,7 @@ func CheckDeclined(r *teamdir.Root, m *wire.Message, recipient wire.Address) err
 // moved out of the inbox. If the recipient has read it (Owed or Done), it gets a notice, and then owes no ack any more;
 // a retry after an interruption repeats both. An acknowledged message stays, and the state is "". A member
 // that has taken it is told, and the state is Taken.
-func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (maildir.State, error) {
+func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (wire.State, error) {
 	b, err := r.Mailbox(from)
 	unknown, isUnknown := errors.AsType[*teamdir.UnknownHostError](err) // what waits for it here can be taken back, as after atm link --remove
 	if err != nil && !isUnknown {
@@ -271,26 +271,26 @@ func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Mes
 	wasAcked := false
 	isAcked := func() bool { _, err := AckOf(r, m, from); wasAcked = err == nil; return wasAcked }
 	// A reply is the ack as well; of one on another host only that host's report may tell.
-	isAckedThere := r.IsRemote(from) && m.RequiresAck && progress.RemoteState(r, m, from) == maildir.Done
+	isAckedThere := r.IsRemote(from) && m.RequiresAck && progress.RemoteState(r, m, from) == wire.Done
 	if isAcked() || isAckedThere {
 		return "", nil
 	}
 	lease, _, _ := claim.LastLease(b, m.ID)
 	state, err := b.Withdraw(ctx, m.ID, me.Address())
-	if hadIt := lease.Until.After(time.Now()); hadIt && err == nil && state == maildir.Unread {
+	if hadIt := lease.Until.After(time.Now()); hadIt && err == nil && state == wire.Unread {
 		return Taken, tellTaker(ctx, r, me, m, lease.By, origin)
 	}
 	where, isOutbox := "which you have read", b.Host() != ""
 	if isOutbox {
 		where = "which was on its way to you"
 		if errors.Is(err, maildir.ErrNotFound) { // the bridge has sent it
-			state, err = maildir.Owed, nil
+			state, err = wire.Owed, nil
 		}
 	}
-	if err != nil || state == maildir.Unread || state == maildir.Withdrawn {
+	if err != nil || state == wire.Unread || state == wire.Withdrawn {
 		return state, err
 	}
-	if state == maildir.Done && m.RequiresAck {
+	if state == wire.Done && m.RequiresAck {
 		return "", nil
 	}
 	if isUnknown { // nobody can tell it
@@ -302,7 +302,7 @@ func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Mes
 		return state, err
 	}
 	now, err := b.WithdrawRead(ctx, m.ID, me.Address(), isAcked)
-	if wasAcked || now == maildir.Done && m.RequiresAck { // meanwhile
+	if wasAcked || now == wire.Done && m.RequiresAck { // meanwhile
 		b.Withdraw(ctx, told.ID, me.Address()) // leaves one that was read
 		return "", err
 	}
@@ -310,7 +310,7 @@ func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Mes
 }
 
 // Taken is Withdraw's state of a job that somebody had taken.
-const Taken maildir.State = "taken"
+const Taken wire.State = "taken"
 
 // withdrawnNotice tells somebody that a message was withdrawn.
 func withdrawnNotice(m *wire.Message, to wire.Address, where string, origin *wire.Origin) *wire.Message {

@@ -43,7 +43,7 @@ func TestWithdrawDuringAck(t *testing.T) {
 		if state, err := Withdraw(ctx, r, alice, m, bob.Address(), nil); state != "" || err != nil {
 			t.Error(requiresAck, state, err)
 		}
-		if it, err := bob.Get(m.ID); err != nil || it.State != maildir.Done {
+		if it, err := bob.Get(m.ID); err != nil || it.State != wire.Done {
 			t.Error(requiresAck, it.State, err)
 		}
 		if got := teamtest.UnreadOf(t, team, "bob"); len(got) != 0 {
@@ -68,7 +68,7 @@ func TestAckDuringWithdraw(t *testing.T) {
 	it, err := bob.Get(id)
 	teamtest.Must(t, err)
 	withdraw = func() {
-		if state, err := Withdraw(ctx, r, alice, it.Message, bob.Address(), nil); state != maildir.Unread || err != nil {
+		if state, err := Withdraw(ctx, r, alice, it.Message, bob.Address(), nil); state != wire.Unread || err != nil {
 			t.Error(state, err)
 		}
 	}
@@ -153,7 +153,7 @@ func TestFindDuringUnread(t *testing.T) {
 	teamtest.Must(t, err)
 	teamtest.Must(t, bob.MarkRead(t.Context(), m.ID))
 	putBack = func() { teamtest.Must(t, bob.MarkUnread(t.Context(), m.ID)) }
-	if it, box, err := Find(team, bob, m.ID.Short(6)); err != nil || box.Agent() != "bob" || it.State != maildir.Unread {
+	if it, box, err := Find(team, bob, m.ID.Short(6)); err != nil || box.Agent() != "bob" || it.State != wire.Unread {
 		t.Error(it, box, err)
 	}
 }
@@ -199,7 +199,7 @@ func TestAckAll(t *testing.T) {
 		t.Errorf("%d flushes of files, %d of directories", files.Load(), directories.Load())
 	}
 	for i, one := range acks {
-		if it, err := bob.Get(one.Message.ID); err != nil || i != 2 && it.State != maildir.Done {
+		if it, err := bob.Get(one.Message.ID); err != nil || i != 2 && it.State != wire.Done {
 			t.Errorf("message %d: %v, %v", i, it.State, err)
 		}
 	}

@@ -319,9 +319,9 @@ func markAnswered(ctx context.Context, r *teamdir.Root, me *maildir.Box, parent 
 		return takenErr
 	case err != nil:
 		return err
-	case parent.RequiresAck && (it.State == maildir.Unread || it.State == maildir.Owed):
+	case parent.RequiresAck && (it.State == wire.Unread || it.State == wire.Owed):
 		return me.MarkAcked(ctx, parent.ID, me.Address())
-	case it.State == maildir.Unread:
+	case it.State == wire.Unread:
 		return me.MarkRead(ctx, parent.ID)
 	}
 	return nil

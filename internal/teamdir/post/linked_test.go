@@ -103,7 +103,7 @@ func TestLinked(t *testing.T) {
 			t.Errorf("%s: %+v", stage, trace.Stage(stage))
 		}
 	}
-	if trace.State != maildir.Done {
+	if trace.State != wire.Done {
 		t.Errorf("it is %s", trace.State)
 	}
 	answers := AnswersTo(t.Context(), r.web.Root(), there.Message)
@@ -158,13 +158,13 @@ func TestLinkedWithdrawn(t *testing.T) {
 	m := &wire.Message{Body: "not for long"}
 	send(t, r.app, "alice", m, bobAtWeb)
 	state, err := Withdraw(t.Context(), r.app.Root(), r.app.Box("alice"), m, bobAtWeb, nil)
-	if err != nil || state != maildir.Unread {
+	if err != nil || state != wire.Unread {
 		t.Fatal(state, err)
 	}
-	if it, err := r.web.Box("bob").Get(m.ID); err != nil || it.State != maildir.Withdrawn {
+	if it, err := r.web.Box("bob").Get(m.ID); err != nil || it.State != wire.Withdrawn {
 		t.Errorf("%+v, %v", it, err)
 	}
-	if at := progress.Of(r.app.Root(), m, bobAtWeb, progress.Past{}); at.State != maildir.Withdrawn {
+	if at := progress.Of(r.app.Root(), m, bobAtWeb, progress.Past{}); at.State != wire.Withdrawn {
 		t.Errorf("alice sees it as %s", at.State)
 	}
 }

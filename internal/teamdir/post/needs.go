@@ -75,7 +75,7 @@ func outcomeAt(t *teamdir.Team, m *wire.Message, a wire.Address) (outcome string
 		}
 	}
 	switch {
-	case it.State == maildir.Withdrawn:
+	case it.State == wire.Withdrawn:
 		return OutcomeWithdrawn, a, ""
 	case noAck == nil:
 		return "", a, "acked"
@@ -88,9 +88,9 @@ func StateAt(it *maildir.Item) string {
 	switch {
 	case it.Lease != nil:
 		return "taken"
-	case it.RequiresAck && it.State == maildir.Done:
+	case it.RequiresAck && it.State == wire.Done:
 		return "acked"
-	case it.State == maildir.Owed || it.State == maildir.Done:
+	case it.State == wire.Owed || it.State == wire.Done:
 		return "read"
 	}
 	return string(it.State)

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
@@ -94,7 +93,7 @@ func TestNeedsInVain(t *testing.T) {
 		t.Error(why)
 	}
 	state, err := Withdraw(t.Context(), team.Root(), team.Box("alice"), b, team.Box("bob").Address(), nil)
-	if state != maildir.Unread || err != nil {
+	if state != wire.Unread || err != nil {
 		t.Errorf("%s, %v", state, err)
 	}
 }
@@ -144,7 +143,7 @@ func TestMoveLater(t *testing.T) {
 		teamtest.Must(t, err)
 		sent, err := team.Box("alice").Sent(id)
 		teamtest.Must(t, err)
-		if it.State != maildir.Later || !it.NotBefore.Equal(want.NotBefore) || !slices.Equal(it.Needs, want.Needs) || sent.SentAt.After(time.Now()) {
+		if it.State != wire.Later || !it.NotBefore.Equal(want.NotBefore) || !slices.Equal(it.Needs, want.Needs) || sent.SentAt.After(time.Now()) {
 			t.Errorf("%s: %s, %+v", id, it.State, it.Message)
 		}
 	}

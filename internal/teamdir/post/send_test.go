@@ -43,7 +43,7 @@ func TestSend(t *testing.T) {
 	}
 	it, err := bob.Get(question.ID)
 	teamtest.Must(t, err)
-	if it.State != maildir.Done {
+	if it.State != wire.Done {
 		t.Errorf("the question is %s, not acknowledged", it.State)
 	}
 }
@@ -65,7 +65,7 @@ func TestSendToNobody(t *testing.T) {
 	if got := teamtest.UnreadOf(t, team, "carol"); len(got) != 1 {
 		t.Errorf("carol got %q", got)
 	}
-	if it, err := team.Box("bob").Get(question.ID); err != nil || it.State != maildir.Unread {
+	if it, err := team.Box("bob").Get(question.ID); err != nil || it.State != wire.Unread {
 		t.Error("the question is marked, though its sender has no answer")
 	}
 	if sent, err := Send(t.Context(), r, &Outgoing{From: team.Box("bob"), Message: &wire.Message{Body: "!"}}); sent != nil || err == nil {

@@ -29,10 +29,10 @@ type Stage struct {
 
 // Trace is the progress of a message at one recipient. Package post adds how it was answered.
 type Trace struct {
-	To     string        `json:"to"`
-	State  maildir.State `json:"state"`
-	Stages []Stage       `json:"stages"`
-	Due    string        `json:"due,omitempty"` // when the missing answer is due
+	To     string     `json:"to"`
+	State  wire.State `json:"state"`
+	Stages []Stage    `json:"stages"`
+	Due    string     `json:"due,omitempty"` // when the missing answer is due
 
 	Item     *maildir.Item     `json:"-"` // in its inbox, or in the outbox of its host
 	Delivery *history.Delivery `json:"-"` // by its events; nil: it has no mailbox here
@@ -41,7 +41,7 @@ type Trace struct {
 }
 
 // RemoteState returns the state of a message at a recipient on another host, as far as that host has reported it.
-func RemoteState(r *teamdir.Root, m *wire.Message, a wire.Address) maildir.State {
+func RemoteState(r *teamdir.Root, m *wire.Message, a wire.Address) wire.State {
 	t := New(a)
 	t.fillRemote(r, m, a)
 	return t.State
@@ -133,7 +133,7 @@ func (t *Trace) fill(r *teamdir.Root, m *wire.Message, box *maildir.Box, past Pa
 		return
 	}
 	t.State = it.State
-	if it.State == maildir.Withdrawn || it.Expired(time.Now()) {
+	if it.State == wire.Withdrawn || it.Expired(time.Now()) {
 		t.Due = ""
 	}
 	t.Add("stored", m.SentAt, "", "%s", it.Dir)
@@ -189,15 +189,15 @@ func (t *Trace) fillRemote(r *teamdir.Root, m *wire.Message, a wire.Address) {
 	case err == nil: // the bridge has not sent it
 		t.State = it.State
 		if it.IsRead() { // by the bridge, which waits for the server
-			t.State = maildir.Unread
+			t.State = wire.Unread
 		}
 		t.Add("stored", m.SentAt, "", "%s", it.Dir)
 	case t.Reached("acked") || t.Reached("replied") || t.Reached("read") && !m.RequiresAck:
-		t.State = maildir.Done
+		t.State = wire.Done
 	case t.Reached("read"):
-		t.State = maildir.Owed
+		t.State = wire.Owed
 	case t.Reached("stored"):
-		t.State = maildir.Unread
+		t.State = wire.Unread
 	}
 }
 

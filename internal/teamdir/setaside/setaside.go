@@ -90,7 +90,7 @@ func Retry(ctx context.Context, t *teamdir.Team, s Item, by wire.Name) (id wire.
 	if err != nil {
 		return "", err
 	}
-	if it.State != maildir.Unread { // it was read just now
+	if it.State != wire.Unread { // it was read just now
 		return "", &drop.DeliveredError{ID: it.ID, State: it.State}
 	}
 	again := wire.Event{Source: wire.SourceCLI, Kind: wire.EventUnread}.With(wire.FieldID, s.Name)

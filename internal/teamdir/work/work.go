@@ -165,7 +165,7 @@ func (w Taker) forget(ctx context.Context) (isEmpty bool, err error) {
 // withdrawUngiven withdraws an unread notice, unless the member is just being given it.
 func withdrawUngiven(ctx context.Context, me *maildir.Box, it *maildir.Item) (isWithdrawn bool, err error) {
 	state, err := me.Withdraw(ctx, it.ID, it.From)
-	if errors.Is(err, maildir.ErrBeingTyped) || err == nil && state != maildir.Unread {
+	if errors.Is(err, maildir.ErrBeingTyped) || err == nil && state != wire.Unread {
 		return false, nil
 	}
 	return err == nil, err

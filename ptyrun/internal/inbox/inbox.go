@@ -115,7 +115,7 @@ func (in *Inbox) ChangedBy(e watcher.Entry) (tell func()) {
 // Read reads a message beside the loop, and returns what tells the loop of it; nil: it is gone.
 func (in *Inbox) Read(id wire.ID) (tell func()) {
 	it, err := in.Box.Get(id)
-	if err != nil || it.State == maildir.Later { // the watcher reports it when it is due
+	if err != nil || it.State == wire.Later { // the watcher reports it when it is due
 		return nil
 	}
 	isWithheld := in.isWithheld(it)
@@ -139,7 +139,7 @@ func (in *Inbox) withheld(ids ...wire.ID) {
 
 // isWithheld reports whether a message must not be given now. It runs beside the loop.
 func (in *Inbox) isWithheld(it *maildir.Item) bool {
-	return it.State == maildir.Unread && in.o.Withhold != nil && in.o.Withhold(it.Message) != ""
+	return it.State == wire.Unread && in.o.Withhold != nil && in.o.Withhold(it.Message) != ""
 }
 
 // HandleEvent acts on an event from the log.
@@ -171,7 +171,7 @@ func (in *Inbox) HandleEvent(e *wire.Event) {
 func (in *Inbox) Arrived(it *maildir.Item, now time.Time) {
 	mail := queue.Message{
 		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
-		IsRead: it.State != maildir.Unread, AtPrompt: it.Message.Kind() == wire.TypeHumanInput, IsAside: it.StartsNoTurn(),
+		IsRead: it.State != wire.Unread, AtPrompt: it.Message.Kind() == wire.TypeHumanInput, IsAside: it.StartsNoTurn(),
 	}
 	if in.o.Inject == Off || mail.IsRead && mail.DueAt.IsZero() {
 		return

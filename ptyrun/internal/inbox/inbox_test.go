@@ -163,7 +163,7 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		if !in.queue.HasRoom() {
 			t.Fatalf("after %d", i)
 		}
-		it := &maildir.Item{Message: &wire.Message{ID: wire.NewID()}, State: maildir.Unread}
+		it := &maildir.Item{Message: &wire.Message{ID: wire.NewID()}, State: wire.Unread}
 		it.ID = it.Message.ID
 		in.Arrived(it, now)
 	}

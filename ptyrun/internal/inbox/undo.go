@@ -71,7 +71,7 @@ func UndoGiven(ctx context.Context, box *maildir.Box, stopped time.Time, hasAnsw
 	}
 	isLost := func(id wire.ID) bool {
 		it, err := box.Get(id)
-		return err == nil && it.State != maildir.Unread && !isAnswered(it.Message)
+		return err == nil && it.State != wire.Unread && !isAnswered(it.Message)
 	}
 	var errs []error
 	var again []wire.Event
@@ -108,7 +108,7 @@ func readAnswered(ctx context.Context, box *maildir.Box, isAnswered func(*wire.M
 	for id := range held {
 		it, err := box.Get(id)
 		switch {
-		case err != nil, it.State != maildir.Unread, !isAnswered(it.Message):
+		case err != nil, it.State != wire.Unread, !isAnswered(it.Message):
 		case it.RequiresAck:
 			errs = append(errs, box.MarkAcked(ctx, id, box.Address()))
 		default:

@@ -105,7 +105,7 @@ func (p *Printer) RendererFor(s *app.Scope, box *maildir.Box) *letter.Renderer {
 
 // IsKept reports whether a message is unread, and kept.
 func IsKept(r *letter.Renderer, m *maildir.Item) bool {
-	return m.State == maildir.Unread && r.IsKept != nil && r.IsKept(m.Message)
+	return m.State == wire.Unread && r.IsKept != nil && r.IsKept(m.Message)
 }
 
 // Letters renders whole messages, one piece each. Further messages in behind may supersede or follow these.
@@ -118,7 +118,7 @@ func Letters(r *letter.Renderer, items, behind []*maildir.Item) (pieces [][]byte
 		}
 		f.SupersededBy, f.Newer = flags[i].SupersededBy, flags[i].Newer
 		f.Kept = IsKept(r, it)
-		f.Withdrawn, f.Done = it.State == maildir.Withdrawn, it.State == maildir.Done
+		f.Withdrawn, f.Done = it.State == wire.Withdrawn, it.State == wire.Done
 		pieces = append(pieces, r.Render(it.Message, f))
 	}
 	return pieces
@@ -132,8 +132,8 @@ func Notes(r *letter.Renderer, m *maildir.Item) string {
 		}
 		return ""
 	}
-	isUnread, isDone := m.State == maildir.Unread, m.State == maildir.Done
-	state := when(!isUnread && !isDone, strings.ReplaceAll(string(m.State), string(maildir.Owed), "to ack")) + when(isDone, "read")
+	isUnread, isDone := m.State == wire.Unread, m.State == wire.Done
+	state := when(!isUnread && !isDone, strings.ReplaceAll(string(m.State), string(wire.Owed), "to ack")) + when(isDone, "read")
 	return app.JoinFilled(", ", state, when(m.RequiresAck && (isUnread || state == ""), "wants ack"), r.Lease(post.LeaseFlags(m)),
 		when(IsKept(r, m), "kept"),
 		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"))

@@ -11,7 +11,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
@@ -150,7 +149,7 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 			continue
 		}
 		isShared, _ := claim.Shared(box)
-		if job, err := box.Get(it.ID); isShared && err == nil && job.State == maildir.Unread && job.Lease == nil {
+		if job, err := box.Get(it.ID); isShared && err == nil && job.State == wire.Unread && job.Lease == nil {
 			return m, failure.Refused("nobody has taken %s from %s", it.ID.Short(6), to.Agent).WithHint("`atm take %s`; then ack what it shows", to.Agent)
 		}
 	}

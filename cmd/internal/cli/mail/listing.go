@@ -23,7 +23,7 @@ import (
 type message struct {
 	*maildir.Item
 	recipients   []recipientState
-	slowest      maildir.State
+	slowest      wire.State
 	supersededBy wire.ID // a message beside it that replaces it
 	comes        string  // when, if it is not due
 	after        []need  // what it waits for
@@ -92,7 +92,7 @@ func traceAll(ctx context.Context, s *app.Scope, all []message) (areUnacked []bo
 
 // trace finds the message's state at each recipient, and reports whether an ack is missing.
 func (m *message) trace(s *app.Scope, answers *post.Answers) (isUnacked bool) {
-	order := []maildir.State{maildir.Later, maildir.Unread, maildir.Owed, maildir.Done, maildir.Withdrawn, ""}
+	order := []wire.State{wire.Later, wire.Unread, wire.Owed, wire.Done, wire.Withdrawn, ""}
 	for _, a := range m.To {
 		it := s.CopyAt(m.Message, a)
 		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
@@ -113,7 +113,7 @@ func (m *message) trace(s *app.Scope, answers *post.Answers) (isUnacked bool) {
 		}
 		m.recipients = append(m.recipients, to)
 	}
-	if m.slowest == maildir.Later {
+	if m.slowest == wire.Later {
 		m.setLater(s)
 	}
 	return isUnacked

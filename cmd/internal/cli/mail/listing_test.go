@@ -41,15 +41,15 @@ func TestMessageJSON(t *testing.T) {
 		m    message
 		want map[string]any
 	}{
-		"received": {message{Item: &maildir.Item{Message: m, State: maildir.Owed}}, map[string]any{"state": "owed", "short": "00abcd"}},
-		"long id":  {message{Item: &maildir.Item{Message: m, State: maildir.Unread}, digits: 8}, map[string]any{"state": "unread", "short": "0000abcd"}},
-		"sent": {message{Item: &maildir.Item{Message: m}, slowest: maildir.Unread, recipients: []recipientState{{To: "alice@main", State: "unread"}}},
+		"received": {message{Item: &maildir.Item{Message: m, State: wire.Owed}}, map[string]any{"state": "owed", "short": "00abcd"}},
+		"long id":  {message{Item: &maildir.Item{Message: m, State: wire.Unread}, digits: 8}, map[string]any{"state": "unread", "short": "0000abcd"}},
+		"sent": {message{Item: &maildir.Item{Message: m}, slowest: wire.Unread, recipients: []recipientState{{To: "alice@main", State: "unread"}}},
 			map[string]any{"state": "unread", "short": "00abcd", "recipients": []any{map[string]any{"to": "alice@main", "state": "unread"}}}},
-		"leased": {message{Item: &maildir.Item{Message: m, State: maildir.Unread, Lease: lease}},
+		"leased": {message{Item: &maildir.Item{Message: m, State: wire.Unread, Lease: lease}},
 			map[string]any{"state": "unread", "short": "00abcd", "lease": map[string]any{"by": "bob@main", "until": "2026-01-02T03:04:05Z"}}},
-		"replaced": {message{Item: &maildir.Item{Message: m, State: maildir.Done}, supersededBy: m.ID},
+		"replaced": {message{Item: &maildir.Item{Message: m, State: wire.Done}, supersededBy: m.ID},
 			map[string]any{"state": "done", "short": "00abcd", "superseded_by": string(m.ID)}},
-		"ack": {message{Item: &maildir.Item{Message: &ack, State: maildir.Done}}, map[string]any{"state": "done", "short": "00abcd", "outcome": "blocked"}},
+		"ack": {message{Item: &maildir.Item{Message: &ack, State: wire.Done}}, map[string]any{"state": "done", "short": "00abcd", "outcome": "blocked"}},
 	} {
 		text, err := json.Marshal(tt.m)
 		must(t, err)
@@ -72,7 +72,7 @@ func TestPrintLinesLimit(t *testing.T) {
 	s := newScope(t)
 	var items []*maildir.Item
 	for range 5 {
-		items = append(items, &maildir.Item{Message: &wire.Message{ID: wire.NewID(), Body: "x"}, State: maildir.Done})
+		items = append(items, &maildir.Item{Message: &wire.Message{ID: wire.NewID(), Body: "x"}, State: wire.Done})
 	}
 	for page, want := range map[[2]int][2]int{{0, 0}: {5, 2}, {0, 3}: {3, 4}, {0, 4}: {4, 3}, {0, 5}: {5, 2}, {0, 9}: {5, 2}, {2, 2}: {2, 3}, {4, 2}: {1, 2}, {9, 2}: {0, 2}} {
 		p, out := newPrinter(s, true)

@@ -124,7 +124,7 @@ func (l *listing) warnHeld(s *app.Scope, p *command.Printer) error {
 		why := presence.HeldReason(s.Team, host)
 		isHeld := func(m message) bool {
 			it, err := box.Get(m.ID)
-			return err == nil && it.State != maildir.Withdrawn
+			return err == nil && it.State != wire.Withdrawn
 		}
 		if why != "" && slices.ContainsFunc(l.Messages, isHeld) {
 			p.Warn("mail for %s waits: %s", host, why)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
 )
@@ -57,7 +56,7 @@ func TestListed(t *testing.T) {
 	if len(l.Messages) != 1 || l.More != 3 {
 		t.Errorf("with a limit of 1: %d messages, %d more", len(l.Messages), l.More)
 	}
-	if l.Messages[0].State == maildir.Withdrawn {
+	if l.Messages[0].State == wire.Withdrawn {
 		t.Error("what was withdrawn is listed")
 	}
 }

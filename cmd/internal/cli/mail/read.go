@@ -157,7 +157,7 @@ func newPage(s *app.Scope, p *command.Printer, o ReadOptions) (*page, error) {
 		if err != nil {
 			return nil, err
 		}
-		if g.options.IDs = append(g.options.IDs, it.ID); it.State != maildir.Unread || o.Peeks {
+		if g.options.IDs = append(g.options.IDs, it.ID); it.State != wire.Unread || o.Peeks {
 			g.again = append(g.again, it)
 		}
 	}
@@ -283,12 +283,12 @@ func (g *page) afterReading(b inbox.Batch, ahead []*maildir.Item) *listing {
 	for i, it := range b.Items {
 		after := *it
 		l.Messages[i].Item, l.Messages[i].supersededBy = &after, flags[i].SupersededBy
-		if it.State != maildir.Unread || g.Peeks || g.unmarkable != nil {
+		if it.State != wire.Unread || g.Peeks || g.unmarkable != nil {
 			continue
 		}
-		after.State = maildir.Done
+		after.State = wire.Done
 		if it.RequiresAck {
-			after.State = maildir.Owed
+			after.State = wire.Owed
 			l.Owed = append(l.Owed, it.ID)
 		}
 	}

@@ -83,9 +83,9 @@ func TestAfterReading(t *testing.T) {
 	s := newScope(t)
 	batch := func() inbox.Batch {
 		return inbox.Batch{Items: []*maildir.Item{
-			{Message: &wire.Message{ID: wire.NewID(), Body: "plain"}, State: maildir.Unread},
-			{Message: &wire.Message{ID: wire.NewID(), Body: "wants an ack", RequiresAck: true}, State: maildir.Unread},
-			{Message: &wire.Message{ID: wire.NewID(), Body: "read before", RequiresAck: true}, State: maildir.Done},
+			{Message: &wire.Message{ID: wire.NewID(), Body: "plain"}, State: wire.Unread},
+			{Message: &wire.Message{ID: wire.NewID(), Body: "wants an ack", RequiresAck: true}, State: wire.Unread},
+			{Message: &wire.Message{ID: wire.NewID(), Body: "read before", RequiresAck: true}, State: wire.Done},
 		}}
 	}
 	for name, tt := range map[string]struct {
@@ -111,7 +111,7 @@ func TestAfterReading(t *testing.T) {
 		if got := strings.Join(states, " "); got != tt.want || len(l.Owed) != tt.owed || (l.Error != nil) != (tt.markErr != nil) {
 			t.Errorf("%s: %s, owed %d, error %v", name, got, len(l.Owed), l.Error)
 		}
-		if b.Items[0].State != maildir.Unread {
+		if b.Items[0].State != wire.Unread {
 			t.Errorf("%s: the batch itself has changed", name)
 		}
 	}

@@ -56,10 +56,10 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	m := message{Item: it}
-	if it.State == "" || it.State == maildir.Later { // as it was sent
+	if it.State == "" || it.State == wire.Later { // as it was sent
 		m.trace(s, post.AnswersTo(c.Context, s.Root, m.Message))
-		if m.slowest == maildir.Withdrawn {
-			it.State = maildir.Withdrawn
+		if m.slowest == wire.Withdrawn {
+			it.State = wire.Withdrawn
 		}
 	}
 	if saves {
@@ -71,7 +71,7 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	for _, a := range it.Attachments {
 		text = fmt.Appendf(text, "attached: %s, %s\n", letter.Quote(a.Name, 200), letter.Size(a.Size))
 	}
-	if it.State == maildir.Unread && s.Me != nil && box.Address() == s.Me.Address() {
+	if it.State == wire.Unread && s.Me != nil && box.Address() == s.Me.Address() {
 		text = fmt.Appendf(text, "still unread: %s\n", p.Command("atm read "+r.Short(it.ID)))
 	}
 	if m.comes != "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/wire"
 )
 
 var traceCommand = &cli.Command{
@@ -64,9 +64,9 @@ func stagesText(r outlook.Trace) string {
 	switch {
 	case len(parts) == 0:
 		return "no evidence"
-	case r.State == maildir.Withdrawn:
+	case r.State == wire.Withdrawn:
 		parts = append(parts, "withdrawn")
-	case r.State == maildir.Unread && r.Reached("read"):
+	case r.State == wire.Unread && r.Reached("read"):
 		parts = append(parts, "unread again")
 	}
 	return strings.Join(parts, "   ")

@@ -6,8 +6,8 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/progress"
+	"github.com/agentteammail/atm/wire"
 )
 
 // Only what there is evidence for is named. What was put back is not read any more.
@@ -17,18 +17,18 @@ func TestStagesText(t *testing.T) {
 	stored := progress.Stage{Name: "stored", At: &at, Evidence: &because}
 	read := progress.Stage{Name: "read", At: &at, Evidence: &because}
 	for _, tt := range []struct {
-		state  maildir.State
+		state  wire.State
 		stages []progress.Stage
 		want   string
 	}{
-		{maildir.Unread, nil, "no evidence"},
-		{maildir.Withdrawn, []progress.Stage{{Name: "stored"}}, "no evidence"},
-		{maildir.Unread, []progress.Stage{stored, {Name: "read"}}, "stored " + when},
-		{maildir.Unread, []progress.Stage{stored, {Name: "announced", Evidence: &because}, {Name: "read"}}, "stored " + when + "   announced"},
-		{maildir.Unread, []progress.Stage{stored, read}, "stored " + when + "   read " + when + "   unread again"},
-		{maildir.Done, []progress.Stage{stored, read}, "stored " + when + "   read " + when},
-		{maildir.Withdrawn, []progress.Stage{stored, read}, "stored " + when + "   read " + when + "   withdrawn"},
-		{maildir.Done, []progress.Stage{{Name: "outcome", At: &at, Evidence: &because, Outcome: "done", Text: "all is well", Host: "build"}},
+		{wire.Unread, nil, "no evidence"},
+		{wire.Withdrawn, []progress.Stage{{Name: "stored"}}, "no evidence"},
+		{wire.Unread, []progress.Stage{stored, {Name: "read"}}, "stored " + when},
+		{wire.Unread, []progress.Stage{stored, {Name: "announced", Evidence: &because}, {Name: "read"}}, "stored " + when + "   announced"},
+		{wire.Unread, []progress.Stage{stored, read}, "stored " + when + "   read " + when + "   unread again"},
+		{wire.Done, []progress.Stage{stored, read}, "stored " + when + "   read " + when},
+		{wire.Withdrawn, []progress.Stage{stored, read}, "stored " + when + "   read " + when + "   withdrawn"},
+		{wire.Done, []progress.Stage{{Name: "outcome", At: &at, Evidence: &because, Outcome: "done", Text: "all is well", Host: "build"}},
 			"done " + when + ` at build "all is well"`},
 	} {
 		if got := stagesText(outlook.Trace{Trace: progress.Trace{State: tt.state, Stages: tt.stages}}); got != tt.want {

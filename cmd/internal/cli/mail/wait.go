@@ -12,7 +12,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
 )
@@ -138,7 +137,7 @@ func matchText(s *app.Scope, p *command.Printer, m *app.Match) string {
 	if len(m.Acks) > 1 {
 		text += "; " + outcomesText(p.Renderer(s), m.Acks)
 	}
-	if m.Item.State == maildir.Unread {
+	if m.Item.State == wire.Unread {
 		text += "; " + s.Given.Command("atm read "+m.Item.ID.Short(6))
 	}
 	return text

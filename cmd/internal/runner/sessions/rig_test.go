@@ -184,13 +184,13 @@ func (r *rig) has(kind string, fields ...string) func() bool {
 func (r *rig) read(id wire.ID) func() bool {
 	return func() bool {
 		it, err := r.bob.Get(id)
-		return err == nil && it.State != maildir.Unread
+		return err == nil && it.State != wire.Unread
 	}
 }
 
 func (r *rig) unread(id wire.ID) bool {
 	it, err := r.bob.Get(id)
-	return err == nil && it.State == maildir.Unread
+	return err == nil && it.State == wire.Unread
 }
 
 // fakes returns the entries of one kind in the fake agent's log.
