@@ -151,17 +151,17 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	s.atm(0, "send", "bob", "hello", "--as", "alice", "--id", id)
 	trace := "trace " + id + " --as alice"
 	for _, c := range []struct{ event, gate, want string }{
-		{"state_change new=idle", "", "bob has been idle for 0s and has not received it yet"},
-		{"", "draft", "the prompt of bob has a half-written line, which atm does not type over: atm attach bob, and send or clear it"},
-		{"", "a person is typing", "a person is typing into bob"},
-		{"", "bang mode", "bob has been idle for 0s and has not received it yet: atm screen bob"},
-		{"state_change new=thinking", "busy", "bob has been busy for 0s and gets it when idle: atm wait --idle bob --as alice"},
-		{"confirm_required tool=Bash", "dialog", "bob has been waiting for an answer for 0s (wants to use Bash): atm pending, then atm approve bob --as alice, or atm attach bob"},
-		{"state_change new=idle", "dialog", "bob is waiting for an answer (a dialog): atm pending"},
-		{"state_change new=starting", "", "bob has been starting for 0s and has not received it yet: atm screen bob"},
-		{"state_change new=error detail=limit", "", "bob has been in error for 0s and has not received it yet: atm screen bob"},
-		{"state_change new=idle", "", "bob has been idle"},
-		{"injection_failed id=" + id + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf); bob can still get it with atm read: atm screen bob"},
+		{"state_change new=idle", "", "idle: typed in now; atm screen bob"},
+		{"", "draft", "idle, but its prompt has a half-written line: typed in later; atm attach bob, and send or clear it"},
+		{"", "a person is typing", "idle, but a person is typing: typed in later; atm wait --busy bob"},
+		{"", "bang mode", "idle, but it is not at its prompt: typed in later; atm screen bob"},
+		{"state_change new=thinking", "busy", "busy 0s: typed in when idle; atm wait --idle bob --as alice"},
+		{"confirm_required tool=Bash", "dialog", "blocked: wants to use Bash; atm pending, then atm approve bob --as alice"},
+		{"state_change new=idle", "dialog", "idle, but a dialog is open: typed in later; atm pending"},
+		{"state_change new=starting", "", "starting: typed in when idle; atm wait --idle bob"},
+		{"state_change new=error detail=limit", "", "error: typed in when idle; atm wait --idle bob"},
+		{"state_change new=idle", "", "idle: "},
+		{"injection_failed id=" + id + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf); atm doctor --fix "},
 	} {
 		if words := strings.Fields(c.event); len(words) > 0 {
 			happens(t, store, "bob", "pty", words[0], words[1:]...)
@@ -173,10 +173,10 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	happens(t, store, "bob", "pty", "turn_started", "turn_id=t1")
 	happens(t, store, "bob", "pty", "confirm_required", "tool=Bash")
 	s.asks(0, trace, "", "  turn_started")
-	s.asks(0, trace, "", "bob has been waiting for an answer for 0s (wants to use Bash)")
+	s.asks(0, trace, "", "blocked: wants to use Bash; atm pending")
 	happens(t, store, "bob", "pty", "state_change", "new=idle")
 	for inject, want := range map[string][2]string{
-		"off":     {"atm types nothing into bob (inject is off): it must run atm read", "(idle; not typed in)"},
+		"off":     {"idle, but inject is off: not typed in; bob gets it with atm read", "(idle, but inject is off: not typed in)"},
 		"pointer": {"", "(idle: told to run atm read now)"},
 		"body":    {"", "(idle: typed in now)"},
 	} {

@@ -13,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
-	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/wire"
 )
@@ -37,9 +36,6 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 			}
 		}
 		sent(seen)
-		if s.onlyShowsMail(to) {
-			s.Given.Warn("%s only shows its mail, and nothing acts on it: a person there may answer: `atm reply ID TEXT`", to.Agent)
-		}
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent
 	}})
 	short := r.ID.Short(6)
@@ -88,16 +84,6 @@ func (s *Scope) askElsewhere(ctx context.Context, o *post.Outgoing, timeout time
 	r.Reply = met[0].Item
 	r.From, r.Text, r.Took = r.Reply.From, r.Reply.Body, max(r.Reply.SentAt.Sub(o.Message.SentAt), 0)
 	return r, nil
-}
-
-// onlyShowsMail reports whether a member is a shell or the like, which is only told to read its mail.
-func (s *Scope) onlyShowsMail(a wire.Address) bool {
-	t, err := s.Root.Team(a.Team)
-	if err != nil || a.Host != "" {
-		return false
-	}
-	m, err := presence.One(context.Background(), t, a.Agent)
-	return err == nil && m.OnlyShowsMail()
 }
 
 // InterruptedWait is the error of an interrupt after a message was sent. kinds are the flags of atm wait that wait on.

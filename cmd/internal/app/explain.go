@@ -56,13 +56,12 @@ var known = []struct {
 	{is(post.ErrDeclined), failure.Refused, "`atm team` shows who else could"},
 	{is(post.ErrNotCounted), failure.Refused, "type it in a terminal of your own, outside of agents' programs"},
 	{is(teamdir.ErrNoTeam), failure.NotFound, "`atm team ls` lists the teams; for another project: `atm link DIR --as NAME`; for another machine: `atm bridge trust HOST KEY`"},
-	{is(input.ErrAnswered), failure.NotFound, "`atm pending` lists the open questions"},
 	{isA[process.NoProgramError], failure.Failed, "install it, or name another program: `atm run NAME -- bash`"},
 	{is(teamdir.ErrForbidden), failure.Refused, "only a person may change team.toml"},
-	{is(ask.ErrNoQuestion), failure.NotFound, listsQuestions},
+	{is(ask.ErrNoQuestion, input.ErrAnswered), failure.NotFound, "`atm pending` lists the open questions"},
 	{is(policy.ErrNotYours), failure.Refused, "approvers in team.toml says who may answer"},
 	{is(session.ErrNotFound), failure.NotFound, "`atm session ls --all` lists them"},
-	{is(maildir.ErrNotFound), failure.NotFound, listsMessages},
+	{is(maildir.ErrNotFound), failure.NotFound, "`atm ls --all` lists your messages, `atm search WORDS` the team's"},
 	{is(filestore.ErrNoContent), failure.NotFound, "ask for it again: `atm reply ID \"…\"`"},
 	{is(filestore.ErrDamaged), failure.Failed, "ask for it again: `atm reply ID \"…\"`"},
 	{is(maildir.ErrNoAgent), failure.NotFound, "`atm team` lists the members"},
@@ -78,8 +77,6 @@ var known = []struct {
 	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), failure.Failed, "`atm doctor`"},
 	{is(fs.ErrPermission), failure.Refused, "`atm doctor`"},
 }
-
-const listsQuestions = "`atm pending` lists the open questions"
 
 func is(known ...error) func(error) bool {
 	return func(err error) bool {
@@ -209,11 +206,7 @@ func (g *Given) explain(err error) *failure.Error {
 		if !k.matches(err) {
 			continue
 		}
-		hint := k.hint
-		if isID := g.isID(); isID && k.hint == listsQuestions {
-			hint += "; if it is a message: `atm show ID`"
-		}
-		hint = hint.Map(g.fill)
+		hint := k.hint.Map(g.fill)
 		isForbidden := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 		if isForbidden && (programs.HasMark(os.Getenv) || os.Getenv("ATM_AGENT") != "") {
 			hint = "a sandbox may forbid it: let it read and write the root, which `atm where` shows; otherwise: " + hint
@@ -273,9 +266,6 @@ func unknownAgent(err error, u *teamdir.UnknownError) *failure.Error {
 	slices.Sort(groups)
 	if len(u.Members)+len(groups) <= 12 {
 		e.WithHint("%s", listed(u.Members, groups...)).WithCandidates(Strings(u.Members)...)
-	}
-	if _, notID := wire.ParseFragment(string(u.Name)); notID == nil {
-		e.WithHint("the id of a message? `atm show %s`, `atm ack %[1]s`, `atm trace %[1]s`; %s", u.Name, e.Hint)
 	}
 	return e.WithNearest(string(u.Name), append(Strings(u.Members), groups...))
 }

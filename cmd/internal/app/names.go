@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/work"
-	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -138,27 +136,10 @@ func (s *Scope) group(word string) (members []wire.Address, isGroup bool, err er
 				WithHint("`atm send %s \"…\"` is to the member; the others: `atm send %s \"…\"`", name, strings.Join(names, ","))
 		}
 		return nil, false, nil
-	case !isGroup && err == nil:
-		return nil, false, s.noGroup(word, name)
 	case isGroup && err == nil && len(members) == 0:
 		err = failure.Usage("nobody but you is in %s", word).WithHint("`atm team` shows the groups")
 	}
 	return members, isGroup, err
-}
-
-// noGroup is the error for a word that is neither a group nor a member, in a team without groups.
-func (s *Scope) noGroup(word, name string) error {
-	if groups, err := presence.Groups(s.Team); err != nil || len(groups) > 0 {
-		return err
-	}
-	_, err := s.Team.Member(wire.Name(name))
-	if unknown, ok := errors.AsType[*teamdir.UnknownError](err); !ok || unknown.Retired || unknown.Planned {
-		return nil
-	}
-	return failure.NotFound("%s is no member, and team %q has no groups", word, s.Team.Name).
-		WithHint("%s; to make a group: `atm init --toml`, then below [groups] in team.toml: %s = [\"%s\"]",
-			listed(s.Names()), name, strings.Join(Strings(s.Names()), `", "`)).
-		WithCandidates(Strings(s.Names())...).WithNearest(name, Strings(s.Names()))
 }
 
 // IsGroup reports whether a word stands for several members: all, or a group or a role behind an @.
@@ -231,38 +212,14 @@ func (s *Scope) Find(fragment string) (*maildir.Item, *maildir.Box, error) {
 				it, box, err = post.Find(s.Team, s.Me, string(id))
 			}
 		}
-		if errors.Is(err, maildir.ErrNotFound) {
-			err = failure.NotFound("%w", err).WithHint(listsMessages).WithNearest(fragment, s.HeldIDs())
-		}
 		return it, box, err
 	}
 	if s.IsMember(fragment) {
-		e := failure.Usage("%q is a member, not the id of a message", fragment).WithHint(aboutMember, fragment)
-		if asks := s.asks(fragment); asks != "" {
-			e.WithHint("%s; %s", asks, e.Hint)
-		}
-		return nil, nil, e
+		return nil, nil, failure.Usage("%q is a member, not the id of a message", fragment).
+			WithHint("`atm read --from %s`, `atm ls %[1]s`, `atm send %[1]s \"…\"`", fragment)
 	}
-	if asks := s.asks(fragment); asks != "" {
-		return nil, nil, failure.Usage("%q is a question, not the id of a message", fragment).WithHint("%s", asks)
-	}
-	return nil, nil, failure.Usage("%w", &WordError{err}).WithHint("`atm read --last` and `atm ls --all` show the ids")
+	return nil, nil, failure.Usage("%w", &WordError{err}).WithHint("`atm read --last` and `atm ls --all` show the ids; of questions: `atm pending`")
 }
-
-// HeldIDs are the short ids of my unread messages, and of those that I owe an ack, for hints.
-func (s *Scope) HeldIDs() (short []string) {
-	if s.Me == nil {
-		return nil
-	}
-	unread, _ := s.Me.UnreadIDs()
-	owed, _ := s.Me.OwedIDs()
-	for _, id := range append(unread, owed...) {
-		short = append(short, id.Short(6))
-	}
-	return short
-}
-
-const listsMessages = "`atm ls --all` lists your messages, `atm search WORDS` the team's"
 
 // WordError is the error for a word that is neither a name nor an id.
 type WordError struct{ Err error }
@@ -279,33 +236,6 @@ func (s *Scope) FindSent(word string) (*wire.Message, error) {
 		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("`atm ls --sent`")
 	}
 	return it.Message, nil
-}
-
-// asks is the hint where a word means an open question, as a member's name or a question's id; "": it means none.
-func (s *Scope) asks(word string) failure.Hint {
-	questions, _ := presence.PendingQuestions(context.Background(), s.Team)
-	q, err := ask.Find(questions, word)
-	if err != nil || q.Kind == ask.KindMail {
-		return ""
-	}
-	return failure.Say("an open question: `atm approve %s`, `atm reject %[1]s`", policy.Quote(word))
-}
-
-// aboutMember is the hint where a member's name stands in place of something else.
-const aboutMember = "`atm read --from %s`, `atm ls %[1]s`, `atm status %[1]s`, `atm screen %[1]s`, `atm send %[1]s \"…\"`"
-
-// MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
-func MemberAsVerb(g *Given, name string) error {
-	if !IsMember(g, name) {
-		return nil
-	}
-	return failure.Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
-}
-
-// IsMember reports whether a word is the name of a member of the team that was given.
-func IsMember(g *Given, word string) bool {
-	s, err := OpenTeam(g)
-	return err == nil && s.IsMember(word)
 }
 
 // Names are the team's members; none where the team cannot be listed.

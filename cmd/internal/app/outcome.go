@@ -79,16 +79,17 @@ func (o *Outcome) warn(format string, args ...any) {
 	o.Warnings = append(o.Warnings, failure.Say(format, args...))
 }
 
-// addDelivered adds a recipient that has the message, and returns it. Without a note it says when it will be
-// seen.
-func (o *Outcome) addDelivered(s *Scope, to post.Recipient, m *wire.Message, note string) presence.Member {
-	member := o.look(to.Address)
-	seen := outlook.Sent(s.Root, &member, to, m)
+// addDelivered adds a recipient that has the message, and returns it, and when it will see it. A note takes the place of that.
+func (o *Outcome) addDelivered(s *Scope, to post.Recipient, m *wire.Message, note string) (presence.Member, outlook.Outlook) {
+	member, seen := o.look(to.Address), outlook.Outlook{Text: note}
+	if note == "" {
+		seen = outlook.Sent(s.Root, &member, to, m)
+	}
 	o.Delivered = append(o.Delivered, Delivered{
 		To: to.Address.String(), Running: member.Running, State: cmp.Or(string(member.State), "unknown"), Inject: member.Inject,
-		By: to.Push.By, IsIn: to.Push.IsIn, IsUnsure: to.Push.IsUnsure, note: cmp.Or(note, seen.Text),
+		When: seen.When, By: to.Push.By, IsIn: to.Push.IsIn, IsUnsure: to.Push.IsUnsure, note: seen.Text,
 	})
-	return member
+	return member, seen
 }
 
 func (o *Outcome) addFailed(s *Scope, to wire.Address, err error) {

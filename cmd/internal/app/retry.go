@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
@@ -23,32 +24,21 @@ type Retried struct {
 // RetryCommand is the command that has something tried again.
 func RetryCommand(one *setaside.Item) string { return "atm doctor --fix " + policy.Quote(one.Short()) }
 
-// FindSetAside finds what was set aside and is called so.
-func (s *Scope) FindSetAside(ctx context.Context, word string) (found setaside.Item, err error) {
+// Retry has what was set aside, and is called so, tried again. An agent may do that for others only as the team's lead.
+func (s *Scope) Retry(ctx context.Context, word string) (*Retried, error) {
 	all, unreadable := setaside.List(ctx, s.Team)
-	var names []string
-	for _, one := range all {
-		if one.IsCalled(word) {
-			found, names = one, append(names, one.Short())
+	all = slices.DeleteFunc(all, func(one setaside.Item) bool { return !one.IsCalled(word) })
+	if len(all) == 0 {
+		return nil, s.notSetAside(word, unreadable)
+	} else if len(all) > 1 {
+		var names []string
+		for _, one := range all {
+			names = append(names, one.Short())
 		}
+		return nil, failure.Ambiguous("%q is %d things that were set aside", word, len(all)).
+			WithHint("one of these: `%s`", RetryCommand(&all[0])).WithCandidates(names...)
 	}
-	switch {
-	case len(names) == 1:
-		return found, nil
-	case len(names) > 1:
-		return found, failure.Ambiguous("%q is %d things that were set aside", word, len(names)).
-			WithHint("one of these: `atm doctor --fix %s`", policy.Quote(names[0])).WithCandidates(names...)
-	case unreadable != nil:
-		return found, unreadable
-	}
-	if it, _, err := s.Find(word); err == nil {
-		return found, failure.Refused("message %s is not set aside", it.ID.Short(6)).WithHint("`atm trace %s` says where it is; `atm doctor` lists what is set aside", it.ID.Short(6))
-	}
-	return found, failure.NotFound("nothing is set aside as %q", word).WithHint("`atm doctor` lists what is")
-}
-
-// Retry has something that was set aside tried again. An agent may do that for others only as the team's lead.
-func (s *Scope) Retry(ctx context.Context, one setaside.Item) (*Retried, error) {
+	one := all[0]
 	if err := s.MayAct(policy.Retry, one.Agent); err != nil {
 		return nil, err
 	}
@@ -59,14 +49,22 @@ func (s *Scope) Retry(ctx context.Context, one setaside.Item) (*Retried, error) 
 	id, err := setaside.Retry(ctx, s.Team, one, by)
 	if again, isBad := errors.AsType[*maildir.BadError](err); isBad {
 		return nil, failure.Failed("%s was set aside again: %s", letter.Escape(one.Short()), letter.Escape(again.Reason)).WithHint("mend that, then: `%s`", RetryCommand(&one))
-	}
-	if before, wasDelivered := errors.AsType[*drop.DeliveredError](err); wasDelivered {
+	} else if before, wasDelivered := errors.AsType[*drop.DeliveredError](err); wasDelivered {
 		return nil, failure.Refused("%v", before).WithHint("`atm show %s`", before.ID.Short(6))
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, fmt.Errorf("retry %s: %w", letter.Escape(one.Short()), err)
 	}
 	return &Retried{one, id}, nil
+}
+
+func (s *Scope) notSetAside(word string, unreadable error) error {
+	if unreadable != nil {
+		return unreadable
+	}
+	if it, _, err := s.Find(word); err == nil {
+		return failure.Refused("message %s is not set aside", it.ID.Short(6)).WithHint("`atm trace %s` says where it is", it.ID.Short(6))
+	}
+	return failure.NotFound("nothing is set aside as %q", word).WithHint("`atm doctor` lists what is")
 }
 
 // Text says what was done.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/outlook"
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/policy"
@@ -186,10 +185,6 @@ func (s *Scope) open(ctx context.Context, m *Submission, isPerson bool, origin *
 func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address) presence.Member) *Outcome {
 	out := s.NewOutcome(m.Content.ID)
 	out.look = look
-	later := ""
-	if !post.IsDue(s.Team, m.Content) {
-		later = "later: " + post.WhenDue(s.Team, m.Content)
-	}
 	isStored := slices.ContainsFunc(sent.To, func(to post.Recipient) bool { return to.Stored })
 	for _, to := range sent.To {
 		switch {
@@ -199,13 +194,8 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 		case to.AlreadyStored:
 			out.addKnown(s, to, m.Content)
 		default:
-			switch member := out.addDelivered(s, to, m.Content, later); {
-			case later != "":
-				out.Delivered[len(out.Delivered)-1].When = outlook.Later
-			case member.OnlyShowsMail():
-				out.warn("%s only shows its mail, and nothing acts on it: a worker is a loop around atm take --wait", member.Name)
-			case member.Runner.Gate == control.GateUnknown && to.Push.By == "":
-				out.warn("%s", outlook.UnknownProgram(member.Name))
+			if member, seen := out.addDelivered(s, to, m.Content, ""); seen.When == outlook.Never {
+				out.warn("%s: %s", member.Name, seen.Help)
 			}
 		}
 	}
@@ -324,14 +314,15 @@ func (s *Scope) openAttached(name string) (*os.File, error) {
 // Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from, with one of
 // wire.Outcomes or "". did says what was done.
 func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *maildir.Item, outcome, text string) (out *Outcome, did string, err error) {
-	done := s.AckAll(ctx, []Held{{it, box}}, outcome, text)[0]
+	done := s.AckAll(ctx, []Held{{Item: it, Box: box}}, outcome, text)[0]
 	return done.Out, done.Did, done.Err
 }
 
 // Held is a message of mine: in my mailbox, or in the shared one from which I took it.
 type Held struct {
 	*maildir.Item
-	Box *maildir.Box
+	Box      *maildir.Box
+	IsLeased bool
 }
 
 // DidAck is the result of Ack.

@@ -9,12 +9,10 @@
 package cli
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/agent"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -75,7 +73,7 @@ func withoutCommand(c *cli.Context) error {
 	switch {
 	case line.At >= 0:
 		name := line.Typed[line.At]
-		return cmp.Or(app.MemberAsVerb(command.Given(c), name), error(cmdline.UnknownCommand(line.Program, name, line.Typed[line.At+1:]...)))
+		return cmdline.UnknownCommand(line.Program, name, line.Typed[line.At+1:]...)
 	case c.Bool("help"):
 		return printHelp(c, mainHelp)
 	}

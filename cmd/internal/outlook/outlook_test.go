@@ -8,12 +8,12 @@ import (
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
-	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/reducer"
@@ -28,7 +28,7 @@ func newTeam(t *testing.T, others ...wire.Name) *teamdir.Team {
 	return teamtest.NewTeam(t, teamtest.NewRoot(t, notices.Tell), append([]wire.Name{"alice"}, others...)...)
 }
 
-// Both words are of the same row: what a send says and what a trace says cannot disagree.
+// A send and a trace say the same.
 func TestOutlook(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -44,7 +44,6 @@ func TestOutlook(t *testing.T) {
 	gate := func(g control.Gate) func(*presence.Member) { return func(m *presence.Member) { m.Runner.Gate = g } }
 	busy := func(m *presence.Member) { m.Since = &since }
 	hooks := func(m *presence.Member) { m.Transport, m.PresenceAt = "hook", &since }
-	open := func(m *presence.Member) { m.WaysIn = []programs.WayNow{{At: agents.AtIdle, By: "plugin"}} }
 	pointer := func(m *presence.Member) { m.Inject = "pointer" }
 	asking := func(m *presence.Member) { m.Detail = "may it run make?" }
 	urgent, old := &wire.Message{Priority: "urgent"}, &wire.Message{ExpiresAt: since}
@@ -56,47 +55,54 @@ func TestOutlook(t *testing.T) {
 		m    *presence.Member
 		when When
 		text string // "": not checked
-		why  string // a part; "": none at all
+		help string // a part; "": none at all
 	}{
 		"retired":            {m: with(run, ""), when: Unknown, text: "unknown"},
-		"person":             {m: with(presence.Member{}, reducer.WordPerson), when: Read, text: "person", why: "bob is a person"},
-		"silent":             {m: with(run, reducer.WordIdle, func(m *presence.Member) { m.RunnerErr = control.ErrNotAnswering }), when: Never, text: "idle, but its runner does not answer", why: "atm doctor"},
-		"off by wish":        {m: with(run, reducer.WordIdle, func(m *presence.Member) { m.Inject = "off" }), when: Read, text: "idle; not typed in", why: "inject is off"},
-		"expired":            {mail: mail{message: old}, m: with(run, reducer.WordIdle), when: Read, text: "it has expired: not typed in", why: "it has expired"},
-		"blocked":            {m: with(run, reducer.WordBlocked, asking), when: Answer, text: "blocked: may it run make?", why: "waiting for an answer (may it run make?): `atm pending`"},
-		"a shell asks":       {m: with(run, reducer.WordBlocked, func(m *presence.Member) { m.Questions = []ask.Question{{Dialog: "question"}} }), when: Answer, why: "`atm type bob"},
-		"a stranger's root":  {m: with(run, reducer.WordLimited, gate(control.GateStranger)), when: Never, why: "`atm init`"},
-		"at its limit":       {m: with(run, reducer.WordLimited, gate(control.GateLimit)), when: Limit, text: "at its usage limit, which names no time: typed in after its next turn", why: "at its usage limit"},
-		"a draft":            {m: with(run, reducer.WordIdle, gate(control.GateDraft)), when: Prompt, text: "idle, but its prompt has a half-written line: typed in later", why: "half-written line"},
-		"a draft, busy":      {m: with(run, reducer.WordBusy, busy, gate(control.GateDraft)), when: Prompt, text: "busy 3m, but its prompt has a half-written line: typed in later", why: "half-written line"},
-		"not at its prompt":  {m: with(run, reducer.WordIdle, gate("no prompt")), when: Prompt, text: "idle, but it is not at its prompt: typed in later", why: "has not received it yet"},
-		"a pointer":          {m: with(run, reducer.WordIdle, pointer), when: Now, text: "idle: told to run atm read now", why: "not received it yet"},
-		"idle":               {m: with(run, reducer.WordIdle), when: Now, text: "idle: typed in now", why: "not received it yet"},
-		"its screen lags":    {m: with(run, reducer.WordIdle, gate(control.GateBusy)), when: Now, text: "idle: typed in now", why: "not received it yet"},
-		"busy":               {m: with(run, reducer.WordBusy, busy), when: Idle, text: "busy 3m: typed in when idle", why: "bob has been busy for 3m and gets it when idle"},
-		"urgent":             {mail: mail{message: urgent}, m: with(run, reducer.WordBusy), when: Now, text: "busy: interrupts it", why: "bob is busy"},
-		"starting":           {m: with(run, reducer.WordStarting), when: Idle, text: "starting: typed in when idle", why: "not received it yet"},
-		"running, unknown":   {m: with(run, reducer.WordUnknown), when: Unknown, text: "running", why: "not received it yet"},
-		"off":                {mail: mail{again: "atm up bob"}, m: with(presence.Member{}, reducer.WordOff, func(m *presence.Member) { m.ReadAt = &since }), when: Run, text: "off; last read 3m ago", why: "when it runs again: `atm up bob`"},
-		"unknown":            {m: with(presence.Member{}, reducer.WordUnknown), when: Read, text: "not read yet", why: "it must run atm read"},
-		"hooks":              {m: with(presence.Member{}, reducer.WordIdle, hooks), when: Turn, text: "at its next turn; last seen 3m ago", why: "when its next turn begins"},
-		"hooks, busy":        {m: with(presence.Member{}, reducer.WordBusy, hooks), when: Turn, text: "at its next turn; last seen 3m ago", why: "at its next tool call or turn"},
-		"hooks and a way":    {m: with(presence.Member{}, reducer.WordIdle, hooks, open), when: Turn, why: "as soon as it can"},
-		"tried once":         {mail: tried(1), m: with(run, reducer.WordIdle), when: Idle, why: "typing it in failed 1h ago (no prompt); bob can still get it"},
-		"tried too often":    {mail: tried(control.MaxTries), m: with(run, reducer.WordIdle), when: Never, why: "`atm doctor --fix"},
-		"given up":           {mail: tried(control.MaxTries), m: with(presence.Member{}, reducer.WordUnknown), when: Read, why: "`atm withdraw"},
-		"taken, busy":        {mail: mail{push: push.Outcome{By: agents.ByPlugin}}, m: with(presence.Member{}, reducer.WordBusy), when: Turn, text: "busy: it takes it at once, or behind what it does"},
-		"taken, blocked":     {mail: mail{push: push.Outcome{By: agents.ByPlugin}}, m: with(presence.Member{}, reducer.WordBlocked), when: Answer, text: "blocked: it takes it once that is answered"},
-		"handed over":        {mail: mail{push: push.Outcome{By: "inbox socket"}}, m: with(presence.Member{}, reducer.WordIdle, hooks), when: Now, text: "idle: it takes it now"},
-		"handed over, busy":  {mail: mail{push: push.Outcome{By: "plugin", IsIn: true, To: *with(presence.Member{}, reducer.WordBusy, busy)}}, m: with(run, reducer.WordIdle), when: Turn, text: "busy 3m: handed over, and comes behind what it does"},
+		"person":             {m: with(presence.Member{}, reducer.WordPerson), when: Read, text: "person", help: "until they read it"},
+		"silent":             {m: with(run, reducer.WordIdle, func(m *presence.Member) { m.RunnerErr = control.ErrNotAnswering }), when: Never, text: "idle, but its runner does not answer", help: "`atm doctor`"},
+		"off by wish":        {m: with(run, reducer.WordIdle, func(m *presence.Member) { m.Inject = "off" }), when: Read, text: "idle, but inject is off: not typed in", help: "atm read"},
+		"shared":             {mail: mail{isShared: true}, m: with(presence.Member{}, reducer.WordUnknown), when: Read, text: "whoever takes it first gets it", help: "`atm take bob`"},
+		"kept":               {mail: mail{hold: teamdir.Hold{Why: "sessions are off", Because: "team.toml"}}, m: with(run, reducer.WordIdle), when: Read, text: "kept: sessions are off (team.toml)", help: "atm read"},
+		"its session rests":  {mail: mail{hold: teamdir.Hold{Why: "session 9f3a1c is paused", Paused: "9f3a1c00"}}, m: with(run, reducer.WordIdle), when: Read, text: "kept: session 9f3a1c is paused", help: "`atm session resume 3a1c00`"},
+		"expired":            {mail: mail{message: old}, m: with(run, reducer.WordIdle), when: Read, text: "it has expired: not typed in", help: "atm read"},
+		"blocked":            {m: with(run, reducer.WordBlocked, asking), when: Answer, text: "blocked: may it run make?", help: "`atm pending`"},
+		"a shell asks":       {m: with(run, reducer.WordBlocked, func(m *presence.Member) { m.Questions = []ask.Question{{Dialog: "question"}} }), when: Answer, help: "`atm type bob"},
+		"a person's dialog":  {m: with(run, reducer.WordBlocked, func(m *presence.Member) { m.WaitingOn = &reducer.Waiting{Dialog: "trust"} }), when: Answer, help: "at its terminal may answer: `atm attach bob`"},
+		"a stranger's root":  {m: with(run, reducer.WordLimited, gate(control.GateStranger)), when: Never, text: "limited, but its root is not accepted: not typed in", help: "`atm init`"},
+		"a moved root":       {m: with(run, reducer.WordIdle, gate(control.GateMoved)), when: Never, text: "idle, but its root was moved: not typed in", help: "`atm stop bob`"},
+		"a strange program":  {m: with(run, reducer.WordUnknown, gate(control.GateUnknown)), when: Never, text: "unknown, but atm does not know its program: not typed in", help: "--driver"},
+		"at its limit":       {m: with(run, reducer.WordLimited, gate(control.GateLimit)), when: Limit, text: "at its usage limit, which names no time: typed in after its next turn", help: "`atm type bob \"Go on.\" --enter`"},
+		"its limit ends":     {m: with(run, reducer.WordLimited, func(m *presence.Member) { m.Until = &since }), when: Limit, text: "at its usage limit until " + letter.Stamp(since) + ": typed in after that", help: "`atm wait --idle bob`"},
+		"a limit elsewhere":  {m: with(presence.Member{}, reducer.WordLimited, hooks), when: Limit, text: "at its usage limit: seen after that", help: "`atm wait --idle bob`"},
+		"a draft":            {m: with(run, reducer.WordIdle, gate(control.GateDraft)), when: Prompt, text: "idle, but its prompt has a half-written line: typed in later", help: "`atm attach bob`, and send or clear it"},
+		"a draft, busy":      {m: with(run, reducer.WordBusy, busy, gate(control.GateDraft)), when: Prompt, text: "busy 3m, but its prompt has a half-written line: typed in later", help: "`atm attach bob`, and send or clear it"},
+		"a dialog":           {m: with(run, reducer.WordIdle, gate(control.GateDialog)), when: Answer, text: "idle, but a dialog is open: typed in later", help: "`atm pending`"},
+		"not at its prompt":  {m: with(run, reducer.WordIdle, gate("no prompt")), when: Prompt, text: "idle, but it is not at its prompt: typed in later", help: "`atm screen bob`"},
+		"a pointer":          {m: with(run, reducer.WordIdle, pointer), when: Now, text: "idle: told to run atm read now", help: "`atm screen bob`"},
+		"idle":               {m: with(run, reducer.WordIdle), when: Now, text: "idle: typed in now", help: "`atm screen bob`"},
+		"its screen lags":    {m: with(run, reducer.WordIdle, gate(control.GateBusy)), when: Now, text: "idle: typed in now", help: "`atm screen bob`"},
+		"busy":               {m: with(run, reducer.WordBusy, busy), when: Idle, text: "busy 3m: typed in when idle", help: "`atm wait --idle bob`"},
+		"urgent":             {mail: mail{message: urgent}, m: with(run, reducer.WordBusy), when: Now, text: "busy: interrupts it", help: "`atm wait --idle bob`"},
+		"starting":           {m: with(run, reducer.WordStarting), when: Idle, text: "starting: typed in when idle", help: "`atm wait --idle bob`"},
+		"off":                {mail: mail{again: "atm up bob"}, m: with(presence.Member{}, reducer.WordOff, func(m *presence.Member) { m.ReadAt = &since }), when: Run, text: "off; last read 3m ago", help: "`atm up bob`"},
+		"unknown":            {m: with(presence.Member{}, reducer.WordUnknown), when: Read, text: "not read yet", help: "it must run atm read"},
+		"hooks":              {m: with(presence.Member{}, reducer.WordIdle, hooks), when: Turn, text: "at its next turn; last seen 3m ago", help: "`atm status bob`"},
+		"a shell":            {m: with(run, reducer.WordIdle, pointer, func(m *presence.Member) { m.Runner.Driver = "plain" }), when: Read, text: "idle: told to run atm read, and nothing acts on it", help: "`atm take --wait`"},
+		"told":               {mail: mail{item: &maildir.Item{}, delivery: &history.Delivery{IsOnlyAnnounced: true}}, m: with(run, reducer.WordIdle, pointer), when: Read, text: "told to run atm read, and has not yet", help: "`atm screen bob`"},
+		"tried once":         {mail: tried(1), m: with(run, reducer.WordIdle), when: Idle, text: "typing it in failed 1h ago (no prompt)", help: "bob gets it with atm read"},
+		"tried too often":    {mail: tried(control.MaxTries), m: with(run, reducer.WordIdle), when: Never, help: "`atm doctor --fix"},
+		"given to its hooks": {mail: mail{item: &maildir.Item{}, delivery: &history.Delivery{Announced: at}}, m: with(presence.Member{}, reducer.WordIdle, hooks), when: Turn, help: "`atm status bob`"},
+		"taken, busy":        {mail: mail{push: push.Outcome{By: agents.ByPlugin}}, m: with(presence.Member{}, reducer.WordBusy), when: Turn, text: "busy: taken behind what it does"},
+		"handed over":        {mail: mail{push: push.Outcome{By: "inbox socket"}}, m: with(presence.Member{}, reducer.WordIdle, hooks), when: Now, text: "idle: taken now"},
+		"handed over, busy":  {mail: mail{push: push.Outcome{By: "plugin", IsIn: true, To: *with(presence.Member{}, reducer.WordBusy, busy)}}, m: with(run, reducer.WordIdle), when: Turn, text: "busy 3m: handed over behind what it does"},
 		"its sub-agent asks": {mail: mail{push: push.Outcome{By: "inbox socket", IsIn: true, To: *with(presence.Member{}, reducer.WordBlocked, func(m *presence.Member) { m.AtPrompt = reducer.WordIdle })}}, m: with(run, reducer.WordIdle), when: Now, text: "idle: handed over now"},
 	} {
 		if c.to = c.m; c.message == nil {
 			c.message = &wire.Message{}
 		}
 		got := c.outlook()
-		if got.When != c.when || c.text != "" && got.Text != c.text || !strings.Contains(string(got.Why), c.why) || c.why == "" && got.Why != "" {
-			t.Errorf("%s: %s %q %q", name, got.When, got.Text, got.Why)
+		if got.When != c.when || c.text != "" && got.Text != c.text || !strings.Contains(string(got.Help), c.help) || c.help == "" && got.Help != "" {
+			t.Errorf("%s: %s %q %q", name, got.When, got.Text, got.Help)
 		}
 	}
 }

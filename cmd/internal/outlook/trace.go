@@ -15,7 +15,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
-	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/wire"
 )
@@ -34,8 +33,9 @@ type Trace struct {
 // TraceOf returns the progress of a message at one recipient. again returns the command that runs a member again.
 func TraceOf(answers *post.Answers, r *teamdir.Root, m *wire.Message, a wire.Address, again func(*teamdir.Team, wire.Name) string) Trace {
 	t := Trace{Trace: answers.Trace(m, a), again: again}
-	if t.State == wire.Later {
-		t.Gate, t.Due = laterGate(r, m), ""
+	if from, err := r.Team(m.From.Team); t.State == wire.Later && err == nil {
+		out := later(from, m)
+		t.Gate, t.When, t.Due = out.Why(), out.When, ""
 		return t
 	}
 	if !r.IsRemote(a) {
@@ -44,18 +44,6 @@ func TraceOf(answers *post.Answers, r *teamdir.Root, m *wire.Message, a wire.Add
 		t.Gate = t.remoteGate(team, m, a)
 	}
 	return t
-}
-
-// laterGate says what a message waits for that is not due.
-func laterGate(r *teamdir.Root, m *wire.Message) failure.Hint {
-	team, err := r.Team(m.From.Team)
-	if err != nil {
-		return ""
-	}
-	if why := post.WhyNever(team, m); why != "" {
-		return failure.Say("it waits for %s: `atm withdraw %s`, or send it again", why, m.ID.Short(6))
-	}
-	return failure.Say("it comes %s: `atm withdraw %s` takes it back", post.WhenDue(team, m), m.ID.Short(6))
 }
 
 func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) failure.Hint {
@@ -116,10 +104,8 @@ func inRootOf(r *teamdir.Root, a wire.Address, hint failure.Hint) failure.Hint {
 func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) failure.Hint {
 	switch isInOutbox := t.Err == nil; {
 	case isInOutbox && t.State == wire.Withdrawn:
-	case isInOutbox && presence.IsBridged(team, a.Host):
-		return "the bridge runs, but has not sent it yet" + lastSaid(team, a.Host)
 	case isInOutbox:
-		return "the bridge is off: it goes out when `atm bridge` runs" + lastSaid(team, a.Host)
+		return bridged(team, a.Host).Why()
 	case t.State == wire.Owed:
 		return ackGate(m, a)
 	case t.State != "", m.From.Host != "": // its own host knows more
@@ -129,14 +115,6 @@ func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) 
 		return failure.Say("it was sent; host %s has reported nothing yet", a.Host)
 	default:
 		return failure.Say("atm cannot tell whether it was sent: %v", t.Err)
-	}
-	return ""
-}
-
-// lastSaid is why a bridge holds mail up, behind what is known of it; "": it has not said.
-func lastSaid(team *teamdir.Team, host wire.Name) failure.Hint {
-	if why := presence.HeldReason(team, host); why != "" {
-		return failure.Say("; it last said: %s", why)
 	}
 	return ""
 }
@@ -156,13 +134,13 @@ func (t *Trace) unreadGate(team *teamdir.Team, name wire.Name) failure.Hint {
 	if err != nil {
 		return failure.Say("%s", lease)
 	}
-	m.WaysIn = programs.WaysNow(team, name)
-	out := mail{message: it.Message, to: m.ToMail(), item: it, delivery: t.Delivery, hold: team.HoldReason(it.Message, name), again: t.again(team, name)}.outlook()
-	if isShared, _ := claim.Shared(team.Box(name)); isShared {
-		out = Outlook{When: Read, Why: failure.Say("whoever takes it first gets it: `atm take %s`", name)}
-	}
+	isShared, _ := claim.Shared(team.Box(name))
+	out := mail{
+		message: it.Message, to: m.ToMail(), item: it, delivery: t.Delivery, hold: team.HoldReason(it.Message, name), isShared: isShared,
+		again: t.again(team, name),
+	}.outlook()
 	t.When = out.When
-	why := "unread; " + out.Why
+	why := "unread; " + out.Why()
 	if out.When.isInTurn() {
 		t.Before, _ = team.Box(name).UnreadIDs()
 		t.Before = t.Before[:max(slices.Index(t.Before, it.ID), 0)]
@@ -172,7 +150,7 @@ func (t *Trace) unreadGate(team *teamdir.Team, name wire.Name) failure.Hint {
 		for i := range ids {
 			ids[i] = t.Before[n-1-i].Short(6)
 		}
-		why = failure.Say("unread; %d before it (%s); %s", n, strings.Join(ids, " "), out.Why)
+		why = failure.Say("unread; %d before it (%s); %s", n, strings.Join(ids, " "), out.Why())
 	}
 	if lease != "" {
 		why = failure.Say("%s; %s", lease, why)

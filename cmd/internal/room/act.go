@@ -8,10 +8,10 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer/ask"
-	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -169,11 +169,8 @@ func (r *Room) SayInSession(ctx context.Context, id wire.UUID, text string) (str
 	if err != nil {
 		return "", err
 	}
-	did := fmt.Sprintf("sent %s to %s", out.Message.ID.Short(6), s.AgentID)
-	if s.State == session.Paused {
-		did += "; the session is paused: it waits until that is resumed"
-	}
-	return did, nil
+	seen := outlook.Of(ctx, r.Scope.Root, out.To, out.Message)
+	return fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), s.AgentID, seen.Text), nil
 }
 
 func (r *Room) ownMessage(id wire.ID) (*maildir.Item, error) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -36,9 +35,6 @@ func prepare(program *cli.App, commands []*cli.Command) {
 		act := c.Action
 		c.Action = func(c *cli.Context) error {
 			if err := cmp.Or(cmdline.CheckWords(c), cmdline.CheckTimeout(c)); err != nil && !c.Bool("help") {
-				if len(c.Command.Subcommands) > 0 { // team bob
-					err = cmp.Or(app.MemberAsVerb(Given(c), c.Args().First()), err)
-				}
 				return err
 			}
 			err := act(c)

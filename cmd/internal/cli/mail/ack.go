@@ -11,7 +11,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
@@ -64,11 +63,7 @@ func Ack(ctx context.Context, s *app.Scope, p *command.Printer, ids []string, ou
 	if err != nil {
 		return err
 	}
-	held := make([]app.Held, len(found))
-	for i, m := range found {
-		held[i] = app.Held{Item: m.Item, Box: m.box}
-	}
-	acked := s.AckAll(ctx, held, outcome, text)
+	acked := s.AckAll(ctx, found, outcome, text)
 	lines, err := forEach(s, found, func(i int) (string, error) {
 		one, did, err := acked[i].Out, acked[i].Did, acked[i].Err
 		if err != nil {
@@ -86,7 +81,7 @@ func Ack(ctx context.Context, s *app.Scope, p *command.Printer, ids []string, ou
 }
 
 // findAllHeld is findHeld for several words.
-func findAllHeld(ctx context.Context, s *app.Scope, ids []string, withFinished bool) (found []heldMessage, err error) {
+func findAllHeld(ctx context.Context, s *app.Scope, ids []string, withFinished bool) (found []app.Held, err error) {
 	for _, word := range ids {
 		m, err := findHeld(ctx, s, word, withFinished)
 		if err != nil {
@@ -99,7 +94,7 @@ func findAllHeld(ctx context.Context, s *app.Scope, ids []string, withFinished b
 
 // forEach calls do with the number of each message and returns its lines. A failure does not keep it from the others; the
 // error names each.
-func forEach(s *app.Scope, found []heldMessage, do func(i int) (line string, err error)) (lines string, err error) {
+func forEach(s *app.Scope, found []app.Held, do func(i int) (line string, err error)) (lines string, err error) {
 	var failed *failure.Error
 	for i, m := range found {
 		line, err := do(i)
@@ -123,16 +118,9 @@ func forEach(s *app.Scope, found []heldMessage, do func(i int) (line string, err
 	return lines, failed
 }
 
-// A heldMessage is a message of mine: in my inbox, or in the shared one from which I took it.
-type heldMessage struct {
-	*maildir.Item
-	box      *maildir.Box
-	isLeased bool
-}
-
 // findHeld finds a message that I hold; withFinished, since an ack may be repeated, also one that I held and have
 // finished.
-func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool) (m heldMessage, err error) {
+func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool) (m app.Held, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
 		return m, err
@@ -141,9 +129,9 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 	from, err := post.FindLease(s.Root, box, it.Message, me) // a box and an error: somebody else took it
 	switch {
 	case from != nil && err == nil:
-		return heldMessage{it, from, true}, nil
+		return app.Held{Item: it, Box: from, IsLeased: true}, nil
 	case box.Address() == me && it.State != "" && it.Lease == nil:
-		return heldMessage{it, s.Me, false}, nil
+		return app.Held{Item: it, Box: s.Me}, nil
 	case err != nil:
 		return m, failure.Refused("%w", err).WithHint("`atm trace %s` says who has it", it.ID.Short(6))
 	}
@@ -151,7 +139,7 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 		answers := post.AnswersTo(ctx, s.Root, it.Message)
 		for _, to := range it.To {
 			if box, err := s.Root.Mailbox(to); err == nil && answers.HasFinished(it.Message, to, me) {
-				return heldMessage{it, box, false}, nil
+				return app.Held{Item: it, Box: box}, nil
 			}
 		}
 	}

@@ -33,8 +33,8 @@ func TestFindHeld(t *testing.T) {
 		isLeased bool
 	}{{mine, true, false}, {taken, true, true}, {others, false, false}, {free, false, false}, {sent, false, false}} {
 		held, err := findHeld(t.Context(), s, string(tt.m.ID), false)
-		if (err == nil) != tt.isHeld || held.isLeased != tt.isLeased {
-			t.Errorf("%s: leased %v, %v", tt.m.Body, held.isLeased, err)
+		if (err == nil) != tt.isHeld || held.IsLeased != tt.isLeased {
+			t.Errorf("%s: leased %v, %v", tt.m.Body, held.IsLeased, err)
 		}
 	}
 	must(t, claim.EndLease(t.Context(), jobs, taken.ID, s.Me.Address()))

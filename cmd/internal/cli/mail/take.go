@@ -116,12 +116,12 @@ func takeOne(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir
 
 func renewLease(ctx context.Context, s *app.Scope, p *command.Printer, o takeOptions) error {
 	m, err := findHeld(ctx, s, o.id, false)
-	if err == nil && !m.isLeased {
+	if err == nil && !m.IsLeased {
 		err = fmt.Errorf("message %s %w", m.ID.Short(6), maildir.ErrNotHeld)
 	}
 	if err != nil {
 		return err
 	}
-	until, err := claim.RenewLease(ctx, m.box, m.ID, s.Me.Address(), o.lease)
+	until, err := claim.RenewLease(ctx, m.Box, m.ID, s.Me.Address(), o.lease)
 	return p.PrintUnlessError(err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
 }

@@ -23,16 +23,16 @@ var unreadCommand = &cli.Command{
 		}
 		lines, err := forEach(s, found, func(i int) (line string, err error) {
 			m := found[i]
-			if line = m.ID.Short(6) + " unread again"; m.isLeased {
-				line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
-				err = claim.EndLease(c.Context, m.box, m.ID, s.Me.Address())
+			if line = m.ID.Short(6) + " unread again"; m.IsLeased {
+				line = m.ID.Short(6) + " given back to " + string(m.Box.Agent())
+				err = claim.EndLease(c.Context, m.Box, m.ID, s.Me.Address())
 			} else {
-				err = m.box.MarkUnread(c.Context, m.ID)
+				err = m.Box.MarkUnread(c.Context, m.ID)
 			}
 			if err = warnUnlogged(p, err); err != nil {
 				return "", err
 			}
-			it, err := m.box.Get(m.ID)
+			it, err := m.Box.Get(m.ID)
 			if err == nil {
 				items = append(items, it)
 			}

@@ -3,13 +3,12 @@ package session
 import (
 	"fmt"
 
-	sessions "github.com/agentteammail/atm/session"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/outlook"
+	sessions "github.com/agentteammail/atm/session"
 )
 
 var messageCommand = &cli.Command{
@@ -25,10 +24,11 @@ var messageCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		seen := "the session is paused: it waits for atm session resume " + short(k.session)
-		if k.session.State != sessions.Paused {
-			seen = outlook.Of(c.Context, k.s.Root, out.To, out.Message).Text
+		seen := outlook.Of(c.Context, k.s.Root, out.To, out.Message)
+		text = seen.Text
+		if k.session.State == sessions.Paused {
+			text = seen.Why().Map(k.p.Command).String()
 		}
-		return printSession(k.p, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, seen))
+		return printSession(k.p, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, text))
 	}),
 }

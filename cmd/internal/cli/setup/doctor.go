@@ -74,11 +74,7 @@ func retry(c *cli.Context, p *command.Printer, word string) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.FindSetAside(c.Context, word)
-	if err != nil {
-		return err
-	}
-	did, err := s.Retry(c.Context, one)
+	did, err := s.Retry(c.Context, word)
 	if err != nil {
 		return err
 	}
