@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/binary"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // What only counts opens no message, however many there are; what shows some opens those.
@@ -43,17 +45,21 @@ func TestOpensWhatIsShown(t *testing.T) {
 		}
 	}
 	opened()
+	for _, dir := range []string{"new", "cur", "done"} { // what changed just now is looked at again
+		old := time.Now().Add(-time.Hour)
+		must(t, os.Chtimes(filepath.Join(s.team, "bob", "inbox", dir), old, old))
+	}
 	for _, c := range []struct {
 		args  string
 		stdin string
 		want  int
 	}{
 		{"ls --count", "", 0},
-		{"team", "", 0},
-		{"team --json", "", 0},
-		{"status", "", 0},
 		{"status bob --json", "", 0},
-		{"", "", 40}, // any may be one whose answer is late
+		{"", "", 40}, // any may be one whose answer is late, and the look notes of which that is so
+		{"team", "", 5}, // those that are owed: of fewer than 16 nothing is noted
+		{"team --json", "", 5},
+		{"status", "", 5},
 		{"ls --limit 4", "", 4},
 		{"hook claude", `{"hook_event_name":"UserPromptSubmit","session_id":"s","prompt":"hi"}`, 20},
 	} {
