@@ -56,7 +56,7 @@ func TestOpensWhatIsShown(t *testing.T) {
 	}{
 		{"ls --count", "", 0},
 		{"status bob --json", "", 0},
-		{"", "", 40}, // any may be one whose answer is late, and the look notes of which that is so
+		{"", "", 40},    // any may be one whose answer is late, and the look notes of which that is so
 		{"team", "", 5}, // those that are owed: of fewer than 16 nothing is noted
 		{"team --json", "", 5},
 		{"status", "", 5},
