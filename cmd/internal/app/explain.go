@@ -294,7 +294,7 @@ func (g *Given) isID() bool {
 }
 
 // actsAsMe are the verbs that need --as to mean the same again.
-var actsAsMe = append(strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event"),
+var actsAsMe = append(strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event claim web tui"),
 	"watch --mail-me", "session message", "session attach", "session abort")
 
 // Command returns a command of atm with those of --root, --team and --as that this one was given, behind its words: the rules

@@ -159,7 +159,7 @@ func answers(q ask.Question) (lines []failure.Hint) {
 		lines = append(lines, failure.Say("%s", strings.Join(options, " | ")))
 	}
 	if q.Kind == ask.KindMail {
-		lines = append(lines, failure.Say("`atm approve %s 1`, or `atm reply %[1]s \"…\"`, as %s", q.Short(), q.To))
+		lines = append(lines, failure.Say("`atm approve %s 1 --as %s`, or `atm reply %[1]s \"…\" --as %[2]s`", q.Short(), q.To))
 	} else if q.Kind == ask.KindDraft {
 		lines = append(lines, failure.Say("`atm approve %s`, or `atm reject %[1]s --reason \"…\"`", q.Short()))
 	} else if why, hint := app.AnsweredElsewhere(&q); why != "" {
