@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -390,4 +391,27 @@ func TestArguments(t *testing.T) {
 	var got []string // none while the kernel is starting it, which goes on after our Start
 	eventually(t, func() bool { got = Arguments(cmd.Process.Pid); return slices.Equal(got, []string{"sleep", "60"}) },
 		func() string { return fmt.Sprintf("its arguments: %q", got) })
+}
+
+// A process that has just begun, and is still a copy of its parent, is no program of that name: it is about to become another.
+func TestNamedLeavesOutCopies(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program, pipe := filepath.Join(dir, "atmcopies"), filepath.Join(dir, "pipe")
+	must(t, os.Symlink("/bin/sh", program))
+	must(t, syscall.Mkfifo(pipe, 0o600))
+	cmd := exec.Command(program, "-c", `(read x <`+pipe+`) & echo up; wait`)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	_, err = io.ReadFull(out, make([]byte, 3))
+	must(t, err)
+	all := Named("atmcopies")
+	end, err := os.OpenFile(pipe, os.O_RDWR, 0) // before the check, or the copy stays
+	must(t, err)
+	_, err = end.WriteString("end\n")
+	must(t, errors.Join(err, cmd.Wait(), end.Close()))
+	if len(all) != 1 || all[0].PID != cmd.Process.Pid {
+		t.Errorf("%v, not %d alone", all, cmd.Process.Pid)
+	}
 }

@@ -90,10 +90,16 @@ func Inherited() (all [][]string) {
 	return all
 }
 
-// Named returns the running processes whose program has a name, the oldest first.
+// Named returns the running processes whose program has a name, the oldest first. A child that is still a copy of such a one,
+// since it has not begun its own program yet, is none.
 func Named(name string) []Info {
 	all, _ := readTable()
-	return slices.DeleteFunc(all, func(p Info) bool { return p.Name != name || p.isZombie })
+	named := slices.DeleteFunc(all, func(p Info) bool { return p.Name != name || p.isZombie })
+	return slices.DeleteFunc(slices.Clone(named), func(p Info) bool {
+		return slices.ContainsFunc(named, func(parent Info) bool {
+			return parent.PID == p.ppid && arguments(parent.PID) == arguments(p.PID)
+		})
+	})
 }
 
 // protected returns this process and its ancestors, which are never ended.
