@@ -96,7 +96,7 @@ func (s *server) addTools() {
 	add(s, &sdk.Tool{Name: "read", Annotations: acts, Description: "Your unread mail, oldest first. What you get counts as read."}, app.OpenMe, read)
 	add(s, &sdk.Tool{Name: "reply", Annotations: acts, Description: "Answer a message, in its thread. This also acknowledges it and marks it as read."}, app.OpenToWrite, reply)
 	add(s, &sdk.Tool{Name: "ack", Annotations: acts, Description: "Say of a message: I have it and will act on it."}, app.OpenToWrite, ack)
-	add(s, &sdk.Tool{Name: "wait", Annotations: looks, Description: "Wait for mail or, with arguments, until one of them is true. Does not mark mail as read."}, app.OpenMeIfGiven, s.wait)
+	add(s, &sdk.Tool{Name: "wait", Annotations: looks, Description: "Wait for mail or, with arguments, until all of them are true. Does not mark mail as read."}, app.OpenMeIfGiven, s.wait)
 	add(s, &sdk.Tool{Name: "team", Annotations: looks, Description: "Who is here, and who is busy, idle, blocked or off."}, app.OpenTeam, team)
 	add(s, &sdk.Tool{Name: "pending", Annotations: looks, Description: "What waits for a person: permissions, questions, drafts, late answers."}, app.OpenTeam, pending)
 	add(s, &sdk.Tool{Name: "thread", Annotations: looks, Description: "A conversation in order, across the team's inboxes. Does not mark anything as read."}, app.OpenMeIfGiven, thread)
