@@ -37,7 +37,7 @@ var layers = strings.Fields(
 		"internal/agents/gemini internal/agents/opencode internal/agents/all internal/runhost " +
 		// Several mailboxes.
 		"internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir/snapshot internal/teamdir " +
-		"internal/teamdir/programs internal/teamdir/presence internal/teamdir/push internal/teamdir/search internal/teamdir/progress internal/teamdir/post " +
+		"internal/teamdir/programs internal/teamdir/presence internal/teamdir/push internal/teamdir/search internal/teamdir/post " +
 		"internal/teamdir/work internal/teamdir/setaside " +
 		"internal/teamdir/reply internal/teamdir/input internal/teamdir/notices internal/teamdir/edits teams " +
 		// What runs an agent.

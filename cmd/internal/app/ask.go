@@ -31,9 +31,7 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 		isSent = true
 		seen := outlook.Of(ctx, s.Root, r.To, o.Message)
 		if r.To.AlreadyStored {
-			if it, err := r.To.Box.Get(r.ID); err == nil {
-				seen.Text = alreadySent(it)
-			}
+			seen.Text = s.alreadySent(r.To, o.Message)
 		}
 		sent(seen)
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent

@@ -177,7 +177,7 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 		if err := post.CheckDeclined(s.Root, m, a); err != nil {
 			return err
 		}
-		if isTold[a] || !answers.IsTurnOver(m, a) { // as Ask sees it: then it has said its answer there
+		if isTold[a] || !answers.Trace(m, a).IsTurnOver() { // as Ask sees it: then it has said its answer there
 			return nil
 		}
 		where, ended := "atm history "+string(a.Agent), fmt.Sprintf("the turn of %s ended without a reply", s.Who(a))
@@ -208,10 +208,11 @@ func (s *Scope) WhenReached(kind string, m *wire.Message) *Condition {
 	c.look = func(ctx context.Context, _ watcher.Entry) finding {
 		answers = answers.Again(ctx, m)
 		late := slices.DeleteFunc(slices.Clone(m.To), func(a wire.Address) bool {
+			p := answers.Trace(m, a)
 			if kind == "turn-done" {
-				return answers.IsTurnOver(m, a)
+				return p.IsTurnOver()
 			}
-			return answers.HasReached(m, a, kind)
+			return p.Reached(kind)
 		})
 		if len(late) == 0 {
 			return finding{met: s.reached(ctx, kind, m)}
@@ -238,7 +239,7 @@ func (s *Scope) reached(ctx context.Context, kind string, m *wire.Message) *Matc
 		if kind != "acked" {
 			break
 		}
-		if ack, err := post.AckOf(s.Root, m, a); err == nil {
+		if ack := answers.At(m, a).Ack(); ack != nil {
 			met.Agent, met.Item = s.Me.Agent(), ack
 			if outcome := ack.Outcome(); outcome != "" {
 				met.Acks = append(met.Acks, AckOutcome{a.String(), outcome, ack.Body})
@@ -397,7 +398,7 @@ func (c *Condition) impossible(ctx context.Context, s *Scope, late []wire.Addres
 	}
 	for _, a := range late {
 		var gone error
-		if s.CopyAt(c.sent, a).State == wire.Withdrawn {
+		if post.AnswersTo(ctx, s.Root, c.sent).At(c.sent, a).State == wire.Withdrawn {
 			gone = withdrawnError(c.sent.ID)
 		} else if gone = s.retired(a); gone == nil && c.noReply != nil {
 			gone = c.noReply(ctx, a)

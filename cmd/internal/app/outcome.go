@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
-	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -115,15 +114,13 @@ func (f *Failed) addRetry(m *Submission, to post.Recipient, isStored bool) {
 
 // addKnown adds a recipient that has a message with this id from an earlier call.
 func (o *Outcome) addKnown(s *Scope, to post.Recipient, m *wire.Message) {
-	note := "already sent"
-	if it, err := to.Box.Get(o.ID); err == nil {
-		note = alreadySent(it)
-	}
-	o.addDelivered(s, to, m, note)
+	o.addDelivered(s, to, m, s.alreadySent(to, m))
 }
 
 // alreadySent says of a message that was sent again what its recipient has done with it.
-func alreadySent(it *maildir.Item) string { return "already sent: " + post.StateAt(it) }
+func (s *Scope) alreadySent(to post.Recipient, m *wire.Message) string {
+	return "already sent: " + post.AnswersTo(context.Background(), s.Root, m).At(m, to.Address).Word()
+}
 
 // Err is the error for the recipients that do not have the message; nil if all have it. did says what was not done:
 // "sent to".
@@ -166,22 +163,3 @@ func (o *Outcome) Text(did string) string {
 
 // Called shows a recipient as people of this team write it.
 func (o *Outcome) Called(to string) string { return (&letter.Renderer{Team: o.team}).Called(to) }
-
-// CopyAt returns a recipient's copy of a message; its State is "" without evidence.
-func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *maildir.Item {
-	if s.Root.IsRemote(a) {
-		return &maildir.Item{Message: m, State: progress.RemoteState(s.Root, m, a)}
-	}
-	box, err := s.Root.Mailbox(a)
-	if err == nil {
-		var it *maildir.Item
-		if it, err = box.Get(m.ID); err == nil {
-			return it
-		}
-	}
-	state := wire.State("")
-	if _, isBad := errors.AsType[*maildir.BadError](err); isBad {
-		state = "bad"
-	}
-	return &maildir.Item{Message: m, State: state}
-}

@@ -18,7 +18,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
-	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -321,7 +320,7 @@ func (b *Bridge) returnMail(ctx context.Context, m *wire.Message, unknown []*mai
 	if isOneWay(m) {
 		return bad("%s", why)
 	}
-	notice := progress.ReturnNotice(m.ID, addresses)
+	notice := post.ReturnNotice(m.ID, addresses)
 	notice.Subject, notice.Body = "not delivered: "+m.Title(), fmt.Sprintf("%s: your message %s was not delivered.", why, m.ID.Short(6))
 	if len(names) > 1 {
 		notice.Body = fmt.Sprintf("%s: your message %s was not delivered to them.", why, m.ID.Short(6))

@@ -15,13 +15,12 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
-	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/wire"
 )
 
 // A Trace is how far a message got at one recipient, and what its next stage waits for.
 type Trace struct {
-	progress.Trace
+	*post.Progress
 	Gate failure.Hint `json:"gate,omitempty"` // and a command that helps
 	When When         `json:"when,omitempty"` // an unread message will be seen
 
@@ -32,7 +31,7 @@ type Trace struct {
 
 // TraceOf returns the progress of a message at one recipient. again returns the command that runs a member again.
 func TraceOf(answers *post.Answers, r *teamdir.Root, m *wire.Message, a wire.Address, again func(*teamdir.Team, wire.Name) string) Trace {
-	t := Trace{Trace: answers.Trace(m, a), again: again}
+	t := Trace{Progress: answers.Trace(m, a), again: again}
 	if from, err := r.Team(m.From.Team); t.State == wire.Later && err == nil {
 		out := later(from, m)
 		t.Gate, t.When, t.Due = out.Why(), out.When, ""

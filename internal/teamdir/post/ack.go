@@ -13,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/wire"
 )
@@ -271,7 +270,7 @@ func Withdraw(ctx context.Context, r *teamdir.Root, me *maildir.Box, m *wire.Mes
 	wasAcked := false
 	isAcked := func() bool { _, err := AckOf(r, m, from); wasAcked = err == nil; return wasAcked }
 	// A reply is the ack as well; of one on another host only that host's report may tell.
-	isAckedThere := r.IsRemote(from) && m.RequiresAck && progress.RemoteState(r, m, from) == wire.Done
+	isAckedThere := r.IsRemote(from) && m.RequiresAck && AnswersTo(ctx, r, m).At(m, from).State == wire.Done
 	if isAcked() || isAckedThere {
 		return "", nil
 	}

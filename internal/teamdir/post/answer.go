@@ -13,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
-	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/wire"
 )
@@ -107,9 +106,10 @@ func IsPerson(r *teamdir.Root, a wire.Address) bool {
 // once, when the first is asked for, and asks once for each member whether it is a person: that reads team.toml.
 type Answers struct {
 	root     *teamdir.Root
+	isOne    bool // the acks of one message are found by their ids
 	found    func() map[asked]answers
 	isPerson func(wire.Address) bool
-	past     progress.Past
+	past     past
 }
 
 // asked is a message that may be answered.
@@ -132,7 +132,7 @@ func AnswersTo(ctx context.Context, r *teamdir.Root, to ...*wire.Message) *Answe
 		}
 		return is
 	}
-	return &Answers{r, sync.OnceValue(func() map[asked]answers { return answersTo(ctx, r, to) }), isPerson, progress.Past{}}
+	return &Answers{r, len(to) == 1, sync.OnceValue(func() map[asked]answers { return answersTo(ctx, r, to) }), isPerson, past{}}
 }
 
 // Again looks for the answers to one of the messages anew, and reads of what its recipients did only what is new.
@@ -182,6 +182,9 @@ func answersTo(ctx context.Context, r *teamdir.Root, to []*wire.Message) map[ask
 
 // Acks is AcksOf for one of the messages.
 func (a *Answers) Acks(m *wire.Message, recipient wire.Address) ([]*maildir.Item, error) {
+	if a.isOne && m.From.Host == "" {
+		return acksOf(a.root, m, recipient, a.isPerson)
+	}
 	isAck := isAckFor(a.root, recipient, m, a.isPerson)
 	acks := slices.Clone(a.found()[asked{m.From, m.ID}].acks)
 	acks = slices.DeleteFunc(acks, func(it *maildir.Item) bool { return !isAck(it.Message) })

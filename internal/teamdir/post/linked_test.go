@@ -10,7 +10,6 @@ import (
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/internal/teamdir/progress"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
@@ -164,7 +163,7 @@ func TestLinkedWithdrawn(t *testing.T) {
 	if it, err := r.web.Box("bob").Get(m.ID); err != nil || it.State != wire.Withdrawn {
 		t.Errorf("%+v, %v", it, err)
 	}
-	if at := progress.Of(r.app.Root(), m, bobAtWeb, progress.Past{}); at.State != wire.Withdrawn {
+	if at := AnswersTo(t.Context(), r.app.Root(), m).At(m, bobAtWeb); at.State != wire.Withdrawn {
 		t.Errorf("alice sees it as %s", at.State)
 	}
 }

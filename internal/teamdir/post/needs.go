@@ -2,6 +2,7 @@ package post
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -11,12 +12,6 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
-)
-
-// The outcomes of a needed message that nobody will do. The others are those of acks: wire.Outcomes.
-const (
-	OutcomeWithdrawn = "withdrawn"
-	OutcomeRetired   = "retired" // its recipient
 )
 
 // Need is a message that another one needs to be done before it is shown.
@@ -42,58 +37,21 @@ func Needs(t *teamdir.Team, m *wire.Message) (needs []Need, err error) {
 // NeedFor returns how far a message is.
 func NeedFor(t *teamdir.Team, m *wire.Message) (need Need) {
 	need = Need{Message: m}
-	open := false
+	answers, open := AnswersTo(context.Background(), t.Root(), m), false
 	for _, a := range m.To {
-		outcome, by, state := outcomeAt(t, m, a)
+		p := answers.At(m, a)
+		outcome, by := p.Outcome()
 		if outcome != "done" && outcome != "" {
 			return Need{m, outcome, by, outcome}
 		}
 		if outcome == "" {
-			open, need.State = true, cmp.Or(need.State, state)
+			open, need.State = true, cmp.Or(need.State, p.Word())
 		}
 	}
 	if !open && len(m.To) > 0 {
 		need.Outcome, need.State = "done", "done"
 	}
 	return need
-}
-
-// outcomeAt says what came of a message at one recipient, and by whom, and in a word where it is if nothing did.
-func outcomeAt(t *teamdir.Team, m *wire.Message, a wire.Address) (outcome string, by wire.Address, state string) {
-	ack, noAck := AckOf(t.Root(), m, a)
-	if noAck == nil && ack.Outcome() != "" {
-		return ack.Outcome(), ack.From, ""
-	}
-	box, err := t.Root().Mailbox(a)
-	if errors.Is(err, maildir.ErrNoAgent) {
-		return OutcomeRetired, a, ""
-	}
-	it := &maildir.Item{Message: m, State: "sent"}
-	if err == nil {
-		if there, err := box.Get(m.ID); err == nil {
-			it = there
-		}
-	}
-	switch {
-	case it.State == wire.Withdrawn:
-		return OutcomeWithdrawn, a, ""
-	case noAck == nil:
-		return "", a, "acked"
-	}
-	return "", a, StateAt(it)
-}
-
-// StateAt says in a word what a recipient has done with its copy of a message.
-func StateAt(it *maildir.Item) string {
-	switch {
-	case it.Lease != nil:
-		return "taken"
-	case it.RequiresAck && it.State == wire.Done:
-		return "acked"
-	case it.State == wire.Owed || it.State == wire.Done:
-		return "read"
-	}
-	return string(it.State)
 }
 
 // IsDue reports whether readers are shown a message of a member of the team by now.
@@ -171,11 +129,9 @@ func WhenDue(t *teamdir.Team, m *wire.Message) (when string) {
 
 // WhyNever says why a message may never be shown, "" if it may: "9f3a1c, which bob declined", "bob, who is not there any more".
 func WhyNever(t *teamdir.Team, m *wire.Message) string {
-	isGone := func(a wire.Address) bool {
-		_, err := t.Root().Mailbox(a)
-		return a.Host == "" && errors.Is(err, maildir.ErrNoAgent)
-	}
-	if len(m.To) > 0 && !slices.ContainsFunc(m.To, func(a wire.Address) bool { return !isGone(a) }) {
+	answers := AnswersTo(context.Background(), t.Root(), m)
+	isThere := func(a wire.Address) bool { return a.Host != "" || !errors.Is(answers.At(m, a).Err, maildir.ErrNoAgent) }
+	if len(m.To) > 0 && !slices.ContainsFunc(m.To, isThere) {
 		return who(m, m.To[0]) + ", who is not there any more"
 	}
 	needs, err := Needs(t, m)

@@ -96,9 +96,10 @@ func waitFor(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 func printAwaited(ctx context.Context, s *app.Scope, p *command.Printer, m *wire.Message, met []*app.Match, r *app.Outcome) error {
 	var text []byte
 	var read, letters []*maildir.Item
+	answers := post.AnswersTo(ctx, s.Root, m)
 	for _, a := range m.To {
-		ack, err := post.AckOf(s.Root, m, a)
-		if err != nil {
+		ack := answers.At(m, a).Ack()
+		if ack == nil {
 			continue
 		}
 		read = append(read, ack)

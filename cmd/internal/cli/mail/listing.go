@@ -94,21 +94,13 @@ func traceAll(ctx context.Context, s *app.Scope, all []message) (areUnacked []bo
 func (m *message) trace(s *app.Scope, answers *post.Answers) (isUnacked bool) {
 	order := []wire.State{wire.Later, wire.Unread, wire.Owed, wire.Done, wire.Withdrawn, ""}
 	for _, a := range m.To {
-		it := s.CopyAt(m.Message, a)
-		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
-			m.slowest = it.State
+		p := answers.At(m.Message, a)
+		if slices.Index(order, p.State) < slices.Index(order, m.slowest) {
+			m.slowest = p.State
 		}
-		state := cmp.Or(post.StateAt(it), "no evidence")
-		ack, noAck := answers.Ack(m.Message, a)
-		if state == "read" && noAck == nil { // without being asked
-			state = "acked"
-		}
-		isUnacked = isUnacked || m.RequiresAck && noAck != nil && state != "acked" && state != "withdrawn"
-		if !m.DueAt.IsZero() && state != "withdrawn" && answers.IsAnswered(m.Message, a) {
-			state = "answered"
-		}
-		to := recipientState{To: a.String(), State: state}
-		if noAck == nil && ack.Outcome() != "" {
+		isUnacked = isUnacked || p.OwesAck()
+		to := recipientState{To: p.To, State: p.Word()}
+		if ack := p.Ack(); ack != nil && ack.Outcome() != "" {
 			to.Outcome, to.Text = ack.Outcome(), ack.Body
 		}
 		m.recipients = append(m.recipients, to)
