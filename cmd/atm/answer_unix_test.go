@@ -151,13 +151,13 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	s.atm(0, "send", "bob", "hello", "--as", "alice", "--id", id)
 	trace := "trace " + id + " --as alice"
 	for _, c := range []struct{ event, gate, want string }{
-		{"state_change new=idle", "", "idle: typed in now; atm screen bob"},
-		{"", "draft", "idle, but its prompt has a half-written line: typed in later; atm attach bob, and send or clear it"},
-		{"", "a person is typing", "idle, but a person is typing: typed in later; atm wait --busy bob"},
-		{"", "bang mode", "idle, but it is not at its prompt: typed in later; atm screen bob"},
+		{"state_change new=idle", "", "idle: typed in now; atm screen bob --as alice"},
+		{"", "draft", "idle, but its prompt has a half-written line: typed in later; atm attach bob --as alice, and send or clear it"},
+		{"", "a person is typing", "idle, but a person is typing: typed in later; atm wait --busy bob --as alice"},
+		{"", "bang mode", "idle, but it is not at its prompt: typed in later; atm screen bob --as alice"},
 		{"state_change new=thinking", "busy", "busy 0s: typed in when idle; atm wait --idle bob --as alice"},
-		{"confirm_required tool=Bash", "dialog", "blocked: wants to use Bash; atm pending, then atm approve bob --as alice"},
-		{"state_change new=idle", "dialog", "idle, but a dialog is open: typed in later; atm pending"},
+		{"confirm_required tool=Bash", "dialog", "blocked: wants to use Bash; atm pending --as alice, then atm approve bob --as alice"},
+		{"state_change new=idle", "dialog", "idle, but a dialog is open: typed in later; atm pending --as alice"},
 		{"state_change new=starting", "", "starting: typed in when idle; atm wait --idle bob"},
 		{"state_change new=error detail=limit", "", "error: typed in when idle; atm wait --idle bob"},
 		{"state_change new=idle", "", "idle: "},

@@ -293,22 +293,14 @@ func (g *Given) isID() bool {
 	return err == nil
 }
 
-// actsAsMe are the verbs that need --as to mean the same again.
-var actsAsMe = append(strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event claim web tui"),
-	"watch --mail-me", "session message", "session attach", "session abort")
-
 // Command returns a command of atm with those of --root, --team and --as that this one was given, behind its words: the rules
 // by which agents' programs allow commands begin with the verb. Other programs' commands stay as they are.
 func (g *Given) Command(command string) string {
-	words, names := strings.Fields(command), []string{"root", "team"}
-	if len(words) == 0 || words[0] != "atm" {
+	if command != "atm" && !strings.HasPrefix(command, "atm ") {
 		return command
 	}
-	if verb := strings.Join(words[1:min(3, len(words))], " "); slices.ContainsFunc(actsAsMe, func(v string) bool { return strings.HasPrefix(verb+" ", v+" ") }) {
-		names = append(names, "as")
-	}
 	flags, text, hasText := cutUnquoted(command, " -- ") // behind which flags are none
-	if flags += g.Flags(command, names...); hasText {
+	if flags += g.Flags(command, "root", "team", "as"); hasText {
 		flags += " -- " + text
 	}
 	return flags

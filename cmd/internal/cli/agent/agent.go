@@ -116,7 +116,7 @@ func (r *result) tellResumed(s control.Status) {
 }
 
 func (k *call) print(r result, err error) error {
-	return k.p.PrintUnlessError(err, r, r.String())
+	return k.p.Confirming().PrintUnlessError(err, r, r.String())
 }
 
 func (r result) String() string {

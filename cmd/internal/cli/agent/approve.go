@@ -68,7 +68,7 @@ func answerQuestion(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	o, err := s.Decide(ctx, q, a)
 	r := resultOf(q.Agent, o)
-	return p.PrintUnlessError(err, r, r.String())
+	return p.Confirming().PrintUnlessError(err, r, r.String())
 }
 
 // whichQuestion is the error for an answer to no question. It names the open ones, and takes not even the only one: it

@@ -111,7 +111,7 @@ func (k *call) printEnd(end control.Ending) error {
 	} else if !end.Detached {
 		return failure.Failed("the runner of %s detached this terminal: %s", k.name(), end.Reason).WithHint("`atm attach %s`", k.name())
 	}
-	return k.p.Print(r)
+	return k.p.Confirming().Print(r)
 }
 
 // resetModes switches off the modes and links that a program may have switched on, restores the title of saveTitle, leaves

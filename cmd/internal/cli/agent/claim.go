@@ -96,7 +96,7 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 			fmt.Fprintf(&text, "%s edited it %s\n", e.By, letter.Ago(time.Now(), e.At))
 		}
 	}
-	return p.PrintDone(map[string]any{"claimed": append([]edits.NewClaim{}, claimed...)}, text.String(), err)
+	return p.Confirming().PrintDone(map[string]any{"claimed": append([]edits.NewClaim{}, claimed...)}, text.String(), err)
 }
 
 // ending says how to end another's claim; "": this process may not.
@@ -124,7 +124,7 @@ func (o claimOptions) release(c *cli.Context, s *app.Scope, p *command.Printer, 
 			}
 		}
 		if err != nil {
-			return p.PrintDone(map[string]any{"released": released}, text, err)
+			return p.Confirming().PrintDone(map[string]any{"released": released}, text, err)
 		}
 		released = append(released, path)
 		whose := ""
@@ -133,7 +133,7 @@ func (o claimOptions) release(c *cli.Context, s *app.Scope, p *command.Printer, 
 		}
 		text += fmt.Sprintf("released %s%s\n", letter.Quote(edits.ShownPath(s.Team, path), 300), whose)
 	}
-	return p.PrintAs(map[string]any{"released": released}, text)
+	return p.Confirming().PrintAs(map[string]any{"released": released}, text)
 }
 
 func claimLines(s *app.Scope, all []edits.Claim) string {

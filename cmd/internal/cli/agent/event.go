@@ -89,7 +89,7 @@ func event(c *cli.Context) error {
 	if e.Seq == 0 {
 		text = fmt.Sprintf("event %s, already there", e.Kind)
 	}
-	return p.PrintUnlessError(err, &e, text)
+	return p.Confirming().PrintUnlessError(err, &e, text)
 }
 
 // warnOfSlip says where an unknown kind, which is kept, may be a known one mistyped.
@@ -168,7 +168,7 @@ func ingest(ctx context.Context, p *command.Printer, o eventOptions) error {
 		return ctx.Err()
 	})
 	if err == nil {
-		err = p.Print(total)
+		err = p.Confirming().Print(total)
 	}
 	if err == nil && total.Bad > 0 {
 		return failure.Exit(failure.ExitFailed)

@@ -54,7 +54,7 @@ func (l *resultList) add(r result) {
 	case r.State == "failed" && l.p.IsQuiet: // its reason is no confirmation
 		failure.PrintLine(l.p.Err, "atm: "+r.String())
 	default:
-		l.p.Print(r) // up and down go on without a reader
+		l.p.Confirming().Print(r) // up and down go on without a reader
 	}
 }
 

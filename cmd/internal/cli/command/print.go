@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -33,7 +32,7 @@ type Printer struct {
 
 	IsJSON     bool // a value is a JSON document, else text
 	IsStream   bool // each value is a document of its own, and so is the error behind them
-	isSilent   bool // --quiet, and the text only confirms what the verb did
+	isSilent   bool // see Confirming
 	hasPrinted bool // see SetPrinted
 }
 
@@ -43,14 +42,16 @@ func PrinterOf(c *cli.Context) *Printer {
 		return p
 	}
 	p := &Printer{Given: newGiven(c), IsJSON: c.Bool("json")}
-	p.isSilent = p.IsQuiet && !c.Bool("dry-run") && slices.Contains(strings.Fields(confirming), c.Command.Name)
 	c.App.Metadata["printer"] = p
 	return p
 }
 
-// confirming are the verbs whose text only confirms what they did: --quiet omits it.
-const confirming = "send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
-	"run up down stop interrupt restart type approve reject link message pause resume complete abort"
+// Confirming is the printer of a text that only confirms what the verb did: --quiet omits it.
+func (p *Printer) Confirming() *Printer {
+	silent := *p
+	silent.isSilent = p.IsQuiet
+	return &silent
+}
 
 // Print writes one value to stdout: with --json as a JSON document on a line, else as its String and a newline. A
 // stream calls it for each value.

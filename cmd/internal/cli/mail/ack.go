@@ -77,7 +77,7 @@ func Ack(ctx context.Context, s *app.Scope, p *command.Printer, ids []string, ou
 		}
 		return did, nil
 	})
-	return p.PrintDone(all, lines, err)
+	return p.Confirming().PrintDone(all, lines, err)
 }
 
 // findAllHeld is findHeld for several words.

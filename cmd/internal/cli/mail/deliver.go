@@ -31,10 +31,10 @@ func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 	warn(p, r)
 	failed, text := r.Err("sent to"), r.Text("sent to")
 	if len(o.waits) == 0 || text == "" {
-		return p.PrintDone(r, text, failed)
+		return p.Confirming().PrintDone(r, text, failed)
 	}
 	if !p.IsJSON {
-		if err := p.PrintAs(r, text); err != nil {
+		if err := p.Confirming().PrintAs(r, text); err != nil {
 			return err
 		}
 		if failed != nil {

@@ -103,7 +103,7 @@ func saveAttachments(p *command.Printer, m message, store *maildir.Store, name s
 			failed = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
 	}
-	return p.PrintDone(map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
+	return p.Confirming().PrintDone(map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
 }
 
 // saveAs saves an attachment as own/1-NAME. Programs obey files by their names: in the directory that they work in, some

@@ -123,5 +123,5 @@ func renewLease(ctx context.Context, s *app.Scope, p *command.Printer, o takeOpt
 		return err
 	}
 	until, err := claim.RenewLease(ctx, m.Box, m.ID, s.Me.Address(), o.lease)
-	return p.PrintUnlessError(err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
+	return p.Confirming().PrintUnlessError(err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
 }

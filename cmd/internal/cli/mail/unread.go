@@ -38,7 +38,7 @@ var unreadCommand = &cli.Command{
 			}
 			return line, err
 		})
-		return p.PrintDone(newListing(p, items, s.Me), lines, err)
+		return p.Confirming().PrintDone(newListing(p, items, s.Me), lines, err)
 	}),
 }
 

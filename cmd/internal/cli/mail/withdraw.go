@@ -20,6 +20,6 @@ recipient gets a notice. If it is acked or taken (atm take), nothing changes: ex
 		out := s.Withdraw(c.Context, m)
 		warn(p, out)
 		const did = "withdrawn from"
-		return p.PrintDone(out, out.Text(did), out.Err(did))
+		return p.Confirming().PrintDone(out, out.Text(did), out.Err(did))
 	}),
 }

@@ -15,7 +15,7 @@ func abort(ctx context.Context, k *call) error {
 	}
 	sess := cmp.Or(out.Session, k.session)
 	if out.Message == nil {
-		return printSession(k.p, sess, "", "aborted; its agent is gone")
+		return printSession(k.p.Confirming(), sess, "", "aborted; its agent is gone")
 	}
-	return printSession(k.p, sess, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), sess.AgentID))
+	return printSession(k.p.Confirming(), sess, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), sess.AgentID))
 }

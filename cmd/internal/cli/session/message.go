@@ -29,6 +29,6 @@ var messageCommand = &cli.Command{
 		if k.session.State == sessions.Paused {
 			text = seen.Why().Map(k.p.Command).String()
 		}
-		return printSession(k.p, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, text))
+		return printSession(k.p.Confirming(), k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, text))
 	}),
 }

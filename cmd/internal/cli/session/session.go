@@ -102,7 +102,7 @@ func moveTo(to sessions.State) func(context.Context, *call) error {
 		if err != nil {
 			return err
 		}
-		return printSession(k.p, sess, "", line(sess))
+		return printSession(k.p.Confirming(), sess, "", line(sess))
 	}
 }
 

@@ -74,7 +74,7 @@ func runBackup(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	} else if err != nil {
 		return err
 	}
-	return p.PrintDone(size, fmt.Sprintf("backed up %s, %s", letter.Many(size.Messages, "message"), letter.Size(size.Bytes)), missing)
+	return p.Confirming().PrintDone(size, fmt.Sprintf("backed up %s, %s", letter.Many(size.Messages, "message"), letter.Size(size.Bytes)), missing)
 }
 
 // publish gives a file its name, durably. It makes no second name, which exFAT does not have.

@@ -38,7 +38,7 @@ atm bridge trust build KEY --replace`,
 	Action: command.With(openBridge, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		n, err := presence.RetryRejected(s.Team)
 		text := letter.Many(n, "envelope") + " will be retried when the bridge runs"
-		return p.PrintUnlessError(err, map[string]any{"retried": n}, text)
+		return p.Confirming().PrintUnlessError(err, map[string]any{"retried": n}, text)
 	}),
 }}
 
@@ -80,5 +80,5 @@ func trust(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if errors.Is(err, hostkey.ErrOwn) {
 		return failure.Refused("%w", err).WithHint("give that machine another name: there, `atm bridge keygen --host NAME`")
 	}
-	return p.PrintUnlessError(err, map[string]any{"host": host}, p.Say("host %s is trusted: `atm send NAME@%[1]s \"…\"`", host))
+	return p.Confirming().PrintUnlessError(err, map[string]any{"host": host}, p.Say("host %s is trusted: `atm send NAME@%[1]s \"…\"`", host))
 }

@@ -78,7 +78,7 @@ func retry(c *cli.Context, p *command.Printer, word string) error {
 	if err != nil {
 		return err
 	}
-	return p.PrintAs(map[string]any{"retried": did}, did.Text())
+	return p.Confirming().PrintAs(map[string]any{"retried": did}, did.Text())
 }
 
 // checkHooks checks what atm install has set up.

@@ -65,5 +65,8 @@ func gc(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		what = fmt.Sprintf("%s, %s, %s", letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes))
 	}
 	text := fmt.Sprintf("%s %s to the archive; %s in the inboxes", verb, what, letter.Many(total.Skipped, "message"))
+	if !options.DryRun {
+		p = p.Confirming()
+	}
 	return p.PrintDone(total, text, failed)
 }

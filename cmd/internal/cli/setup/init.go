@@ -124,7 +124,7 @@ func initRoot(c *cli.Context) (err error) {
 		return err
 	}
 	m, err := o.run(c.Context, p)
-	return p.PrintUnlessError(err, m, m.text(p.Given))
+	return p.Confirming().PrintUnlessError(err, m, m.text(p.Given))
 }
 
 func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, err error) {

@@ -95,6 +95,9 @@ func install(c *cli.Context) error {
 		p.Warn("%s", note)
 	}
 	text := reportText(report)
+	if !isDry {
+		p = p.Confirming()
+	}
 	if failed != nil {
 		return p.PrintDone(report, text, failed)
 	}

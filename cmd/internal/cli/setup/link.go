@@ -78,7 +78,7 @@ func link(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if one.Problem != "" {
 			text = fmt.Sprintf("%s is %s, but %s; %s", one.Name, letter.Escape(one.Root), letter.Escape(one.Problem), one.Hint)
 		}
-		return p.PrintUnlessError(err, one, text)
+		return p.Confirming().PrintUnlessError(err, one, text)
 	}
 	return err
 }
@@ -91,5 +91,5 @@ func unlink(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := s.MayAct(policy.Link, ""); err != nil {
 		return err
 	}
-	return p.PrintUnlessError(s.Unlink(name), map[string]any{"name": name}, name+" is not linked any more")
+	return p.Confirming().PrintUnlessError(s.Unlink(name), map[string]any{"name": name}, name+" is not linked any more")
 }

@@ -87,7 +87,7 @@ func restore(c *cli.Context) error {
 		text += "\nwhat was there is in " + letter.Escape(r.Aside)
 	}
 	text += "\nnothing there acts until somebody has seen it and said yes: " + p.Command("atm init")
-	return p.PrintAs(r, text)
+	return p.Confirming().PrintAs(r, text)
 }
 
 // emptyPlace returns where init would make a root, or an error if something is there.

@@ -267,7 +267,7 @@ func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		}
 		text += p.Say("\nmembers of %s may take from the inbox of %s: `atm take %s`", s.Team.Name, app.Join(names), names[0])
 	}
-	return p.PrintAs(map[string]any{"team": s.Team.Name, "added": added, "shared": isShared}, text)
+	return p.Confirming().PrintAs(map[string]any{"team": s.Team.Name, "added": added, "shared": isShared}, text)
 }
 
 func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
@@ -292,7 +292,7 @@ func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if n.Later > 0 {
 		has += fmt.Sprintf(" and %d for later", n.Later)
 	}
-	return p.PrintUnlessError(err, map[string]any{"agent": name, "unread": unread, "later": n.Later, "path": s.Team.Dir().Path() + "/" + where},
+	return p.Confirming().PrintUnlessError(err, map[string]any{"agent": name, "unread": unread, "later": n.Later, "path": s.Team.Dir().Path() + "/" + where},
 		p.Say("retired %s with %s; `atm team restore %[1]s --team %[3]s` brings it back", name, has, s.Team.Name))
 }
 
@@ -307,5 +307,5 @@ func teamRestore(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	err = keep.Restore(c.Context, s.Team.Store, dir)
-	return p.PrintUnlessError(err, map[string]any{"agent": name}, string(name)+" is back")
+	return p.Confirming().PrintUnlessError(err, map[string]any{"agent": name}, string(name)+" is back")
 }
