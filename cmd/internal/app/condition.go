@@ -149,8 +149,8 @@ func (s *Scope) WhenMail() *Condition {
 	return c
 }
 
-// WhenReplied is met when from, or anybody if that is zero, has answered a message of mine with a reply that counts. Of
-// the others it warns.
+// WhenReplied is met when from, or anybody if that is zero, has answered a message of mine with a reply that counts, or acked it
+// as done. Of the others, and of other acks, it warns.
 func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 	c := &Condition{Kind: "reply", about: m.ID.Short(6), sent: m, watched: []wire.Address{s.Me.Address()}}
 	none := finding{unmet: "no answer", late: m.To}
@@ -170,6 +170,19 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 				s.warnNoAnswer(other)
 			}
 			isKnown[other.ID] = true
+		}
+		for _, a := range none.late {
+			ack := answers.At(m, a).Ack()
+			switch {
+			case ack == nil:
+			case ack.Outcome() == "done":
+				return finding{met: &Match{Kind: c.Kind, Agent: s.Me.Agent(), Item: ack, Message: m.ID, Acks: []AckOutcome{{a.String(), "done", ack.Body}}}}
+			case !isKnown[ack.ID] && ack.Outcome() == "":
+				s.Given.Warn("%s", post.SaidOf(m, ack))
+			}
+			if ack != nil {
+				isKnown[ack.ID] = true
+			}
 		}
 		return none
 	}

@@ -241,20 +241,38 @@ func AckOf(r *teamdir.Root, m *wire.Message, recipient wire.Address) (*maildir.I
 	return acks[len(acks)-1], nil
 }
 
-// ErrDeclined says that a recipient will not do what a message asks.
-var ErrDeclined = errors.New("declined")
+// ErrDeclined says that a recipient will not do what a message asks, or cannot.
+var ErrDeclined = errors.New("it will not be done")
 
-// CheckDeclined returns ErrDeclined, with what was said to that, if a recipient's last ack declines a message.
+// CheckDeclined returns ErrDeclined, with what was said to that, if a recipient's last ack declines a message, or says that it is
+// blocked.
 func CheckDeclined(r *teamdir.Root, m *wire.Message, recipient wire.Address) error {
 	ack, err := AckOf(r, m, recipient)
-	if err != nil || ack.Outcome() != "declined" {
+	if err != nil || ack.Outcome() == "" || ack.Outcome() == "done" {
 		return nil
 	}
-	said := ""
-	if ack.Body != "" {
-		said = ": " + letter.OneLine(ack.Body, 200)
+	return &declinedError{SaidOf(m, ack)}
+}
+
+type declinedError struct{ said string }
+
+func (e *declinedError) Error() string        { return e.said }
+func (e *declinedError) Is(target error) bool { return target == ErrDeclined }
+
+// SaidOf says what an ack says of a message, in its sender's words: "bob declined 9f3a1c: no time", "bob acked 9f3a1c as done".
+func SaidOf(m *wire.Message, ack *maildir.Item) string {
+	text := fmt.Sprintf("%s acked %s", who(m, ack.From), m.ID.Short(6))
+	switch outcome := ack.Outcome(); outcome {
+	case "":
+	case "declined":
+		text = fmt.Sprintf("%s declined %s", who(m, ack.From), m.ID.Short(6))
+	default:
+		text += " as " + outcome
 	}
-	return fmt.Errorf("%s %w %s%s", who(m, ack.From), ErrDeclined, m.ID.Short(6), said)
+	if ack.Body != "" {
+		text += ": " + letter.OneLine(ack.Body, 200)
+	}
+	return text
 }
 
 // Withdraw withdraws a message of mine from a recipient, and returns the state that it had there. An unread message is

@@ -46,8 +46,8 @@ type Observer struct {
 }
 
 // Ask sends a question to one recipient and waits for what comes first: a reply that counts (CheckAnswer), which it does
-// not mark as read, or the end of the turn that the question was handed into. A person answers with a reply only. Who
-// declines answers nothing: post.ErrDeclined.
+// not mark as read, an ack that says that it is done, or the end of the turn that the question was handed into. A person
+// answers with a reply or an ack only. Who declines, or is blocked, answers nothing: post.ErrDeclined.
 //
 // With an id or key that was used before (Outgoing.Message, Outgoing.Once) it sends nothing, but hands a question
 // over again whose turn was cut short; if that was another question, it is a *maildir.IDTakenError. If ctx ends the wait, the
@@ -176,6 +176,10 @@ func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 	if q.isAcked && q.Reply == nil {
 		if err := post.CheckDeclined(q.root, q.message, q.box.Address()); err != nil {
 			return true, err
+		}
+		ack, err := post.AckOf(q.root, q.message, q.box.Address())
+		if err == nil && ack.Outcome() == "done" && (ack.Body != "" || q.isPerson) { // of a program its turn says more
+			q.Reply = ack
 		}
 	}
 	q.isAcked = false

@@ -121,7 +121,12 @@ func printAwaited(ctx context.Context, s *app.Scope, p *command.Printer, m *wire
 			text = append(text, line+"\n"...)
 			continue
 		}
-		r.Reply = &message{Item: one.Item}
+		if r.Reply = (&message{Item: one.Item}); one.Item.Type == wire.TypeAck { // which is among the letters if it has a text
+			if one.Item.Body == "" {
+				text = append(text, post.SaidOf(m, one.Item)+"\n"...)
+			}
+			continue
+		}
 		read, letters = append(read, one.Item), append(letters, one.Item)
 	}
 	renderer := p.Renderer(s)
