@@ -433,7 +433,7 @@ func (m *Message) SetMeta(key string, value json.RawMessage) {
 	}
 }
 
-// Label returns a string in meta that is not ours, as atm send --meta sets it; ok is false if there is none.
+// Label returns a string in meta that is not ours; ok is false if there is none.
 func (m *Message) Label(key string) (value string, ok bool) {
 	meta := parseObject(m.Meta)
 	return meta.Text(key), meta.Get(key) != nil

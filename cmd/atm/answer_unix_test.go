@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -147,8 +148,9 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	store := s.run()
-	id := string(wire.NewID())
-	s.atm(0, "send", "bob", "hello", "--as", "alice", "--id", id)
+	var sent struct{ ID string }
+	must(t, json.Unmarshal([]byte(s.atm(0, "send", "bob", "hello", "--as", "alice", "--json")), &sent))
+	id := sent.ID
 	trace := "trace " + id + " --as alice"
 	for _, c := range []struct{ event, gate, want string }{
 		{"state_change new=idle", "", "idle: typed in now; atm screen bob --as alice"},

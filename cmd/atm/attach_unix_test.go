@@ -382,7 +382,7 @@ func TestPendingInColumns(t *testing.T) {
 		w := s.open(false, "pending")
 		w.ends(0)
 		w.shows("世界?\r\n    bob takes the answer as a message: ")
-		w.shows("human_input\r\n") // no command is cut
+		w.shows("| atm send --batch\r\n") // no command is cut
 		plain := ansi.Strip(w.String())
 		if isColoured := plain != w.String(); isColoured != (mode == "TERM=xterm") {
 			t.Errorf("%s: %q", mode, w.String())

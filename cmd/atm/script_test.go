@@ -96,6 +96,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"keep":       keep,
 			"exit":       exitCode,
+			"line":       line,
 			"lines":      count("lines", func(out string) int { return strings.Count(out, "\n") }),
 			"bytes":      count("bytes", func(out string) int { return len(out) }),
 			"eventually": eventually,
@@ -128,6 +129,17 @@ func exitCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if (code == args[0]) == neg {
 		ts.Fatalf("%v: exit %s, not %s", args[1:], code, args[0])
+	}
+}
+
+// line NAME JSON sends a line of a batch as a member; with ! in front, it must fail.
+func line(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: line NAME JSON")
+	}
+	err := ts.Exec("sh", "-c", `printf '%s\n' "$1" | atm send --batch --as "$0"`, args[0], args[1])
+	if (err == nil) == neg {
+		ts.Fatalf("%v: %v", args, err)
 	}
 }
 

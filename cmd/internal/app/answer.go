@@ -270,7 +270,7 @@ func AnsweredElsewhere(q *ask.Question) (why string, hint failure.Hint) {
 	case q.OnChannel && q.Session != "":
 		return "takes the answer as a message in its session", where + failure.Say("`atm session message %s \"…\"`", name)
 	case q.OnChannel:
-		return "takes the answer as a message", where + failure.Say("`atm send %s \"…\" --type human_input`", name)
+		return "takes the answer as a message", where + failure.Say("echo '{\"to\":%q,\"type\":\"human_input\",\"body\":\"…\"}' | `atm send --batch`", name)
 	case !q.Running:
 		return "has no runner, so only its own terminal can answer", where + failure.Say("next time `atm run %s -- CMD`", name)
 	case q.IsTyped():

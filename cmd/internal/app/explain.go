@@ -198,7 +198,7 @@ func (g *Given) explain(err error) *failure.Error {
 	if e, ok := errors.AsType[*maildir.IDTakenError](err); ok {
 		own := "send yours with an id of its own"
 		if e.IsYours {
-			own = "send this one under another --once name, or another --id"
+			own = "send this one under another --once name, or another id"
 		}
 		return failure.Refused("%w", err).WithHint("`atm show %s` shows it; %s", e.ID.Short(6), own)
 	}

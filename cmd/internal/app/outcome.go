@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -95,21 +93,19 @@ func (o *Outcome) addFailed(s *Scope, to wire.Address, err error) {
 	o.Failed = append(o.Failed, Failed{to.String(), s.Given.Explain(err)})
 }
 
-// addRetry says how to send a message again that a recipient has already: this one, if it may not be durable, or
-// another.
-func (f *Failed) addRetry(m *Submission, to post.Recipient, isStored bool) {
-	again := m.Again + string(m.Content.ID)
-	if m.Once != "" { // which excludes an id
-		again = "the same command"
-	}
-	retry := failure.Say("retry with %s: it stays one message", again)
+// addRetry says how to go on where a message is stored at some of its recipients, maybe at this one.
+func (f *Failed) addRetry(s *Scope, m *Submission, to post.Recipient) {
+	again := failure.Say("send it again to %s alone", s.Who(to.Address))
 	switch {
-	case m.Again == "" || to.Box == nil:
-	case to.Stored: // instead of its own hint, which forbids to send it again: with its id that is safe
-		f.Hint = retry
-	case isStored && !errors.Is(to.Err, maildir.ErrIDTaken):
-		f.Hint += "; " + retry
+	case m.Once != "":
+		again = "retry with the same command: it stays one message"
+	case to.Stored:
+		return // its own hint forbids to send it again
 	}
+	if f.Hint != "" && !to.Stored {
+		again = f.Hint + "; " + again
+	}
+	f.Hint = again
 }
 
 // addKnown adds a recipient that has a message with this id from an earlier call.

@@ -34,7 +34,6 @@ type Submission struct {
 	Files   []string      // paths of files that go with it
 	After   []string      // ids of messages, as people type them, that are to be done before it is shown
 	Once    string        // an idempotency key; "": none
-	Again   string        // the command that sends it again, up to its id; "": there is none
 }
 
 // A Draft is what a message of mine says, before it has recipients.
@@ -190,7 +189,9 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 		switch {
 		case to.Err != nil:
 			out.addFailed(s, to.Address, to.Err)
-			out.Failed[len(out.Failed)-1].addRetry(m, to, isStored)
+			if isStored && to.Box != nil && !errors.Is(to.Err, maildir.ErrIDTaken) {
+				out.Failed[len(out.Failed)-1].addRetry(s, m, to)
+			}
 		case to.AlreadyStored:
 			out.addKnown(s, to, m.Content)
 		default:
@@ -269,7 +270,7 @@ func checkType(m *wire.Message) error {
 	case wire.TypeAck:
 		return failure.Usage("an ack cannot be sent as a message").WithHint("`atm ack ID --text \"…\"`")
 	case wire.TypeNotice, wire.TypePermissionRequest:
-		return failure.Usage("a %s cannot be sent as a message", m.Type).WithHint("leave --type out")
+		return failure.Usage("a %s cannot be sent as a message", m.Type).WithHint(`leave "type" out`)
 	case wire.TypePermissionReply:
 		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("`atm pending`; `atm approve NAME`")
 	case wire.TypeHumanInput:

@@ -84,7 +84,7 @@ func TestNarrowHelp(t *testing.T) {
 	if shown := layOut(mainHelp, 75); !strings.Contains(shown, "or: atm install claude, then\n"+strings.Repeat(" ", 45)+"claude\n") {
 		t.Error(shown)
 	}
-	if shown := helpPage(send, 80); !strings.Contains(shown, "--message TEXT   TEXT as a flag       --") {
+	if shown := helpPage(send, 80); !strings.Contains(shown, "--message TEXT  TEXT as a flag       --") {
 		t.Errorf("the flags of send are not in two columns of 80:\n%s", shown)
 	}
 }

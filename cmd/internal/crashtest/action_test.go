@@ -39,8 +39,8 @@ var actions = []namedAction{
 	{"send without id", sendWithoutID},
 	{"send to three", sendToThree},
 	{"send to all", func(w *world, at target) action {
-		a := sendToThree(w, at)
-		a.args[1] = "all"
+		a := w.sending("alice", readers, "--", "--json", "--ack", "--once", newID(0))
+		a.args[1], a.exits = "all", []int{6}
 		return a
 	}},
 	{"send a file", sendFile},
@@ -290,7 +290,7 @@ func (w *world) want(err error) {
 }
 
 func send(w *world, at target) action {
-	return w.sending("alice", []string{at.me}, one("--", "stdin", "--file"), "--json", "--id", newID(0))
+	return w.sending("alice", []string{at.me}, one("--", "stdin", "--file"), "--json", "--once", newID(0))
 }
 
 func sendWithoutID(w *world, at target) action {
@@ -300,18 +300,18 @@ func sendWithoutID(w *world, at target) action {
 }
 
 func sendToThree(w *world, at target) action {
-	a := w.sending("alice", readers, "--", "--json", "--ack", "--id", newID(1))
-	a.exits = []int{6}
+	a := w.batch(map[string]any{"to": readers, "requires_ack": true, "id": newID(1)})
+	a.exits = []int{1}
 	return a
 }
 
 func sendFile(w *world, at target) action {
-	return w.sending("alice", []string{at.me}, "--attach", "--json", "--id", newID(0))
+	return w.sending("alice", []string{at.me}, "--attach", "--json", "--once", newID(0))
 }
 
 func reply(w *world, at target) action {
 	w.excuse(at.me, at.owed)
-	a := w.sending(at.me, []string{"alice"}, "--", "--json", "--id", newID(0))
+	a := w.sending(at.me, []string{"alice"}, "--", "--json", "--once", newID(0))
 	a.args[0], a.args[1], a.exits = "reply", at.owed, []int{3, 5} // withdrawn, or archived
 	sent, warned := a.done, false
 	a.note = func(r result) {
@@ -382,16 +382,24 @@ func (w *world) sending(from string, to []string, how string, flags ...string) a
 
 // batching is an action that sends n texts, some to several, each with its own promise.
 func (w *world) batching(n int, ids bool) action {
-	c := call{args: []string{"send", "--batch", "--as", "alice"}}
+	var lines []map[string]any
 	for i := range n {
-		t, text := w.write()
-		to := readers[:1+i%2]
-		w.begin(t, item{kind: "message", from: "alice"}, to...)
-		c.texts = append(c.texts, t)
-		line := map[string]any{"to": to, "body": text, "requires_ack": i%3 == 2}
+		line := map[string]any{"to": readers[:1+i%2], "requires_ack": i%3 == 2}
 		if ids || i%3 == 1 {
 			line["id"] = newID(i % 3)
 		}
+		lines = append(lines, line)
+	}
+	return w.batch(lines...)
+}
+
+// batch is an action that sends a text for each line, whose other fields are given.
+func (w *world) batch(lines ...map[string]any) action {
+	c := call{args: []string{"send", "--batch", "--as", "alice"}}
+	for _, line := range lines {
+		t, text := w.write()
+		w.begin(t, item{kind: "message", from: "alice"}, line["to"].([]string)...)
+		c.texts, line["body"] = append(c.texts, t), text
 		b, _ := json.Marshal(line)
 		c.stdin += string(b) + "\n"
 	}
@@ -439,8 +447,18 @@ func (w *world) joining(want bool, names ...string) action {
 
 // mail sends somebody a text, undisturbed, and returns its id.
 func (w *world) mail(to string, flags ...string) string {
-	a := w.sending("alice", []string{to}, "--", append(flags, "--json")...)
+	return w.mustSend(w.sending("alice", []string{to}, "--", append(flags, "--json")...), to)
+}
+
+// mustSend sends one text, and returns its id.
+func (w *world) mustSend(a action, to string) string {
 	w.mustRun(a.call)
+	return w.idOf(to, a)
+}
+
+// idOf is the id of the one text that an action has sent; "": it has not said that it is in.
+func (w *world) idOf(to string, a action) string {
+	defer w.locked()()
 	return w.items[key{to, a.texts[0]}].id
 }
 

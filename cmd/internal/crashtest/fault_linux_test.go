@@ -27,7 +27,7 @@ func newTemplate(t *testing.T) *template {
 	w := newWorld(t, memory(t), takers[:4]...)
 	w.size = 300
 	p := &template{world: w, target: target{me: "bob"}}
-	p.old = w.mail("bob", "--id", newID(3))
+	p.old = w.mustSend(w.batch(map[string]any{"to": []string{"bob"}, "id": newID(3)}), "bob")
 	p.done = w.mail("bob")
 	p.owed = w.mail("bob", "--ack")
 	w.mustRun(call{args: []string{"read", "--as", "bob"}, reader: "bob"})

@@ -229,7 +229,7 @@ func TestPowerCutWithoutJournal(t *testing.T) {
 		case n%3 == 0:
 			w.mustRun(w.sending("alice", me, "--attach", "--json").call)
 		case n%10 == 1: // under an id of its own, twice
-			a := w.sending("alice", me, "--", "--json", "--id", newID(0))
+			a := w.batch(map[string]any{"to": me, "id": newID(0)})
 			w.mustRun(a.call)
 			w.mustRun(a.call)
 		default:

@@ -190,13 +190,6 @@ func (r *record) note(c call, res result, took time.Duration) {
 			r.notePrinted(c, p)
 		}
 	}
-	if at := slices.Index(c.args, "--id"); at > 0 && len(c.texts) == 1 {
-		// For people the line has the end of the id only.
-		id := c.args[at+1]
-		if short, to, ok := strings.Cut(res.out, " to "); ok && short == "sent "+id[30:] && strings.Contains(to, "\n") {
-			r.promise(strings.Fields(to)[0], c.texts[0], id, 0)
-		}
-	}
 	if res.code == 0 {
 		for _, k := range c.events {
 			r.promise(k.agent, k.token, "", 0)

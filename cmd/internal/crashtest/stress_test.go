@@ -259,10 +259,10 @@ func (w *world) someTarget() target {
 	return target{me: me, unread: id, asks: id, owed: id, done: id, old: id}
 }
 
-// tryAction runs an action that may be killed. What has an id is sent by two processes at once, and
-// kept for later.
+// tryAction runs an action that may be killed. What is the same message each time is sent by two
+// processes at once, and kept for later.
 func (w *world) tryAction(a action) {
-	again := slices.Contains(a.args, "--id") || len(a.events) > 0 && strings.Contains(a.stdin+strings.Join(a.args, ""), "event_id")
+	again := slices.Contains(a.args, "--once") || strings.Contains(a.stdin, `"id":`) || len(a.events) > 0 && strings.Contains(a.stdin+strings.Join(a.args, ""), "event_id")
 	if !again || testround.Rand.IntN(2) == 0 {
 		w.try(a.call)
 		return
@@ -404,10 +404,17 @@ func (w *world) wait() {
 	w.run(c)
 }
 
-// ask sends and waits for the answer, which somebody gives.
+// ask sends, and waits for the answer, which somebody gives.
 func (w *world) ask() {
-	id := newID(0)
-	a := w.sending("alice", []string{"bob"}, "--", "--wait-reply", "--timeout", "400ms", "--id", id)
+	a := w.sending("alice", []string{"bob"}, "--", "--once", newID(0))
+	sent := a.call
+	sent.args = slices.Insert(slices.Clone(a.args), 2, "--json")
+	w.run(sent)
+	id := w.idOf("bob", a)
+	if id == "" {
+		return // a lock was not got
+	}
+	a.args = slices.Insert(a.args, 2, "--wait-reply", "--timeout", "400ms")
 	a.exits, a.reader, a.kill = []int{4}, "alice", 5*mortal()
 	var answer sync.WaitGroup
 	answer.Go(func() {

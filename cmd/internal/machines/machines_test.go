@@ -5,6 +5,7 @@ package machines
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -39,6 +40,7 @@ type world struct {
 	done    atomic.Int64
 
 	mu    sync.Mutex
+	acks  map[string]map[member]bool // by the id of the message: who acknowledged it
 	count map[string]int
 }
 
@@ -59,7 +61,7 @@ func TestMachines(t *testing.T) {
 	t.Logf("ATM_MACHINES_SEED=%d", seed)
 
 	dir := memory(t)
-	w := &world{t: t, count: map[string]int{}}
+	w := &world{t: t, acks: map[string]map[member]bool{}, count: map[string]int{}}
 	var addresses []string
 	w.servers, addresses, w.ways = newServers(t, dir, servers)
 	w.connect(addresses)
@@ -175,9 +177,7 @@ func (w *world) progress(stop chan struct{}) {
 // it is sent.
 func (w *world) plan(r *rand.Rand, from member, n int) (all []*message) {
 	for i := range n {
-		m := &message{from: from, files: map[string]string{}, acks: map[member]bool{}}
-		ms := time.Now().UnixMilli() + int64(i)
-		m.id = fmt.Sprintf("%08x-%04x-7%03x-%x%03x-%012x", ms>>16, ms&0xffff, r.IntN(1<<12), 8+r.IntN(4), r.IntN(1<<12), r.Int64N(1<<48))
+		m := &message{from: from, files: map[string]string{}, once: fmt.Sprint(i)}
 		var others, elsewhere []member
 		for _, h := range w.hosts {
 			for _, agent := range h.members {
@@ -221,7 +221,7 @@ func content(r *rand.Rand, one int) []byte {
 	return []byte("\"ä\\\n" + hex.EncodeToString(data))
 }
 
-// send sends messages, spread over a time, each again with its id until that was done.
+// send sends messages, spread over a time, each again under its name until that was done.
 func (w *world) send(r *rand.Rand, h *host, all []*message, lasts time.Duration) {
 	began := time.Now()
 	for i, m := range all {
@@ -234,7 +234,7 @@ func (w *world) send(r *rand.Rand, h *host, all []*message, lasts time.Duration)
 				to[i] += "@" + t.host
 			}
 		}
-		args := []string{"send", strings.Join(to, ","), "-", "--id", m.id, "--as", m.from.agent}
+		args := []string{"send", strings.Join(to, ","), "-", "--once", m.once, "--as", m.from.agent, "--json"}
 		if r.IntN(10) == 0 {
 			args = append(args, "--ack")
 		}
@@ -258,6 +258,11 @@ func (w *world) send(r *rand.Rand, h *host, all []*message, lasts time.Duration)
 		for {
 			res := h.atm(kill, string(text), args...)
 			if res.code == 0 {
+				var sent struct{ ID string }
+				if err := json.Unmarshal([]byte(res.out), &sent); err != nil {
+					w.t.Error(err, res)
+				}
+				m.id = sent.ID
 				break
 			}
 			if res.code < 0 && kill > 0 {
@@ -281,10 +286,12 @@ func (w *world) read(h *host) {
 		owed, _ := filepath.Glob(filepath.Join(h.team(), agent, "inbox/cur/*.json"))
 		for _, path := range owed {
 			id := strings.TrimSuffix(filepath.Base(path), ".json")
-			i := slices.IndexFunc(w.sent, func(m *message) bool { return m.id == id })
-			if res := h.atm(0, "", "ack", id, "--as", agent); res.code == 0 && i >= 0 {
+			if res := h.atm(0, "", "ack", id, "--as", agent); res.code == 0 {
 				w.mu.Lock()
-				w.sent[i].acks[member{h.name, agent}] = true
+				if w.acks[id] == nil {
+					w.acks[id] = map[member]bool{}
+				}
+				w.acks[id][member{h.name, agent}] = true
 				w.count["acks"]++
 				w.mu.Unlock()
 			}
@@ -385,6 +392,9 @@ func (w *world) limit(d time.Duration) {
 // settle waits until nothing is on its way, or nothing has changed for a while, and judges.
 func (w *world) settle(most time.Duration) (v verdict, took time.Duration) {
 	began := time.Now()
+	for _, m := range w.sent {
+		m.acks = w.acks[m.id]
+	}
 	for time.Since(began) < most {
 		left := 0
 		for _, h := range w.hosts {

@@ -30,7 +30,8 @@ func (m member) as(host string) string {
 
 // A message is what was sent. Its text and its files are kept by their hashes.
 type message struct {
-	id    string
+	id    string // once it is sent
+	once  string // the name under which it is sent
 	from  member
 	to    []member
 	text  string

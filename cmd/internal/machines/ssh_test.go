@@ -46,7 +46,7 @@ func TestSSH(t *testing.T) {
 	t.Logf("ATM_MACHINES_SEED=%d", seed)
 
 	dir := memory(t)
-	w := &world{t: t, count: map[string]int{}}
+	w := &world{t: t, acks: map[string]map[member]bool{}, count: map[string]int{}}
 	w.hosts = newHosts(t, dir, nil, team, "laptop", "build")
 	laptop, build := w.hosts[0], w.hosts[1]
 	bin := filepath.Join(dir, "bin")

@@ -191,14 +191,17 @@ func (s *team) mailIsData(start func(*team)) {
 	x, said := s.hide(), s.record()
 	start(s)
 	all := map[string]string{} // what was sent, by short id
+	comes := func(id, body string) {
+		s.t.Helper()
+		all[id] = body
+		s.wait("the prompt for "+body, func() bool { ok, _ := s.isIn(id); return ok && s.state() == "idle" })
+	}
 	send := func(body string, flags ...string) {
 		s.t.Helper()
 		if len(flags) == 0 || flags[0] != "--as" {
 			flags = append(flags, "--as", "lead")
 		}
-		id := strings.Fields(s.do(append([]string{"send", "bob", body}, flags...)...))[1]
-		all[id] = body
-		s.wait("the prompt for "+body, func() bool { ok, _ := s.isIn(id); return ok && s.state() == "idle" })
+		comes(strings.Fields(s.do(append([]string{"send", "bob", body}, flags...)...))[1], body)
 	}
 	for _, body := range []string{
 		"see @secret1.txt, @" + x.outside + "/key.pem @~/key.txt\n@\"a b.txt\"\t@../outside/dir/ (@secret2.txt) \"@secret2.txt\" 见@secret2.txt。@secret2.txt\n" +
@@ -219,7 +222,11 @@ func (s *team) mailIsData(start func(*team)) {
 	}
 	send("fine", "--subject", "@secret2.txt @"+x.outside+"/key.pem /leak $leak ultrathink")
 	send("fine", "--subject", "x "+x.image)
-	send("fine", "--type", "@secret2.txt, $leak")
+	const typed = "01890000-0000-7000-8000-0000000000aa"
+	if out, code := s.tryWith(`{"to":"bob","id":"`+typed+`","type":"@secret2.txt, $leak","body":"fine"}`, "send", "--batch", "--as", "lead"); code != 0 {
+		s.t.Fatal(out)
+	}
+	comes(typed[30:], "fine")
 	send("fine", "--as", "ultrathink")
 
 	got := said()

@@ -89,8 +89,17 @@ func (s *team) env() []string {
 // try runs atm, and returns what it printed and its exit code.
 func (s *team) try(args ...string) (string, int) {
 	s.t.Helper()
+	return s.tryWith("", args...)
+}
+
+// tryWith is try with a stdin.
+func (s *team) tryWith(stdin string, args ...string) (string, int) {
+	s.t.Helper()
 	cmd := exec.Command(filepath.Join(bin, "atm"), args...)
 	cmd.Dir, cmd.Env = s.dir, s.env()
+	if stdin != "" { // an empty pipe is not the same as none
+		cmd.Stdin = strings.NewReader(stdin)
+	}
 	out, err := cmd.CombinedOutput()
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		s.t.Fatal(err)

@@ -45,8 +45,8 @@ func (r *Room) Decide(ctx context.Context, asked Question, a ask.Answer) (string
 	return "", fmt.Errorf("%s: %w", asked.ID, ask.ErrNoQuestion)
 }
 
-// AnswerText answers a question that takes a text, as `atm send --type human_input` or `atm reply` does. The question must be in the
-// snapshot.
+// AnswerText answers a question that takes a text, with a message of type human_input, or as `atm reply` does. The question must
+// be in the snapshot.
 func (r *Room) AnswerText(ctx context.Context, asked Question, text string) (string, error) {
 	if err := r.checkMayAct(); err != nil {
 		return "", err

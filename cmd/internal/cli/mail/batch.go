@@ -191,7 +191,7 @@ func batchMessage(s *app.Scope, line []byte) (*app.Submission, error) {
 		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra = extra.Without("once").Encode()
-	return &app.Submission{Content: m, To: to, Once: key, Again: "atm send … --id "}, nil
+	return &app.Submission{Content: m, To: to, Once: key}, nil
 }
 
 // namesIn returns what a line of a batch has as "to", one name or several: groups too, which are no addresses.

@@ -26,6 +26,8 @@ func TestBatchMessage(t *testing.T) {
 		`{"to":"bob","body":"x","once":"ci/1",` + id + `}`:  false,
 		`{"to":"bob","body":"x","once":""}`:                 false,
 		`{"to":"bob","body":"x","once":"a\nb"}`:             false,
+		`{"to":"bob","body":"x","id":"nonsense"}`:           false,
+		`{"to":"bob","body":"x","payload":[1]}`:             false,
 		`{"to":"bob","body":"x","from":"carol"}`:            false,
 		`{"to":"bob","body":"x","meta":{"atm":{"id":"7"}}}`: false,
 		`{"to":"bob","body":"x","in":"2h"}`:                 false,

@@ -2,12 +2,10 @@ package mail
 
 import (
 	"cmp"
-	"encoding/json"
 	"os"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -16,12 +14,11 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/policy"
-	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
 )
 
 var sendCommand = &cli.Command{
-	Name: "send", Category: "msg message tell dm post write notify chat talk say\nbroadcast everybody everyone announce shout    atm send all \"…\"\nforward fwd    atm show ID --raw | atm send NAME -\nedit    atm send NAME \"…\" --supersedes ID\nschedule scheduled remind reminder    atm send NAME \"…\" --at 14:00\n--to --recipient --recipients --cc --all    atm send bob,carol \"…\"\n--priority --important    atm send NAME \"…\" --urgent\n--reply-to    atm reply ID \"…\"\n--payload --type --meta    a field of a line of atm send --batch\nassign delegate task    atm send NAME \"…\" --ack\nwake nudge poke ping    atm send NAME \"…\" --urgent", Args: true,
+	Name: "send", Category: "msg message tell dm post write notify chat talk say\nbroadcast everybody everyone announce shout    atm send all \"…\"\nforward fwd    atm show ID --raw | atm send NAME -\nedit    atm send NAME \"…\" --supersedes ID\nschedule scheduled remind reminder    atm send NAME \"…\" --at 14:00\n--to --recipient --recipients --cc --all    atm send bob,carol \"…\"\n--priority --important    atm send NAME \"…\" --urgent\n--reply-to    atm reply ID \"…\"\n--payload --type --meta --id    a field of a line of atm send --batch\nassign delegate task    atm send NAME \"…\" --ack\nwake nudge poke ping    atm send NAME \"…\" --urgent", Args: true,
 	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
 	UsageText: `atm send bob "Done."    plain words
 atm send bob <<'EOF'    anything with quotes, $ or backticks
@@ -62,11 +59,7 @@ var messageFlags = []cli.Flag{
 	cmdline.DurationFlag("due", 0, "answer due in `D`", "deadline"),
 	&cli.StringFlag{Name: "thread", Category: "thread-id", Usage: "in the thread of `ID`"},
 	&cli.StringFlag{Name: "supersedes", Category: "replaces", Usage: "replaces message `ID`"},
-	&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, to retry"},
 	&cli.StringFlag{Name: "once", Category: "idempotency-key", Usage: "once under `NAME`"},
-	&cli.StringFlag{Name: "type", Usage: "a type `T` of your own"},
-	&cli.StringFlag{Name: "payload", Usage: "add a `JSON` object"},
-	cmdline.ListFlag("meta", "metadata `K=V`, repeatable"),
 	&cli.BoolFlag{Name: "wait-ack", Usage: "wait for an ack"},
 	&cli.BoolFlag{Name: "wait-read", Usage: "wait until it is read"},
 	&cli.BoolFlag{Name: "wait-reply", Category: "wait wait-for-reply", Usage: "wait for the answer"},
@@ -107,7 +100,7 @@ type sendOptions struct {
 }
 
 func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
-	err := cmdline.NotBoth(c, "fyi wait-reply", "file message", "id once", "at in")
+	err := cmdline.NotBoth(c, "fyi wait-reply", "file message", "at in")
 	if err != nil {
 		return err
 	}
@@ -120,8 +113,7 @@ func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 		}
 	}
 	o.timeout = cmdline.Duration(c, "timeout")
-	o.Files, o.Again = cmdline.List(c, "attach"), c.Command.HelpName+" … --id "
-	o.After = cmdline.List(c, "after")
+	o.Files, o.After = cmdline.List(c, "attach"), cmdline.List(c, "after")
 	if len(o.waits) > 0 && (!o.at.IsZero() || len(o.After) > 0) {
 		return failure.Usage("nothing to wait for: it comes later").WithHint("leave --wait-%s out, and wait with the id: `atm wait --%s ID`", waitFlag(o.waits[0]), o.waits[0])
 	}
@@ -176,15 +168,6 @@ func newMessage(c *cli.Context, s *app.Scope, words []string, at time.Time) (m *
 		Subject: c.String("subject"), Urgent: c.Bool("urgent"), Ack: c.Bool("ack") || c.Bool("wait-ack"), FYI: c.Bool("fyi"),
 		Choices: cmdline.List(c, "choice"), Due: cmdline.Duration(c, "due"), NotBefore: at,
 	}
-	var id wire.ID
-	if c.IsSet("id") {
-		if id, err = wire.ParseID(c.String("id")); err == nil {
-			err = post.CheckID(id)
-		}
-		if err != nil {
-			return nil, failure.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
-		}
-	}
 	if d.Text, err = bodyText(c, words); err == nil {
 		d.Thread, err = threadFlag(c, s)
 	}
@@ -194,19 +177,18 @@ func newMessage(c *cli.Context, s *app.Scope, words []string, at time.Time) (m *
 	if m, err = d.Message(); err != nil {
 		return nil, err
 	}
-	if m.ID, m.Type = id, c.String("type"); c.Bool("wait-reply") {
+	if c.Bool("wait-reply") {
 		m.ReplyWanted = "yes"
 	}
 	if c.IsSet("expires") {
 		m.ExpiresAt = d.Start(m.SentAt).Add(cmdline.Duration(c, "expires"))
 	}
-	return m, cmp.Or(setObjects(c, m), setSuperseded(c, s, m))
+	return m, setSuperseded(c, s, m)
 }
 
-// bodyText takes the text from --file, --message, the words or stdin. With a payload or an attachment it may be empty.
+// bodyText takes the text from --file, --message, the words or stdin. With an attachment it may be empty.
 func bodyText(c *cli.Context, words []string) (string, error) {
 	file := c.String("file")
-	isOptional := c.IsSet("payload") || c.IsSet("attach")
 	switch {
 	case file != "" && len(words) > 0:
 		return "", command.TextTwice(words[0])
@@ -217,7 +199,7 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 			WithHint("repeat it: --attach %s; if that is the text: --message", policy.Quote(words[0]))
 	case file == "":
 		text, err := command.MessageText(c, words)
-		if isOptional && text == "" && len(words) == 0 && !c.IsSet("message") {
+		if c.IsSet("attach") && text == "" && len(words) == 0 && !c.IsSet("message") {
 			err = nil
 		}
 		return text, err
@@ -239,31 +221,6 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 func isFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// setObjects sets the payload and the metadata.
-func setObjects(c *cli.Context, m *wire.Message) error {
-	if c.IsSet("payload") {
-		m.Payload = json.RawMessage(c.String("payload"))
-		if _, err := wire.ReadObject(m.Payload); err != nil {
-			return failure.Usage("--payload: %v", err).WithHint(`--payload '{"key":"value"}'`)
-		}
-	}
-	var notes wire.Object
-	for _, pair := range cmdline.List(c, "meta") {
-		key, value, found := strings.Cut(pair, "=")
-		if !found || key == "" || notes.Get(key) != nil || !utf8.ValidString(pair) {
-			return failure.Usage("--meta needs K=V in UTF-8, with each K once, not %q", pair).WithHint("for example --meta build=42")
-		}
-		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
-	}
-	if len(notes) > 0 {
-		m.Meta = notes.Encode()
-	}
-	if m.HasOurMeta() {
-		return failure.Usage("--meta: names that begin with atm are reserved").WithHint("for example --meta build=42")
-	}
-	return nil
 }
 
 // setSuperseded names the message that this one replaces, in whose thread it is.

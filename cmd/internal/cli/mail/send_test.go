@@ -68,10 +68,8 @@ func TestNewMessage(t *testing.T) {
 		"--wait-reply":                    {later, wire.Message{ReplyWanted: "yes"}},
 		"--fyi":                           {later, wire.Message{ReplyWanted: "no"}},
 		"--urgent":                        {later, wire.Message{Priority: "urgent"}},
-		"--subject S --type T":            {later, wire.Message{Subject: "S", Type: "T"}},
+		"--subject S":                     {later, wire.Message{Subject: "S"}},
 		"--due 2h --expires 3h":           {later, wire.Message{DueAt: later.Add(2 * time.Hour), ExpiresAt: later.Add(3 * time.Hour)}},
-		"--meta a=1 --meta b=x=y":         {later, wire.Message{Meta: []byte(`{"a":"1","b":"x=y"}`)}},
-		`--payload {"a":[1]}`:             {later, wire.Message{Payload: []byte(`{"a":[1]}`)}},
 		"--supersedes " + old.ID.Short(6): {later, wire.Message{Supersedes: old.ID, Thread: old.ID}},
 		"--thread " + string(old.ID):      {later, wire.Message{Thread: old.ID}},
 	} {
@@ -119,13 +117,6 @@ func TestSendRefuses(t *testing.T) {
 		"--fyi --due 1h":                    false,
 		"--in 1h --at 14:00":                false,
 		"--expires 0":                       false,
-		"--meta build":                      false,
-		"--meta =1":                         false,
-		"--meta a=1 --meta a=2":             false,
-		"--meta atm=1":                      false,
-		"--meta atm.id=1":                   false,
-		"--payload [1]":                     false,
-		"--id nonsense":                     false,
 		"--message hello":                   false, // there is a text already
 	} {
 		err := typed(t, sendCommand, append([]string{"bob", "hi"}, strings.Fields(flags)...), func(c *cli.Context) error {
