@@ -191,6 +191,11 @@ func TestFilesAlone(t *testing.T) {
 	if got := p.run("atm", "doctor"); !strings.Contains(got, "nothing is wrong") {
 		t.Error(got)
 	}
+	p.run("atm", "run", "bob", "--detach", "--", "sh")
+	t.Cleanup(func() { p.command("atm", "stop", "bob").Run() })
+	if out, err := p.command("python3", "files.py", team, "bob", "read").Output(); err == nil {
+		t.Errorf("bob runs, and it reads his mail: %s", out)
+	}
 }
 
 // Old mail stands in its order and its threads, says who wrote it and when, and comes once.
