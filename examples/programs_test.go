@@ -120,6 +120,9 @@ func TestStatusLine(t *testing.T) {
 	if got := p.run("atm", "help"); !strings.HasSuffix(got, "on PATH: statusline") {
 		t.Error(got)
 	}
+	if got := p.run("atm", "help", "statusline"); !strings.HasPrefix(got, "A status line for tmux") {
+		t.Error(got)
+	}
 	outside := p.command("atm", "statusline")
 	outside.Dir, outside.Env = "/", append(outside.Env, "HOME=/nowhere")
 	if out, err := outside.Output(); err != nil || len(out) > 0 {

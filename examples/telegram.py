@@ -73,4 +73,6 @@ try:
             offset = update["update_id"] + 1
             answer(update)
 except KeyboardInterrupt:
+    pass
+finally:
     watch.terminate()
