@@ -5,7 +5,7 @@
 //	home.go        atm alone
 //	help.go        help pages, and topics.txt; manual.go: all of them as atm(1)
 //	completion.go  what a shell may offer next; offer.go: names, ids and options
-//	companion.go   verbs that are programs of their own, and programs of others
+//	companion.go   verbs that are programs of their own; extension.go: verbs that are programs of others
 package cli
 
 import (
@@ -33,7 +33,7 @@ func Run(version string, words []string) int {
 	}
 	line, err := cmdline.Sort(program, words)
 	if line.IsUnknown() {
-		if code, found := runExternal(line); found {
+		if code, found := runExtension(program, line); found {
 			return code
 		}
 	}
@@ -75,7 +75,7 @@ func withoutCommand(c *cli.Context) error {
 		name := line.Typed[line.At]
 		return cmdline.UnknownCommand(line.Program, name, line.Typed[line.At+1:]...)
 	case c.Bool("help"):
-		return printHelp(c, mainHelp)
+		return printHelp(c, mainPage(line.Program))
 	}
 	return home(c)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -101,18 +100,6 @@ func runBridge(c *cli.Context) error {
 		return e.WithHint("if it is a machine: `atm bridge --ssh %s`; else: `atm bridge --help`", policy.Quote(word))
 	}
 	return runCompanion(c)
-}
-
-// runExternal replaces this process by the program atm-NAME, if there is one for the NAME where the command should be.
-func runExternal(line *cmdline.Line) (code int, found bool) {
-	name := line.Typed[line.At]
-	path, err := app.Companion("atm-" + name)
-	if err != nil || strings.ContainsAny(name, `/\`) { // a path: a program in the working directory is not ours
-		return 0, false
-	}
-	program := line.Alone()
-	program.Setup() // its streams
-	return replaceBy(program, path, slices.Delete(slices.Clone(line.Typed), line.At, line.At+1)), true
 }
 
 // replaceBy replaces this process by a program; Windows cannot, so there it waits for the exit code.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
 )
 
@@ -59,7 +60,7 @@ atm help environment`,
 			return printHelp(c, all)
 		}
 		if !c.Args().Present() {
-			return printHelp(c, mainHelp)
+			return printHelp(c, mainPage(program))
 		}
 		word := c.Args().First()
 		isAsked := func(t topic) bool { // atm help env, but atm help team is the command's
@@ -72,6 +73,8 @@ atm help environment`,
 		for i, name := range c.Args().Slice() {
 			sub := found.Command(name)
 			switch {
+			case sub == nil && i == 0 && findExtension(name) != "":
+				return failure.Exit(replaceBy(c.App, findExtension(name), []string{"--help"}))
 			case sub == nil && i == 0:
 				e := cmdline.UnknownCommand(program, name)
 				e.Hint = e.Hint.Map(func(typed string) string { return strings.Replace(typed, "atm ", "atm help ", 1) })
@@ -93,6 +96,15 @@ atm version --json`,
 		build := command.BuildOf(c.App.Version)
 		return command.PrinterOf(c).PrintAs(build, "atm "+build.String())
 	},
+}
+
+// mainPage is the page of atm itself, and the extensions that are here.
+func mainPage(program *cli.App) string {
+	names := extensions(program)
+	if len(names) == 0 {
+		return mainHelp
+	}
+	return mainHelp + "Extensions, programs atm-NAME on PATH: " + letter.Escape(strings.Join(names, " ")) + "\n"
 }
 
 func printHelp(c *cli.Context, text string) error {
@@ -136,9 +148,6 @@ const helpTemplate = `{{range lines .UsageText}}  {{.}}
 `
 
 func helpPage(c *cli.Command, width int) string {
-	if c.Name == "" {
-		return mainHelp
-	}
 	var page strings.Builder
 	cli.HelpPrinterCustom(&page, helpTemplate, c, map[string]any{
 		"lines":    func(text string) []string { return strings.Split(text, "\n") },
