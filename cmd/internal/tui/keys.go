@@ -25,7 +25,7 @@ import (
 )
 
 // targetDelay is how long a question must have been the target before a key answers it, so that nobody approves one
-// that has just taken another's place.
+// that has just taken another's place. A message that has taken another's place waits as long.
 const targetDelay = 400 * time.Millisecond
 
 func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
@@ -58,6 +58,9 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	}
 	view := &m.page().view
 	switch {
+	case m.focus == middlePane && m.page().kind == mailPage && time.Since(m.goneAt) < targetDelay &&
+		key.Matches(k, keymap.Open, keymap.Reply, keymap.Editor, keymap.Ack, keymap.Read):
+		return m.refuse("the selected message is gone: press %s again", k)
 	case key.Matches(k, keymap.Left):
 		view.SetXOffset(view.XOffset() - 8)
 	case key.Matches(k, keymap.Right):

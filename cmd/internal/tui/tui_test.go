@@ -496,8 +496,48 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// What comes changes no selection: keys act on the message that was aimed at.
+func TestAimed(t *testing.T) {
+	team := newTeam(t, people, "alice", "bob", "me")
+	team.message("alice", "me", wire.Message{Body: "An older one", RequiresAck: true})
+	aimed := team.message("alice", "me", wire.Message{Body: "Key A", RequiresAck: true})
+	w := team.open(100, 24, nil, "--as", "me")
+	w.shows(`> 3h .*Key A`)
+	team.Atm("send", "me", "May I drop the table?", "--ack", "--urgent", "--as", "bob")
+	w.shows(`(?s)drop the table.*> 3h .*Key A`)
+	w.types("c")
+	w.shows("acked " + aimed.Short(6))
+	team.Atm("send", "me", "And the index?", "--ack", "--urgent", "--as", "bob")
+	w.shows(`(?s)the index.*> 3h .*An older one`)
+	w.types("\r")
+	w.shows(`─ thread(?s:.*)An older one`)
+	team.Atm("send", "me", "And the view?", "--ack", "--urgent", "--as", "bob")
+	w.shows(`4 unread`)
+	w.types("r")
+	w.shows(`reply to alice: An older one`)
+	w.types("\x1b")
+	w.until(`reply to`, false)
+	w.types("\x1b")
+	w.shows(`(?s)the view.*> 3h .*An older one`)
+	w.leave()
+}
+
+// No key acts on a message that has just taken the place of another one, which was withdrawn.
+func TestWithdrawn(t *testing.T) {
+	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
+	m.Update(tea.WindowSizeMsg{Width: 80, Height: 14})
+	m.Update(&room.Snapshot{Version: 2, Me: "me", Mail: []wire.ID{"3", "2", "1"}})
+	space, enter := tea.KeyPressMsg{Code: tea.KeySpace, Text: " "}, tea.KeyPressMsg{Code: tea.KeyEnter}
+	m.Update(&room.Snapshot{Version: 3, Me: "me", Mail: []wire.ID{"2", "1"}})
+	for _, k := range []tea.KeyPressMsg{pressed("c"), space, pressed("r"), pressed("e"), enter} {
+		if m.Update(k); !strings.HasPrefix(m.status, "the selected message is gone") || m.writing != nil || len(m.pages) > 1 {
+			t.Errorf("%s: %s", k, m.status)
+		}
+	}
+}
+
 // A list that no person has moved shows what came; one that somebody has moved stays where it was, and says how much is
-// above.
+// above. Both keep their selection.
 func TestFollows(t *testing.T) {
 	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
 	m.snapshot.Me = "me"
@@ -517,10 +557,13 @@ func TestFollows(t *testing.T) {
 	}
 	m.Update(tea.WindowSizeMsg{Width: 80, Height: 14})
 	for n := 20; n < 25; n++ {
-		if arrive(n); !regexp.MustCompile(fmt.Sprintf(`> \w+ +Message %d\.`, n)).MatchString(ansi.Strip(m.View().Content)) {
-			t.Fatal(m.View().Content)
+		arrive(n)
+		shown := ansi.Strip(m.View().Content)
+		if !strings.Contains(shown, fmt.Sprintf("Message %d.", n)) || !regexp.MustCompile(`> \w+ +Message 20\.`).MatchString(shown) {
+			t.Fatal(shown)
 		}
 	}
+	m.Update(tea.KeyPressMsg{Code: 'g', Text: "g"})
 	m.Update(tea.KeyPressMsg{Code: 'j', Text: "j"})
 	for n := 25; n < 30; n++ {
 		if arrive(n); m.snapshot.Mail[m.page().selected] != "23" {
