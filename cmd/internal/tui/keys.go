@@ -205,9 +205,9 @@ func (m *model) answerQuestion(k tea.KeyPressMsg) tea.Cmd {
 	case !q.Is(m.target) || time.Since(m.targetSince) < targetDelay:
 		return m.refuse("read what %s asks, and press %s again", q.Agent, pressed)
 	}
-	if _, isWhole := m.selectedQuestion(); !isWhole && !q.Is(m.opened) {
+	if !m.isShown(q) {
 		m.focus = waitingPane
-		return m.refuse("open it first: Enter")
+		return m.refuse("Enter shows all of it, then %s answers it", pressed)
 	} else if m.again != "" && m.again != pressed {
 		return m.askAgain(q, pressed)
 	}
@@ -227,7 +227,16 @@ func (m *model) answerQuestion(k tea.KeyPressMsg) tea.Cmd {
 // panes elsewhere.
 func (m *model) askAgain(q room.Question, pressed string) tea.Cmd {
 	m.again, m.targetSince = pressed, time.Now()
+	if !m.isShown(q) {
+		return m.refuse("%s asks this; Enter shows all of it, then %s answers it", q.Agent, pressed)
+	}
 	return m.refuse("%s asks this; %s again answers it", q.Agent, pressed)
+}
+
+// isShown reports whether all of the selected question is shown, or was on a page of its own.
+func (m *model) isShown(q room.Question) bool {
+	_, isWhole := m.selectedQuestion()
+	return isWhole || q.Is(m.opened)
 }
 
 // isSelected reports whether the question is what is selected or open: it, or its member.

@@ -406,9 +406,9 @@ func TestUnread(t *testing.T) {
 		}
 	}
 	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
-	refused("a", "bob asks this; a again answers it")
-	refused("a", "open it first: Enter")
-	refused("1", "open it first: Enter")
+	refused("a", "bob asks this; Enter shows all of it, then a answers it")
+	refused("a", "Enter shows all of it, then a answers it")
+	refused("1", "Enter shows all of it, then 1 answers it")
 	m.open()
 	if text := strings.Join(m.lines(m.page(), 60), "\n"); !strings.Contains(text, "    rm -r /\n    Run it?\n  1 Yes   2 no") {
 		t.Error(text)
@@ -434,10 +434,10 @@ func TestShortQuestion(t *testing.T) {
 	}}
 	m := &model{width: 80, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
 	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
-	m.refuse("open it first: Enter")
+	m.refuse("nothing is waiting for you")
 	m.Update(tea.KeyPressMsg{Code: tea.KeyTab})
 	shown := m.View().Content
-	if strings.Count(shown, "touch one.txt") != 1 || strings.Contains(shown, "…") || strings.Contains(shown, "open it first") {
+	if strings.Count(shown, "touch one.txt") != 1 || strings.Contains(shown, "…") || strings.Contains(shown, "nothing is waiting") {
 		t.Error(shown)
 	}
 	m.focus, m.targetSince = waitingPane, m.targetSince.Add(-targetDelay)

@@ -68,7 +68,7 @@ func questionText(q room.Question) string {
 	}
 	text := questionLine(q, about) + strings.ReplaceAll(letter.EscapeBody(below), "\n", "\n    ")
 	if q.Cut {
-		text += "\n  (only its terminal shows the rest)"
+		text += "\n  (its terminal may show more)"
 	}
 	return text
 }
