@@ -46,6 +46,7 @@ func (s *team) proxy() (address string) {
 // tap touches an element.
 func (b *tab) tap(selector string) {
 	b.Helper()
+	b.becomes(`!document.querySelector(".moved")`) // or it cannot be pressed yet
 	at := b.js(fmt.Sprintf(`(one => {
 		one.scrollIntoView({ block: 'center', behavior: 'instant' })
 		const at = one.getBoundingClientRect()
