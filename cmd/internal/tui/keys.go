@@ -71,8 +71,10 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		m.switchPane(2)
 	case key.Matches(k, keymap.Open):
 		return m.open()
-	case key.Matches(k, keymap.Back):
+	case key.Matches(k, keymap.Back) && len(m.pages) > 1:
 		m.pop()
+	case key.Matches(k, keymap.NextMail, keymap.PreviousMail) && m.page().kind == threadPage && m.focus == middlePane:
+		return m.turnPage(k)
 	case key.Matches(k, keymap.Keys):
 		if m.page().kind == keysPage {
 			m.pop()
@@ -302,8 +304,8 @@ func (m *model) markMessage(k tea.KeyPressMsg) tea.Cmd {
 }
 
 func (m *model) mark(it *maildir.Item, act func(context.Context, wire.ID) (string, error)) tea.Cmd {
-	if m.page().kind == mailPage {
-		m.move(middlePane, 1)
+	if list := m.pages[0]; nth(m.snapshot.Mail, list.selected) == it.ID {
+		list.move(1, len(m.snapshot.Mail))
 	}
 	return m.do(func(ctx context.Context) (string, error) { return act(ctx, it.ID) })
 }

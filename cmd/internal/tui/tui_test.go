@@ -187,10 +187,10 @@ func (w *window) golden(name string) {
 	}
 }
 
-// leave presses q, and checks that the program exits with 0 and restores the terminal.
+// leave leaves from any page, and checks that the program exits with 0 and restores the terminal.
 func (w *window) leave() {
 	w.Helper()
-	w.types("q")
+	w.types(":q\r")
 	select {
 	case err := <-w.ends:
 		if err != nil {
@@ -281,15 +281,15 @@ func TestAgent(t *testing.T) {
 		w.shows(`(?m)^bob: \w`)
 	}
 	w.types("t")
-	w.until(`members|attached to`, false) // a busy machine may miss the line that attach shows for a second
-	isBack := func() bool { return strings.Contains(w.String(), "members") }
+	w.until(`q back|attached to`, false) // a busy machine may miss the line that attach shows for a second
+	isBack := func() bool { return strings.Contains(w.String(), "q back") }
 	for !isBack() {
 		w.types("\x1cd") // before atm attach reads, nobody gets the first key, and the agent the second
 		for end := time.Now().Add(2 * time.Second); !isBack() && time.Now().Before(end); {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}
-	w.shows(`(?s)members.*esc to interrupt|(?s)members.*Interrupted`)
+	w.shows(`(?s)─ bob.*esc to interrupt|(?s)─ bob.*Interrupted`)
 	team.Atm("stop", "bob")
 	w.shows(`(?s)bob +off.*interrupted  mail`) // the turns replace the screen
 	team.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent")
@@ -463,8 +463,8 @@ func TestLongOption(t *testing.T) {
 // Where there is no room for all keys, those needed most are there.
 func TestKeysWithin(t *testing.T) {
 	for width := 15; width < 200; width++ {
-		keys := keysWithin(width, []key.Binding{keymap.Open, keymap.Back, keymap.Reply, keymap.Ack, keymap.Read, keymap.Write, keymap.Search})
-		if len(keys) > width || !strings.HasSuffix(keys, "? keys  q leave") || width >= 37 && !strings.Contains(keys, "Esc back") ||
+		keys := keysWithin(width, []key.Binding{keymap.Open, keymap.Reply, keymap.Ack, keymap.Read, keymap.Write, keymap.Search, keymap.Keys, keymap.As(keymap.Back, "q", "back")})
+		if len(keys) > width || !strings.HasSuffix(keys, "? keys  q back") || width >= 35 && !strings.Contains(keys, "Enter open  r reply") ||
 			width == 199 && !strings.Contains(keys, "/ search") {
 			t.Errorf("%d: %q", width, keys)
 		}
@@ -522,6 +522,55 @@ func TestAimed(t *testing.T) {
 	w.leave()
 }
 
+// What is opened has the whole of a narrow terminal; n and p turn its pages, also after Space, and q goes back. Nothing
+// moves when a search begins.
+func TestOpened(t *testing.T) {
+	team := newTeam(t, people, "alice", "bob", "me")
+	for i := range 4 {
+		team.message("alice", "me", wire.Message{Body: fmt.Sprint("Message ", i+1)})
+	}
+	team.Atm("event", "confirm_required", "id=01a1f988-a192-7149-befa-09c1aa2f2250", "tool=Bash", "prompt=git push", "--as", "bob")
+	w := team.open(80, 24, nil, "--as", "me")
+	w.shows(`(?s)bob wants to run: git push.*─ members 1 of 3 .*─ my mail 1 of 4 .*Message 1`)
+	w.shows(`(?m)^- bob +blocked`) // first of all
+	lineOf := func(text string) int {
+		before, _, _ := strings.Cut(w.String(), text)
+		return strings.Count(before, "\n")
+	}
+	row := lineOf("Message 2")
+	w.types("/")
+	w.shows(`search:`)
+	if got := lineOf("Message 2"); got != row {
+		t.Errorf("the list has moved from line %d to %d;\n%s", row, got, w)
+	}
+	w.types("\x1b")
+	w.until(`search:`, false)
+	w.types("\r")
+	w.shows(`Message 4`)
+	w.until(`members|git push|Message 1`, false)
+	w.types("n")
+	w.shows(`Message 3`)
+	w.types(" ")
+	w.shows(`3 unread(?s:.*)read: Message 3`)
+	w.types("n")
+	w.shows(`Message 2`)
+	w.types("p")
+	w.shows(`Message 3`)
+	w.types("p")
+	w.shows(`no message is there: q|Message 4`)
+	w.types("q")
+	w.shows(`─ my mail \d of 4`)
+	w.types("?")
+	w.shows(`─ keys`)
+	w.until(`members`, false)
+	w.types("q")
+	w.shows(`─ my mail`)
+	w.types("q")
+	if err := <-w.ends; err != nil {
+		t.Error(err)
+	}
+}
+
 // No key acts on a message that has just taken the place of another one, which was withdrawn.
 func TestWithdrawn(t *testing.T) {
 	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
@@ -570,7 +619,7 @@ func TestFollows(t *testing.T) {
 			t.Fatal(m.page().cursor)
 		}
 	}
-	if shown := ansi.Strip(m.View().Content); !strings.Contains(shown, "(5 above)") || !strings.Contains(shown, "Message 23.") {
+	if shown := ansi.Strip(m.View().Content); !strings.Contains(shown, "7 of 29") || !strings.Contains(shown, "Message 23.") {
 		t.Error(shown)
 	}
 	if m.Update(tea.KeyPressMsg{Code: 'g', Text: "g"}); m.page().selected != 0 || m.page().isChosen {
