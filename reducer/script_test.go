@@ -62,10 +62,10 @@ func newPlayer() *player {
 	return &player{now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
 }
 
-// words splits a line at blanks outside single quotes.
+// words splits a line at blanks outside single quotes. \n is a line's end.
 func words(line string) (out []string) {
 	in, cur, any := false, "", false
-	for _, r := range line {
+	for _, r := range strings.ReplaceAll(line, `\n`, "\n") {
 		switch {
 		case r == '\'':
 			in, any = !in, true
@@ -266,6 +266,9 @@ func showWaiting(w *Waiting) string {
 	out := w.Kind
 	if w.Tool != "" {
 		out += " " + w.Tool
+	}
+	if w.Input != "" && w.Input != w.Prompt {
+		out += " " + strconv.Quote(w.Input)
 	}
 	if w.Prompt != "" {
 		out += " " + strconv.Quote(w.Prompt)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -249,14 +250,21 @@ func (w *Waiting) surety() int {
 }
 
 // merge returns the question after a newer report n of it. The texts are those of the surer report that has some, and of
-// two that were seen those of the newer, never of both. From the other one comes only what tells which dialog it is and
-// which call it is about; if that is the tool, it is incomplete.
+// two that were seen those of the newer. From the other one comes only what tells which dialog it is and which call it is
+// about. If that is the tool, it is incomplete, unless a dialog shows the call that the other one has told.
 func (w *Waiting) merge(n Waiting) Waiting {
 	out, other := *w, n
-	if sure := n.surety(); w.Prompt == "" || n.Prompt != "" && (sure > w.surety() || sure == 2) {
+	if sure := n.surety(); w.Prompt+w.Input == "" || n.Prompt != "" && (sure > w.surety() || sure == 2) {
 		out, other = n, *w
 	}
-	out.IsIncomplete = out.IsIncomplete || out.Tool == "" && other.Tool != ""
+	if out.Tool == "" && other.Tool != "" {
+		call := cmp.Or(other.Input, other.Prompt)
+		if rest, isShown := besideCall(out.Prompt, call); isShown && !other.IsIncomplete {
+			out.Input, out.Prompt = call, rest
+		} else {
+			out.IsIncomplete = true
+		}
+	}
 	out.ID, out.ToolCallID, out.Tool = cmp.Or(out.ID, other.ID), cmp.Or(out.ToolCallID, other.ToolCallID), cmp.Or(out.Tool, other.Tool)
 	out.Subagent = cmp.Or(out.Subagent, other.Subagent)
 	out.IsOnWire, out.Since = w.IsOnWire || n.IsOnWire, w.Since
@@ -268,6 +276,27 @@ func (w *Waiting) merge(n Waiting) Waiting {
 	}
 	return out
 }
+
+// besideCall returns what a dialog says after a call, without its own question at the end: what stands before the call is
+// the dialog's title, of one line at most, so that the call is all that it asks about. A screen breaks lines anywhere.
+func besideCall(dialog, call string) (rest string, isShown bool) {
+	lines, want := strings.Split(strings.TrimSpace(dialog), "\n"), withoutSpace(call)
+	for from := range min(2, len(lines)) {
+		for to := from + 1; to <= len(lines) && want != ""; to++ {
+			if withoutSpace(strings.Join(lines[from:to], "")) != want {
+				continue
+			}
+			after := lines[to:]
+			if n := len(after); n > 0 && strings.HasSuffix(strings.TrimSpace(after[n-1]), "?") {
+				after = after[:n-1]
+			}
+			return strings.TrimSpace(strings.Join(after, "\n")), true
+		}
+	}
+	return "", false
+}
+
+func withoutSpace(text string) string { return strings.Join(strings.Fields(text), "") }
 
 // requestFor returns the index of the permission request that is about a call, -1 for none. isKnown is false without a
 // request, or if nothing tells the two calls apart.

@@ -151,7 +151,8 @@ type Note struct {
 	IsTimed  bool // time changes it
 }
 
-// Notes are what the command line notes of a message, who has read it, and how many files are attached.
+// Notes are what the command line notes of a message, who has read it, and how many files are attached, the strong ones
+// first: a narrow line cuts the others.
 func Notes(said string, it *maildir.Item, readBy string) (notes []Note) {
 	for text := range strings.SplitSeq(said, ", ") {
 		isLate := strings.HasPrefix(text, "overdue")
@@ -171,5 +172,14 @@ func Notes(said string, it *maildir.Item, readBy string) (notes []Note) {
 	if n := len(it.Attachments); n > 0 {
 		notes = append(notes, Note{Text: fmt.Sprint(n, " attached")})
 	}
+	slices.SortStableFunc(notes, func(a, b Note) int {
+		switch {
+		case a.IsStrong == b.IsStrong:
+			return 0
+		case a.IsStrong:
+			return -1
+		}
+		return 1
+	})
 	return notes
 }

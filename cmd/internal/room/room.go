@@ -25,6 +25,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/search"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/watcher"
@@ -68,7 +69,7 @@ type Snapshot struct {
 	Team    wire.Name
 	Me      wire.Name // "": there is no identity
 
-	Members []presence.Member // as `atm team` lists them
+	Members []presence.Member // those that are stopped first, else as `atm team` lists them
 
 	// What waits for a person.
 	Waiting []Question              // those that I may answer come first, then by age
@@ -274,6 +275,10 @@ func (r *Room) Run(ctx context.Context) error {
 		if err := r.readMembers(ctx, &s); err != nil {
 			s.Problem = strings.ReplaceAll(err.Error(), "\n", "; ") + ": atm doctor"
 		}
+		stopped := []reducer.Word{reducer.WordLimited, reducer.WordBlocked} // the worst last
+		slices.SortStableFunc(s.Members, func(a, b presence.Member) int {
+			return slices.Index(stopped, b.State) - slices.Index(stopped, a.State)
+		})
 		for i := range s.Members {
 			if s.Members[i].Running {
 				s.Members[i].PresenceAt = nil // it is the current time, so it would make every snapshot a new one

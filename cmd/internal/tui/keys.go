@@ -25,7 +25,7 @@ import (
 )
 
 // targetDelay is how long a question must have been the target before a key answers it, so that nobody approves one
-// that has just taken another's place.
+// that has just taken another's place. A message that has taken another's place waits as long.
 const targetDelay = 400 * time.Millisecond
 
 func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
@@ -58,6 +58,9 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	}
 	view := &m.page().view
 	switch {
+	case m.focus == middlePane && m.page().kind == mailPage && time.Since(m.goneAt) < targetDelay &&
+		key.Matches(k, keymap.Open, keymap.Reply, keymap.Editor, keymap.Ack, keymap.Read):
+		return m.refuse("the selected message is gone: press %s again", k)
 	case key.Matches(k, keymap.Left):
 		view.SetXOffset(view.XOffset() - 8)
 	case key.Matches(k, keymap.Right):
@@ -68,8 +71,10 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		m.switchPane(2)
 	case key.Matches(k, keymap.Open):
 		return m.open()
-	case key.Matches(k, keymap.Back):
+	case key.Matches(k, keymap.Back) && len(m.pages) > 1:
 		m.pop()
+	case key.Matches(k, keymap.NextMail, keymap.PreviousMail) && m.page().kind == threadPage && m.focus == middlePane:
+		return m.turnPage(k)
 	case key.Matches(k, keymap.Keys):
 		if m.page().kind == keysPage {
 			m.pop()
@@ -202,9 +207,9 @@ func (m *model) answerQuestion(k tea.KeyPressMsg) tea.Cmd {
 	case !q.Is(m.target) || time.Since(m.targetSince) < targetDelay:
 		return m.refuse("read what %s asks, and press %s again", q.Agent, pressed)
 	}
-	if _, isWhole := m.selectedQuestion(); !isWhole && !q.Is(m.opened) {
+	if !m.isShown(q) {
 		m.focus = waitingPane
-		return m.refuse("open it first: Enter")
+		return m.refuse("Enter shows all of it, then %s answers it", pressed)
 	} else if m.again != "" && m.again != pressed {
 		return m.askAgain(q, pressed)
 	}
@@ -224,7 +229,16 @@ func (m *model) answerQuestion(k tea.KeyPressMsg) tea.Cmd {
 // panes elsewhere.
 func (m *model) askAgain(q room.Question, pressed string) tea.Cmd {
 	m.again, m.targetSince = pressed, time.Now()
+	if !m.isShown(q) {
+		return m.refuse("%s asks this; Enter shows all of it, then %s answers it", q.Agent, pressed)
+	}
 	return m.refuse("%s asks this; %s again answers it", q.Agent, pressed)
+}
+
+// isShown reports whether all of the selected question is shown, or was on a page of its own.
+func (m *model) isShown(q room.Question) bool {
+	_, isWhole := m.selectedQuestion()
+	return isWhole || q.Is(m.opened)
 }
 
 // isSelected reports whether the question is what is selected or open: it, or its member.
@@ -290,8 +304,8 @@ func (m *model) markMessage(k tea.KeyPressMsg) tea.Cmd {
 }
 
 func (m *model) mark(it *maildir.Item, act func(context.Context, wire.ID) (string, error)) tea.Cmd {
-	if m.page().kind == mailPage {
-		m.move(middlePane, 1)
+	if list := m.pages[0]; nth(m.snapshot.Mail, list.selected) == it.ID {
+		list.move(1, len(m.snapshot.Mail))
 	}
 	return m.do(func(ctx context.Context) (string, error) { return act(ctx, it.ID) })
 }

@@ -49,12 +49,12 @@ func (c *cursor) scroll(lines, height int) {
 	c.top = min(max(min(c.top, c.selected), c.selected-height+1, 0), max(lines-height, 0))
 }
 
-// keep moves the cursor and what is shown to the new index of what was selected; -1 means that it is gone.
+// keep moves the cursor to the new index of what was selected, and what is shown with it if a person has chosen that.
 func (c *cursor) keep(index int) {
-	if index >= 0 {
-		c.selected, c.top = index, max(c.top+index-c.selected, 0)
+	if c.isChosen {
+		c.top = max(c.top+index-c.selected, 0)
 	}
-	c.isChosen = c.selected > 0
+	c.selected = index
 }
 
 // follow moves the cursor to the new index of what was selected; -1 means that it is gone.
@@ -99,8 +99,9 @@ type model struct {
 	again       string        // the only key that answers it, since one has selected it; "": each does
 	opened      room.Question // the last one that was shown on a page of its own
 
-	wasRead wire.ID // was marked as read by the last key that did something, and can be put back
-	status  string  // the result of the last key
+	goneAt  time.Time // when the selected message was withdrawn, so that another one is selected
+	wasRead wire.ID   // was marked as read by the last key that did something, and can be put back
+	status  string    // the result of the last key
 	isError bool
 	prompt  string         // the question that y confirms
 	confirm func() tea.Cmd // what y does; nil: there is no question
@@ -187,8 +188,11 @@ func (m *model) setSnapshot(s *room.Snapshot) tea.Cmd {
 	question, member := nth(old.Waiting, m.waiting.selected), nth(old.Members, m.members.selected)
 	m.waiting.follow(slices.IndexFunc(s.Waiting, question.Is))
 	m.members.follow(slices.IndexFunc(s.Members, func(one presence.Member) bool { return one.Name == member.Name }))
-	if list := m.pages[0]; list.isChosen {
-		list.keep(slices.Index(s.Mail, nth(old.Mail, list.selected)))
+	list := m.pages[0]
+	if i := slices.Index(s.Mail, nth(old.Mail, list.selected)); i >= 0 {
+		list.keep(i)
+	} else if list.selected < len(old.Mail) {
+		m.goneAt = time.Now()
 	}
 	if len(s.Waiting) == 0 && m.focus == waitingPane {
 		m.focus = middlePane

@@ -5,11 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"charm.land/bubbles/v2/key"
 	"charm.land/bubbles/v2/viewport"
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
+	"github.com/agentteammail/atm/cmd/internal/tui/keymap"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
@@ -36,10 +38,12 @@ type page struct {
 	readBy []string        // who has read each of them
 
 	view  viewport.Model
-	text  string // an agent's screen with its colours, or its turns; a question; the keys
+	text  string // an agent's screen with its colours, or its turns; the keys
 	isRaw bool   // its lines are cut, not wrapped
 
-	message  *maildir.Item  // the one that the thread was opened from, which keys act on
+	message  *maildir.Item // the one that the thread was opened from, which keys act on
+	before   wire.ID       // the messages beside that one in its list
+	after    wire.ID
 	agent    wire.Name      // whose screen, turns or question this is
 	readFor  *room.Snapshot // that the agent's turns were read for
 	question room.Question  // of a question's page
@@ -64,10 +68,11 @@ func (m *model) open() tea.Cmd {
 	case m.focus == waitingPane:
 		q, _ := m.question()
 		m.opened, m.targetSince = q, time.Now()
-		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", text: wholeQuestion(q, m.middleWidth())})
+		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen"})
 	case m.focus == middlePane && m.page().kind != questionPage:
 		if it != nil && !m.page().isText() {
-			p := &page{kind: threadPage, title: "thread", message: it, items: []*maildir.Item{it}}
+			at := m.page().selected
+			p := &page{kind: threadPage, title: "thread", message: it, items: []*maildir.Item{it}, before: m.idAt(at - 1), after: m.idAt(at + 1)}
 			m.push(p)
 			return m.loadThread(p)
 		}
@@ -77,6 +82,35 @@ func (m *model) open() tea.Cmd {
 		return m.loadAgent(p)
 	}
 	return nil
+}
+
+// idAt returns the id of a message of the page's list, "" if there is none.
+func (m *model) idAt(i int) wire.ID {
+	if m.page().kind == mailPage {
+		return nth(m.snapshot.Mail, i)
+	} else if it := nth(m.page().items, i); it != nil {
+		return it.ID
+	}
+	return ""
+}
+
+// turnPage opens the message after or before the open one, as they stood in its list when that was opened.
+func (m *model) turnPage(k tea.KeyPressMsg) tea.Cmd {
+	open := m.page()
+	id := open.before
+	if key.Matches(k, keymap.NextMail) {
+		id = open.after
+	}
+	m.pop()
+	c, n := m.list(middlePane)
+	for i := range n {
+		if id != "" && m.idAt(i) == id {
+			c.move(i-c.selected, n)
+			return m.open()
+		}
+	}
+	m.push(open)
+	return m.refuse("no message is there: q")
 }
 
 // previewFrom is how wide a terminal must be for the preview.
@@ -92,7 +126,7 @@ func (m *model) updatePreview() tea.Cmd {
 	switch it := m.shownItem(p.selected); {
 	case m.focus == waitingPane:
 		q, _ := m.question()
-		m.preview = &page{kind: questionPage, question: q, title: "question", text: wholeQuestion(q, m.rightWidth())}
+		m.preview = &page{kind: questionPage, question: q, title: "question"}
 	case m.focus == membersPane:
 		if name := m.member(); old == nil || old.kind != agentPage || old.agent != name {
 			m.preview = &page{kind: agentPage, agent: name}
@@ -235,6 +269,9 @@ func (m *model) lines(p *page, width int) (lines []string) {
 		return lines
 	}
 	text := strings.TrimRight(p.text, "\n ")
+	if p.kind == questionPage {
+		text = wholeQuestion(p.question, width)
+	}
 	if p.isRaw {
 		return strings.Split(text, "\n")
 	}

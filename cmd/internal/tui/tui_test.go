@@ -187,10 +187,10 @@ func (w *window) golden(name string) {
 	}
 }
 
-// leave presses q, and checks that the program exits with 0 and restores the terminal.
+// leave leaves from any page, and checks that the program exits with 0 and restores the terminal.
 func (w *window) leave() {
 	w.Helper()
-	w.types("q")
+	w.types(":q\r")
 	select {
 	case err := <-w.ends:
 		if err != nil {
@@ -281,15 +281,15 @@ func TestAgent(t *testing.T) {
 		w.shows(`(?m)^bob: \w`)
 	}
 	w.types("t")
-	w.until(`members|attached to`, false) // a busy machine may miss the line that attach shows for a second
-	isBack := func() bool { return strings.Contains(w.String(), "members") }
+	w.until(`q back|attached to`, false) // a busy machine may miss the line that attach shows for a second
+	isBack := func() bool { return strings.Contains(w.String(), "q back") }
 	for !isBack() {
 		w.types("\x1cd") // before atm attach reads, nobody gets the first key, and the agent the second
 		for end := time.Now().Add(2 * time.Second); !isBack() && time.Now().Before(end); {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}
-	w.shows(`(?s)members.*esc to interrupt|(?s)members.*Interrupted`)
+	w.shows(`(?s)─ bob.*esc to interrupt|(?s)─ bob.*Interrupted`)
 	team.Atm("stop", "bob")
 	w.shows(`(?s)bob +off.*interrupted  mail`) // the turns replace the screen
 	team.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent")
@@ -406,9 +406,9 @@ func TestUnread(t *testing.T) {
 		}
 	}
 	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
-	refused("a", "bob asks this; a again answers it")
-	refused("a", "open it first: Enter")
-	refused("1", "open it first: Enter")
+	refused("a", "bob asks this; Enter shows all of it, then a answers it")
+	refused("a", "Enter shows all of it, then a answers it")
+	refused("1", "Enter shows all of it, then 1 answers it")
 	m.open()
 	if text := strings.Join(m.lines(m.page(), 60), "\n"); !strings.Contains(text, "    rm -r /\n    Run it?\n  1 Yes   2 no") {
 		t.Error(text)
@@ -434,10 +434,10 @@ func TestShortQuestion(t *testing.T) {
 	}}
 	m := &model{width: 80, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
 	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
-	m.refuse("open it first: Enter")
+	m.refuse("nothing is waiting for you")
 	m.Update(tea.KeyPressMsg{Code: tea.KeyTab})
 	shown := m.View().Content
-	if strings.Count(shown, "touch one.txt") != 1 || strings.Contains(shown, "…") || strings.Contains(shown, "open it first") {
+	if strings.Count(shown, "touch one.txt") != 1 || strings.Contains(shown, "…") || strings.Contains(shown, "nothing is waiting") {
 		t.Error(shown)
 	}
 	m.focus, m.targetSince = waitingPane, m.targetSince.Add(-targetDelay)
@@ -463,8 +463,8 @@ func TestLongOption(t *testing.T) {
 // Where there is no room for all keys, those needed most are there.
 func TestKeysWithin(t *testing.T) {
 	for width := 15; width < 200; width++ {
-		keys := keysWithin(width, []key.Binding{keymap.Open, keymap.Back, keymap.Reply, keymap.Ack, keymap.Read, keymap.Write, keymap.Search})
-		if len(keys) > width || !strings.HasSuffix(keys, "? keys  q leave") || width >= 37 && !strings.Contains(keys, "Esc back") ||
+		keys := keysWithin(width, []key.Binding{keymap.Open, keymap.Reply, keymap.Ack, keymap.Read, keymap.Write, keymap.Search, keymap.Keys, keymap.As(keymap.Back, "q", "back")})
+		if len(keys) > width || !strings.HasSuffix(keys, "? keys  q back") || width >= 35 && !strings.Contains(keys, "Enter open  r reply") ||
 			width == 199 && !strings.Contains(keys, "/ search") {
 			t.Errorf("%d: %q", width, keys)
 		}
@@ -496,8 +496,97 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// What comes changes no selection: keys act on the message that was aimed at.
+func TestAimed(t *testing.T) {
+	team := newTeam(t, people, "alice", "bob", "me")
+	team.message("alice", "me", wire.Message{Body: "An older one", RequiresAck: true})
+	aimed := team.message("alice", "me", wire.Message{Body: "Key A", RequiresAck: true})
+	w := team.open(100, 24, nil, "--as", "me")
+	w.shows(`> 3h .*Key A`)
+	team.Atm("send", "me", "May I drop the table?", "--ack", "--urgent", "--as", "bob")
+	w.shows(`(?s)drop the table.*> 3h .*Key A`)
+	w.types("c")
+	w.shows("acked " + aimed.Short(6))
+	team.Atm("send", "me", "And the index?", "--ack", "--urgent", "--as", "bob")
+	w.shows(`(?s)the index.*> 3h .*An older one`)
+	w.types("\r")
+	w.shows(`─ thread(?s:.*)An older one`)
+	team.Atm("send", "me", "And the view?", "--ack", "--urgent", "--as", "bob")
+	w.shows(`4 unread`)
+	w.types("r")
+	w.shows(`reply to alice: An older one`)
+	w.types("\x1b")
+	w.until(`reply to`, false)
+	w.types("\x1b")
+	w.shows(`(?s)the view.*> 3h .*An older one`)
+	w.leave()
+}
+
+// What is opened has the whole of a narrow terminal; n and p turn its pages, also after Space, and q goes back. Nothing
+// moves when a search begins.
+func TestOpened(t *testing.T) {
+	team := newTeam(t, people, "alice", "bob", "me")
+	for i := range 4 {
+		team.message("alice", "me", wire.Message{Body: fmt.Sprint("Message ", i+1)})
+	}
+	team.Atm("event", "confirm_required", "id=01a1f988-a192-7149-befa-09c1aa2f2250", "tool=Bash", "prompt=git push", "--as", "bob")
+	w := team.open(80, 24, nil, "--as", "me")
+	w.shows(`(?s)bob wants to run: git push.*─ members 1 of 3 .*─ my mail 1 of 4 .*Message 1`)
+	w.shows(`(?m)^- bob +blocked`) // first of all
+	lineOf := func(text string) int {
+		before, _, _ := strings.Cut(w.String(), text)
+		return strings.Count(before, "\n")
+	}
+	row := lineOf("Message 2")
+	w.types("/")
+	w.shows(`search:`)
+	if got := lineOf("Message 2"); got != row {
+		t.Errorf("the list has moved from line %d to %d;\n%s", row, got, w)
+	}
+	w.types("\x1b")
+	w.until(`search:`, false)
+	w.types("\r")
+	w.shows(`Message 4`)
+	w.until(`members|git push|Message 1`, false)
+	w.types("n")
+	w.shows(`Message 3`)
+	w.types(" ")
+	w.shows(`3 unread(?s:.*)read: Message 3`)
+	w.types("n")
+	w.shows(`Message 2`)
+	w.types("p")
+	w.shows(`Message 3`)
+	w.types("p")
+	w.shows(`no message is there: q|Message 4`)
+	w.types("q")
+	w.shows(`─ my mail \d of 4`)
+	w.types("?")
+	w.shows(`─ keys`)
+	w.until(`members`, false)
+	w.types("q")
+	w.shows(`─ my mail`)
+	w.types("q")
+	if err := <-w.ends; err != nil {
+		t.Error(err)
+	}
+}
+
+// No key acts on a message that has just taken the place of another one, which was withdrawn.
+func TestWithdrawn(t *testing.T) {
+	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
+	m.Update(tea.WindowSizeMsg{Width: 80, Height: 14})
+	m.Update(&room.Snapshot{Version: 2, Me: "me", Mail: []wire.ID{"3", "2", "1"}})
+	space, enter := tea.KeyPressMsg{Code: tea.KeySpace, Text: " "}, tea.KeyPressMsg{Code: tea.KeyEnter}
+	m.Update(&room.Snapshot{Version: 3, Me: "me", Mail: []wire.ID{"2", "1"}})
+	for _, k := range []tea.KeyPressMsg{pressed("c"), space, pressed("r"), pressed("e"), enter} {
+		if m.Update(k); !strings.HasPrefix(m.status, "the selected message is gone") || m.writing != nil || len(m.pages) > 1 {
+			t.Errorf("%s: %s", k, m.status)
+		}
+	}
+}
+
 // A list that no person has moved shows what came; one that somebody has moved stays where it was, and says how much is
-// above.
+// above. Both keep their selection.
 func TestFollows(t *testing.T) {
 	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
 	m.snapshot.Me = "me"
@@ -517,17 +606,20 @@ func TestFollows(t *testing.T) {
 	}
 	m.Update(tea.WindowSizeMsg{Width: 80, Height: 14})
 	for n := 20; n < 25; n++ {
-		if arrive(n); !regexp.MustCompile(fmt.Sprintf(`> \w+ +Message %d\.`, n)).MatchString(ansi.Strip(m.View().Content)) {
-			t.Fatal(m.View().Content)
+		arrive(n)
+		shown := ansi.Strip(m.View().Content)
+		if !strings.Contains(shown, fmt.Sprintf("Message %d.", n)) || !regexp.MustCompile(`> \w+ +Message 20\.`).MatchString(shown) {
+			t.Fatal(shown)
 		}
 	}
+	m.Update(tea.KeyPressMsg{Code: 'g', Text: "g"})
 	m.Update(tea.KeyPressMsg{Code: 'j', Text: "j"})
 	for n := 25; n < 30; n++ {
 		if arrive(n); m.snapshot.Mail[m.page().selected] != "23" {
 			t.Fatal(m.page().cursor)
 		}
 	}
-	if shown := ansi.Strip(m.View().Content); !strings.Contains(shown, "(5 above)") || !strings.Contains(shown, "Message 23.") {
+	if shown := ansi.Strip(m.View().Content); !strings.Contains(shown, "7 of 29") || !strings.Contains(shown, "Message 23.") {
 		t.Error(shown)
 	}
 	if m.Update(tea.KeyPressMsg{Code: 'g', Text: "g"}); m.page().selected != 0 || m.page().isChosen {

@@ -35,7 +35,7 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 	q, width := nth(m.snapshot.Waiting, m.waiting.selected), max(m.width-waitingIndent, 10)
 	lines, options := wrap(questionText(q), width), optionLines(q, width)
 	most := max(1, m.height/3)
-	if m.writing != nil {
+	if m.writing != nil && !m.writing.kind.isLine() {
 		most, options = 1, nil
 	}
 	isWhole = len(lines)+len(options) <= most && m.width >= waitingIndent+10 && !q.Cut
@@ -68,7 +68,7 @@ func questionText(q room.Question) string {
 	}
 	text := questionLine(q, about) + strings.ReplaceAll(letter.EscapeBody(below), "\n", "\n    ")
 	if q.Cut {
-		text += "\n  (only its terminal shows the rest)"
+		text += "\n  (its terminal may show more)"
 	}
 	return text
 }
@@ -97,9 +97,15 @@ func wholeQuestion(q room.Question, width int) string {
 	return strings.Join(append([]string{questionText(q)}, optionLines(q, width)...), "\n")
 }
 
-// leftWidth is the width of the members, -1 if the terminal is too narrow to show them beside the middle.
+// isFull reports whether the page has all of the terminal but for the header, its title and the keys: what was opened has,
+// if there is no room beside it.
+func (m *model) isFull() bool {
+	return m.width < previewFrom && m.focus == middlePane && m.page().isText()
+}
+
+// leftWidth is the width of the members, -1 if they are not beside the middle.
 func (m *model) leftWidth() int {
-	if m.width < 80 {
+	if m.width < 80 || m.isFull() {
 		return -1
 	}
 	need := len("> ") + command.TeamWidth(m.snapshot.Members)
@@ -263,6 +269,9 @@ func (m *model) waitingRows() int { return min(len(m.snapshot.Waiting), max(1, m
 func (m *model) waitingLines() (lines []string, at []int) {
 	for i := m.waiting.top; i < m.waiting.top+m.waitingRows(); i++ {
 		q, isSelected := m.snapshot.Waiting[i], i == m.waiting.selected
+		if m.isFull() && !(isSelected && m.page().kind == agentPage && m.isSelected(q)) { // its keys answer what the agent asks
+			continue
+		}
 		text := []string{questionLine(q, q.Summary())}
 		if isSelected {
 			text, _ = m.selectedQuestion()
@@ -281,6 +290,9 @@ func (m *model) waitingLines() (lines []string, at []int) {
 
 // lateLines says what else waits for somebody, below the questions: what is overdue, and mail that is held up.
 func (m *model) lateLines() (lines []string) {
+	if m.isFull() {
+		return nil
+	}
 	late := m.snapshot.Late()
 	shown := min(len(late), max(1, m.height/10))
 	for i, w := range late[:shown] {
@@ -294,7 +306,7 @@ func (m *model) lateLines() (lines []string) {
 }
 
 func (m *model) memberLines(width int) []string {
-	lines := []string{m.rule("members", width, membersPane)}
+	lines := []string{m.rule("members"+place(&m.members, len(m.snapshot.Members)), width, membersPane)}
 	members := slices.Clone(m.snapshot.Members)
 	if i := slices.IndexFunc(members, func(one presence.Member) bool { return one.Name == m.snapshot.Me }); i >= 0 {
 		members[i].Unread = m.snapshot.New // as the header says: a question that stands above is no mail
@@ -314,6 +326,14 @@ func (m *model) memberLines(width int) []string {
 		}
 	}
 	return m.pad(lines)
+}
+
+// place says which of a list's lines is selected.
+func place(c *cursor, n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %d of %d", c.selected+1, n)
 }
 
 // pad makes the lines of a pane as many as the body and its rule have.
@@ -348,9 +368,7 @@ func (m *model) middleLines(width int) []string {
 		title += " (Down: more)"
 	}
 	c, n := m.list(middlePane)
-	if !p.isText() && c.top > 0 {
-		title += fmt.Sprintf(" (%d above)", c.top)
-	}
+	title += place(c, n)
 	lines := []string{m.rule(title, width, middlePane)}
 	switch {
 	case p.isText():
@@ -463,7 +481,10 @@ func (m *model) keys() (keys []key.Binding) {
 		keys = []key.Binding{keymap.Open, keymap.Write, keymap.Attach, keymap.Interrupt}
 	case p.kind == keysPage:
 	default:
-		keys = []key.Binding{keymap.Open, keymap.Reply, keymap.Ack, keymap.Read, keymap.Write}
+		keys = []key.Binding{keymap.Reply, keymap.Ack, keymap.Read, keymap.Write}
+		if !p.isText() {
+			keys = slices.Insert(keys, 0, keymap.Open)
+		}
 		if i >= 0 {
 			keys = append(keys, keymap.As(keymap.Approve, "a", "the question"))
 		}
@@ -471,16 +492,22 @@ func (m *model) keys() (keys []key.Binding) {
 	if m.wasRead != "" {
 		keys = slices.Insert(keys, min(1, len(keys)), keymap.Undo)
 	}
-	if len(m.pages) > 1 {
-		keys = slices.Insert(keys, min(1, len(keys)), keymap.Back)
+	if p.kind == threadPage && m.focus == middlePane {
+		keys = slices.Insert(keys, min(1, len(keys)), keymap.As(keymap.NextMail, "n", "next"))
 	}
-	return append(keys, keymap.Next, keymap.Search)
+	out := keymap.As(keymap.Quit, "q", "leave")
+	if len(m.pages) > 1 {
+		out = keymap.As(keymap.Back, "q", "back")
+	}
+	return append(keys, keymap.Next, keymap.Search, keymap.Keys, out)
 }
 
-// keysWithin lists the keys that a line of this width has room for, and always how to learn of the others and to leave.
+// keysWithin lists the keys that a line of this width has room for, and always the last two: how to learn of the others, and
+// the way out.
 func keysWithin(width int, keys []key.Binding) (line string) {
+	keys, always := keys[:len(keys)-2], keys[len(keys)-2:]
 	for n := len(keys); ; n-- {
-		line = keymap.Line("  ", append(slices.Clone(keys[:n]), keymap.Keys, keymap.Quit)...)
+		line = keymap.Line("  ", slices.Concat(keys[:n], always)...)
 		if n == 0 || letter.Columns(line) <= width {
 			return line
 		}

@@ -20,7 +20,7 @@ import (
 func (s *server) download(w http.ResponseWriter, r *http.Request) {
 	fail := func(err error) {
 		p := s.newPage("error")
-		p.write(w, p.fail(err))
+		p.write(w, r, p.fail(err))
 	}
 	it, box, err := s.Scope.Find(r.PathValue("id"))
 	if err != nil {

@@ -223,13 +223,13 @@ func TestBrowser(t *testing.T) {
 	// A text survives other buttons and errors until it is sent.
 	b.load(base(address) + "/")
 	b.do(chromedp.Click("#write summary"), chromedp.SendKeys("#to", "alcie"), chromedp.SendKeys("#text", "half a thought"))
-	b.do(chromedp.Click(`button[value=read]`))
+	b.do(chromedp.Click(`body:not(.moved) button[value=read]`))
 	b.shows("Marked as read: ")
-	b.do(chromedp.Click("#write button"))
+	b.do(chromedp.Click("body:not(.moved) #write button"))
 	b.shows("did you mean")
 	b.load(base(address) + "/")
 	b.becomes(`document.getElementById('text').value === 'half a thought' && document.getElementById('to').value === 'alcie'`)
-	b.do(chromedp.SetValue("#to", "alice"), chromedp.Click("#write button"))
+	b.do(chromedp.SetValue("#to", "alice"), chromedp.Click("body:not(.moved) #write button"))
 	b.shows("sent ")
 	b.becomes(`document.getElementById('text').value + document.getElementById('to').value === ''`)
 	if n := s.Atm("ls", "--count"); n != "3" {
@@ -406,16 +406,16 @@ func TestPageStays(t *testing.T) {
 	b.becomes(`document.getElementById('undo') != null`)
 	id := sentID(s.Atm("send", "me", "its own page", "--as", "carol"))
 	b.load(home + "/message/" + id)
-	b.do(chromedp.Click(`button[value=read]`))
+	b.do(chromedp.Click(`body:not(.moved) button[value=read]`))
 	b.becomes(`document.querySelector('article button[value=unread]') != null`)
 	b.do(chromedp.Click(`article button[value=unread]`))
 	b.becomes(`document.querySelector('button[value=read]') != null`)
 	b.load(home)
 
 	// An error is said beside the form, which can be mended and sent again.
-	b.do(chromedp.Click(`#write summary`), chromedp.SendKeys("#to", "bbo"), chromedp.SendKeys("#text", "half a thought"), chromedp.Click(`#write button`))
+	b.do(chromedp.Click(`#write summary`), chromedp.SendKeys("#to", "bbo"), chromedp.SendKeys("#text", "half a thought"), chromedp.Click(`body:not(.moved) #write button`))
 	b.becomes(`document.querySelector('#write [role=alert]')?.innerText.includes('bob')`)
-	b.do(chromedp.SetValue("#to", "bob"), chromedp.Click(`#write button`))
+	b.do(chromedp.SetValue("#to", "bob"), chromedp.Click(`body:not(.moved) #write button`))
 	b.becomes(`document.getElementById('result').innerText.startsWith('sent ')`)
 	if got := s.Atm("ls", "bob"); strings.Count(got, "half a thought") != 1 {
 		t.Error(got)
@@ -454,6 +454,77 @@ func TestPageStays(t *testing.T) {
 	changes(func() { s.Atm("send", "alice", "after the tap", "--as", "carol") })
 	if b.js(`document.querySelector('.question details').open && document.getElementById('waits').hidden`) != true {
 		t.Error("the open box is closed, or the page does not follow")
+	}
+}
+
+// Mail that comes while one aims at a row, or reads in a list, moves neither: a click acts on what was aimed at.
+func TestAimed(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "me")
+	b := s.browser(s.web())
+	home := b.js(`location.origin`).(string)
+	points := func(selector string) (x, y float64) { // to the middle of what a selector finds
+		t.Helper()
+		at := b.js(fmt.Sprintf(`(at => [at.x + at.width / 2, at.y + at.height / 2])(document.querySelector(%q).getBoundingClientRect())`, selector)).([]any)
+		x, y = at[0].(float64), at[1].(float64)
+		b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y))
+		return x, y
+	}
+	for _, path := range []string{"/", "/mail"} {
+		name := "aimed at on " + path
+		id := sentID(s.Atm("send", "me", name, "--ack", "--as", "alice"))
+		b.load(home + path)
+		b.shows(name)
+		button := fmt.Sprintf(`[id^=ack-][id$="%s"]`, id)
+		var x, y float64
+		b.Eventually("it is pointed at", func() bool {
+			x, y = points(button)
+			return b.js(fmt.Sprintf(`Boolean(document.querySelector('%s:hover'))`, button)) == true
+		})
+		s.Atm("send", "me", "May I drop the table?", "--ack", "--urgent", "--as", "bob")
+		b.becomes(`!document.getElementById('waits').hidden`)
+		b.do(chromedp.MouseClickXY(x, y))
+		b.becomes(fmt.Sprintf(`document.getElementById('result').innerText === %q`, "Acknowledged: "+name))
+		b.shows("May I drop the table?")
+	}
+
+	for i := range maxMail + 5 {
+		s.Atm("send", "me", fmt.Sprint("message ", i), "--as", "alice")
+	}
+	for s.Atm("ls", "--count") != "0" { // then all are in one list
+		s.Atm("read", "--limit", "200")
+	}
+	b.load(home + "/mail")
+	b.becomes(fmt.Sprintf(`document.querySelectorAll('#list-read li').length === %d && document.getElementById('unread').textContent === ''`, maxMail))
+	shows := func(text string) { // as soon as it is there, nothing in the list can be pressed
+		t.Helper()
+		b.js(`window.isStill = undefined; window.watch?.disconnect(); window.watch = new MutationObserver(() => {
+			if (document.body.innerText.includes('` + text + `')) window.isStill ??= getComputedStyle(document.querySelector('.list')).pointerEvents === 'none'
+		}); watch.observe(document.getElementById('live'), { childList: true, subtree: true }); true`)
+		s.Atm("send", "me", text, "--as", "bob")
+		b.shows(text)
+		if b.js(`window.isStill`) != true {
+			t.Errorf("a row could be pressed as soon as %q was there", text)
+		}
+		b.becomes(`document.querySelector('.moved') === null`)
+	}
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1))
+	b.js(`{
+		window.row = [...document.querySelectorAll('.list a')].find(one => one.innerText.includes('message 60'))
+		scrollTo({ top: row.getBoundingClientRect().top - 300, behavior: 'instant' })
+		getSelection().setBaseAndExtent(row.querySelector('span').firstChild, 0, row.querySelector('span').firstChild, 7)
+		window.place = row.getBoundingClientRect().top
+	}`)
+	shows("while one reads")
+	stays := `row.isConnected && Math.abs(row.getBoundingClientRect().top - place) < 1`
+	if b.js(stays+` && getSelection().toString() === 'message'`) != true {
+		t.Error("the list has moved: ", b.js(`[row.isConnected, row.getBoundingClientRect().top - place, getSelection().toString()]`))
+	}
+	b.js(`{ scrollTo({ top: 0, behavior: 'instant' }); window.row = document.querySelectorAll('.list a')[3]; window.place = row.getBoundingClientRect().top; row.dataset.aimed = 1 }`)
+	points(`[data-aimed]`)
+	shows("while one points at a row")
+	if b.js(stays) != true {
+		t.Error("the row under the pointer has moved: ", b.js(`[row.isConnected, row.getBoundingClientRect().top - place]`))
 	}
 }
 

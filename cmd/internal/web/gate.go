@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -10,9 +11,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +25,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -35,7 +39,6 @@ type gate struct {
 	proxy        *url.URL // the origin at which a proxy serves the pages, too; nil: none does
 
 	cookie, csrf string
-	foreign      http.CrossOriginProtection
 	used         sync.Map // tokens
 }
 
@@ -45,7 +48,6 @@ func newGate(at net.Addr, proxy *url.URL, csrf string, pages http.Handler) *gate
 	g.Key, g.At, g.URL = rand.Text(), at.String(), "http://"+at.String()
 	if proxy != nil {
 		g.URL = proxy.String()
-		g.foreign.AddTrustedOrigin(g.URL) // some proxies put this listener's address into Host
 	}
 	return g
 }
@@ -68,33 +70,60 @@ func (g *gate) useToken(token string) bool {
 	return !isUsed
 }
 
-// isHost reports whether a Host header names this server. Another name may be an attacker's that points here.
-func (g *gate) isHost(host string) bool {
+// A site is a scheme, a name and a port, in the one spelling of all that mean it.
+type site struct{ scheme, name, port string }
+
+// siteOf reads a host with or without a port. Proxies and browsers leave out the scheme's own port, or name it, and leave
+// names in any case, with a dot at the end or without.
+func siteOf(scheme, host string) site {
 	name, port, err := net.SplitHostPort(host)
-	if err != nil { // browsers leave out the scheme's default port
-		name, port = strings.Trim(host, "[]"), "80"
+	if err != nil {
+		name, port = strings.Trim(host, "[]"), ""
 	}
-	isOwn := strings.EqualFold(name, "localhost") || name == "127.0.0.1" || name == "::1" || name == g.host
-	return isOwn && port == g.port || g.isProxy(host)
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	if at, err := netip.ParseAddr(name); err == nil {
+		name = at.String()
+	}
+	return site{scheme, name, cmp.Or(port, map[string]string{"http": "80", "https": "443"}[scheme])}
 }
 
+// isHost reports whether a Host header names this server. Another name may be an attacker's that points here.
+func (g *gate) isHost(host string) bool { return g.isListener(host) || g.isProxy(host) }
+
+func (g *gate) isListener(host string) bool {
+	at := siteOf("http", host)
+	return at.port == g.port && slices.Contains([]string{"localhost", "127.0.0.1", "::1", g.host}, at.name)
+}
+
+// isProxy reports whether a Host header names the proxy, which may have left out its port.
 func (g *gate) isProxy(host string) bool {
-	return g.proxy != nil && strings.EqualFold(host, g.proxy.Host)
+	if g.proxy == nil {
+		return false
+	}
+	at, proxy := siteOf(g.proxy.Scheme, host), siteOf(g.proxy.Scheme, g.proxy.Host)
+	return at == proxy || at.name == proxy.name && siteOf("", host).port == ""
 }
 
 // origin is that of the pages for a browser that names this host.
 func (g *gate) origin(host string) string {
-	if g.isProxy(host) {
+	if !g.isListener(host) {
 		return g.proxy.String()
 	}
 	return "http://" + host
 }
 
-// isForeign reports whether a page of another origin sends the request, as far as the browser says so.
+// isForeign reports whether a page of another origin sends the request, as far as the browser says so. Some proxies put
+// this listener's address into Host.
 func (g *gate) isForeign(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	isOwn := origin == "" || origin == g.origin(r.Host) || g.proxy != nil && origin == g.proxy.String()
-	return !isOwn || g.foreign.Check(r) != nil
+	isOrigin := func(a, b string) bool {
+		x, err := url.Parse(a)
+		y, _ := url.Parse(b)
+		return err == nil && siteOf(x.Scheme, x.Host) == siteOf(y.Scheme, y.Host)
+	}
+	origin, from := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+	isOwn := origin == "" || isOrigin(origin, g.origin(r.Host)) || g.proxy != nil && isOrigin(origin, g.proxy.String())
+	isLook := r.Method == http.MethodGet || r.Method == http.MethodHead
+	return !isOwn || !isLook && !slices.Contains([]string{"", "none", "same-origin"}, from)
 }
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +147,11 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<20) // a text has 1 MiB at most, but is encoded
 	switch {
 	case !g.isHost(r.Host):
-		refuse(w, http.StatusMisdirectedRequest, "this server does not serve that host name")
+		served := "localhost:" + g.port
+		if g.proxy != nil {
+			served += " and " + g.proxy.Host
+		}
+		refuse(w, http.StatusMisdirectedRequest, fmt.Sprintf("this server does not serve that host name, %s, but %s", letter.Quote(r.Host, 100), served))
 	case g.isForeign(r):
 		refuse(w, http.StatusForbidden, "this request comes from another site")
 	case isLook && r.URL.Path == "/" && token != "" && g.useToken(token):

@@ -269,15 +269,14 @@ func (p *page) render() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func (p *page) write(w http.ResponseWriter, code int) {
+func (p *page) write(w http.ResponseWriter, r *http.Request, code int) {
 	data, err := p.render()
 	if err != nil {
 		http.Error(w, "atm: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(code)
-	w.Write(data)
+	answer(w, r, code, data)
 }
 
 // fail makes it the page of an error, and returns its status code.

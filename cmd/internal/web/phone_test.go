@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bufio"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -8,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -46,6 +49,7 @@ func (s *team) proxy() (address string) {
 // tap touches an element.
 func (b *tab) tap(selector string) {
 	b.Helper()
+	b.becomes(`!document.querySelector(".moved")`) // or it cannot be pressed yet
 	at := b.js(fmt.Sprintf(`(one => {
 		one.scrollIntoView({ block: 'center', behavior: 'instant' })
 		const at = one.getBoundingClientRect()
@@ -227,7 +231,7 @@ func TestProxy(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "me")
 	for _, c := range [][2]string{
-		{"phone.example", "is not the address of a server"}, {"https://phone.example/atm", "without a path"}, {"https://", "is not the address"},
+		{"phone.example", "is not the address of a server"}, {"https://phone.example/atm", "without a path"}, {"https://münchen.example", "other letters"}, {"https://", "is not the address"},
 		{"ftp://phone.example", "can be read on its way"}, {"http://phone.example", "can be read on its way"}, {"https://me@phone.example", "is not the address"},
 	} {
 		if out, err := s.Command("atm", "web", "--url", c[0]).CombinedOutput(); err == nil || !strings.Contains(string(out), c[1]) {
@@ -269,6 +273,9 @@ func TestProxy(t *testing.T) {
 		host, origin string
 	}{
 		{303, "phone.example", "https://phone.example"}, {303, own, "https://phone.example"}, {303, own, "http://" + own}, {303, "phone.example", ""},
+		{303, "PHONE.example", "https://phone.example"}, {303, "phone.example:443", "https://phone.example"}, {303, "phone.example.", "https://phone.example."},
+		{303, "phone.example.:443", "https://Phone.example:443"}, {303, "LocalHost.:" + port, "http://localhost:" + port}, {303, "[::1]:" + port, "http://[0:0::1]:" + port},
+		{303, "[0:0:0:0:0:0:0:1]:" + port, "http://[::1]:" + port}, {403, "phone.example", "https://phone.example:8443"}, {421, "phone.example..", ""},
 		{403, "phone.example", "http://phone.example"}, {403, "phone.example", "https://evil.example"}, {403, own, "http://phone.example"},
 		{421, "evil.example", "https://phone.example"}, {421, "phone.example:1", "https://phone.example"}, {421, "phone.example." + port, "https://phone.example"},
 	} {
@@ -280,6 +287,22 @@ func TestProxy(t *testing.T) {
 			t.Errorf("%s from %s: %d, not %d: %s", c.host, c.origin, r.StatusCode, c.code, text(r))
 		}
 	}
+	if got := text(ask("GET", "/", "evil.example", "")); !strings.Contains(got, "evil.example&#34;, but localhost:"+port+" and phone.example.") {
+		t.Error(got)
+	}
+	// What is large is compressed for who takes that; a stream never is.
+	for _, path := range []string{"/", "/style.css", "/atm.js"} {
+		r := ask("GET", path, own, "", append([]string{"Accept-Encoding", "br, gzip"}, known...)...)
+		z, err := gzip.NewReader(r.Body)
+		must(t, err)
+		small, err := io.ReadAll(z)
+		must(t, err)
+		r = ask("GET", path, own, "", append([]string{"Accept-Encoding", "br"}, known...)...)
+		if whole := text(r); len(whole) < 1000 || path != "/" && whole != string(small) || r.Header.Get("Content-Encoding") != "" || r.Header.Get("Vary") == "" {
+			t.Errorf("%s: %d bytes, %d, %v", path, len(whole), len(small), r.Header)
+		}
+	}
+
 	// A link of another site leads on, to this one only; nothing else of another site does.
 	cross := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"}
 	if got := text(ask("GET", "//evil.example/x?y=%22", "phone.example", "", cross...)); !strings.Contains(got, `content="0;url=https://phone.example//evil.example/x?y=%22"`) {
@@ -287,6 +310,43 @@ func TestProxy(t *testing.T) {
 	}
 	if r := ask("GET", "/mail", "phone.example", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"); r.StatusCode != http.StatusUnauthorized {
 		t.Error(r.StatusCode)
+	}
+}
+
+// Through a reverse proxy comes the stream, event by event, and it forbids nginx to keep them.
+func TestStreamThroughProxy(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "me")
+	address := s.proxy()
+	v := &http.Client{Transport: s.visitNobody(address).Transport}
+	v.Jar, _ = cookiejar.New(nil)
+	get := func(path string) *http.Response {
+		r, err := v.Get(base(address) + path)
+		must(t, err)
+		return r
+	}
+	r := get(strings.TrimPrefix(address, base(address)))
+	r.Body.Close()
+	page, _ := io.ReadAll(get("/").Body)
+	events := get("/stream?csrf=" + csrf.FindStringSubmatch(string(page))[1])
+	defer events.Body.Close()
+	if events.Header.Get("X-Accel-Buffering") != "no" || events.Header.Get("Content-Encoding") != "" {
+		t.Error(events.Header)
+	}
+	lines := bufio.NewScanner(events.Body)
+	next := func() string {
+		for lines.Scan() {
+			if data, isData := strings.CutPrefix(lines.Text(), "data: "); isData {
+				return data
+			}
+		}
+		t.Fatal(lines.Err())
+		return ""
+	}
+	before := next()
+	s.Atm("send", "me", "through the proxy", "--as", "alice")
+	if after := next(); after == before {
+		t.Error(after)
 	}
 }
 

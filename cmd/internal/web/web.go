@@ -12,22 +12,26 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
 	"os/exec"
+	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/urfave/cli/v2"
 
@@ -140,6 +144,9 @@ func proxyOf(address string) (*url.URL, error) {
 	if err != nil || u.Host == "" || u.Hostname() == "" || *u != (url.URL{Scheme: u.Scheme, Host: u.Host}) {
 		return nil, failure.Usage("--url: %q is not the address of a server, without a path", address).WithHint("--url https://HOST")
 	}
+	if strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return nil, failure.Usage("--url: browsers send %s in other letters", letter.Escape(u.Host)).WithHint("--url https://xn--…, as the browser's tools show it")
+	}
 	if u.Scheme != "https" && !(u.Scheme == "http" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())) {
 		return nil, failure.Refused("--url: what goes to %s can be read on its way", letter.Escape(address)).WithHint("--url https://%s", u.Host)
 	}
@@ -172,7 +179,8 @@ func (s *server) routes() http.Handler {
 	for _, name := range []string{"atm.js", "icon.svg", "icon.png", "style.css"} {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "private, max-age=3600")
-			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(staticFile(name)))
+			w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+			answer(w, r, http.StatusOK, staticFile(name))
 		})
 	}
 	return mux
@@ -187,7 +195,24 @@ func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
 		did, _ := result.(func() (did, error))()
 		p.Result, p.Undo = did.said, did.read
 	}
-	p.write(w, code)
+	p.write(w, r, code)
+}
+
+// answer sends data, compressed if the browser takes that: it is a tenth then. No page of another site can have a browser
+// send the cookie, and so none can guess a token from the lengths of answers.
+func answer(w http.ResponseWriter, r *http.Request, code int, data []byte) {
+	w.Header().Set("Vary", "Accept-Encoding")
+	takes := strings.FieldsFunc(r.Header.Get("Accept-Encoding"), func(r rune) bool { return r == ',' || r == ' ' })
+	if !slices.Contains(takes, "gzip") {
+		w.WriteHeader(code)
+		w.Write(data)
+		return
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	w.WriteHeader(code)
+	z := gzip.NewWriter(w)
+	z.Write(data)
+	z.Close()
 }
 
 // showMessage leads to the thread of a message, of whose id the beginning is enough.
@@ -195,7 +220,7 @@ func (s *server) showMessage(w http.ResponseWriter, r *http.Request) {
 	it, _, err := s.Scope.Find(r.PathValue("id"))
 	if err != nil {
 		p := s.newPage("error")
-		p.write(w, p.fail(err))
+		p.write(w, r, p.fail(err))
 		return
 	}
 	http.Redirect(w, r, fmt.Sprintf("/thread/%s/%s#m-%[2]s", it.ThreadID(), it.ID), http.StatusSeeOther)
@@ -261,7 +286,7 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 		if missed, ok := errors.AsType[*room.NotSentError](err); ok && p.Typed.Get("to") != "" {
 			p.Typed.Set("to", missed.To) // the others have it
 		}
-		p.write(w, p.fail(err))
+		p.write(w, r, p.fail(err))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 300*time.Millisecond)

@@ -24,11 +24,11 @@ var (
 	Next     = bind("Tab", "next pane", "tab")
 	Previous = bind("", "", "shift+tab")
 	Open     = bind("Enter", "open", "enter")
-	Back     = bind("Esc", "back", "esc")
+	Back     = bind("q Esc", "back", "q", "esc")
 	Search   = bind("/", "search", "/")
 	Command  = bind(":", "a member, mail, keys or q", ":")
 	Keys     = bind("?", "keys", "?")
-	Quit     = bind("q", "leave", "q", "ctrl+c")
+	Quit     = bind("q", "leave, from my mail", "q", "ctrl+c")
 
 	Approve = bind("a", "approve", "a")
 	Option  = bind("1-9", "option", "1", "2", "3", "4", "5", "6", "7", "8", "9")
@@ -39,6 +39,9 @@ var (
 	Ack   = bind("c", "ack", "c")
 	Read  = bind("Space", "read", "space")
 	Undo  = bind("u", "undo read", "u")
+
+	NextMail     = bind("n p", "next or previous", "n")
+	PreviousMail = bind("", "", "p")
 
 	Write     = bind("s", "write", "s")
 	Editor    = bind("e", "in $EDITOR", "e")
@@ -71,7 +74,7 @@ var groups = []struct {
 	{"Move", []key.Binding{Down, First, PageDown, HalfDown, Right}},
 	{"Go", []key.Binding{Next, Open, Back, Search, Command, Keys, Quit}},
 	{"Selected or open question", []key.Binding{Approve, Option, Reject, Answer}},
-	{"Selected or open message", []key.Binding{Reply, Editor, Ack, Read, Undo}},
+	{"Selected or open message", []key.Binding{Reply, Editor, Ack, Read, Undo, NextMail}},
 	{"Selected or open member", []key.Binding{Write, Editor, Attach, Detach, Interrupt}},
 	{"Writing", []key.Binding{Send, Close, EditDraft, Recipients, Suggested}},
 }

@@ -78,10 +78,12 @@
     }
   }
 
-  // show makes this page what its newer version is.
+  // show makes this page what its newer version is. The row under the pointer stays there, if the page can be scrolled.
   const show = page => {
     const focus = document.activeElement
     const { id, selectionStart, selectionEnd } = focus
+    const row = hasPointer && document.querySelector('.list li:hover')
+    const place = row && row.getBoundingClientRect().top
     for (const newer of page.querySelectorAll(`[${regions}]`)) {
       const old = byID(newer.id)
       if (old && old !== newer) merge(old, newer)
@@ -95,6 +97,7 @@
       if (typeof selectionStart === 'number') byID(id).setSelectionRange(selectionStart, selectionEnd)
     }
     restore()
+    if (row && byID(row.id)) scrollBy({ top: byID(row.id).getBoundingClientRect().top - place, behavior: 'instant' })
     guard()
   }
 
@@ -103,14 +106,14 @@
     for (const button of document.querySelectorAll('form[method=post] button')) button.disabled = isOffline
   }
 
-  const update = async () => {
+  const update = async isWanted => {
     if (isFetching) return
     isFetching = true
     try {
       const [answer, page] = await load(location.pathname + location.search)
       if (answer.status === 404) return location.reload() // the member was retired, as the new page says
       if (!answer.ok) throw new Error(answer.statusText)
-      show(page)
+      if (isWanted || !isAimed()) show(page)
       setOffline(!latest || !latest.version)
       isFetching = false
     } catch {
@@ -138,31 +141,40 @@
     hiddenUntil = Date.now() + 5000
     screens.forEach(updateScreen)
     screens.clear()
-    // Buttons under the pointer stay in place, so that nobody presses another one by mistake. After a tap nothing is
-    // pointed at, though :hover stays.
     const isNewer = byID('live') && !isFetching && latest.version > shown()
-    waits.hidden = !isNewer || !hasPointer || !document.querySelector('.answers:hover')
+    waits.hidden = !isNewer || !isAimed()
     if (isNewer && waits.hidden) update()
   }
+  // Buttons under the pointer stay in place, so that nobody presses another one by mistake. After a tap nothing is
+  // pointed at, though :hover stays.
   let hasPointer = false // one that hovers
-  for (const kind of ['pointermove', 'pointerdown']) body.addEventListener(kind, event => { hasPointer = event.pointerType !== 'touch' })
+  let isPressed = false
+  const isAimed = () => isPressed || hasPointer && document.querySelector(':is(.answers, .list form, .write button):hover')
+  for (const kind of ['pointermove', 'pointerdown', 'pointerup', 'pointercancel']) {
+    addEventListener(kind, event => {
+      hasPointer = event.pointerType !== 'touch'
+      if (kind !== 'pointermove') isPressed = kind === 'pointerdown'
+    })
+  }
   waits.querySelector('a').addEventListener('click', event => {
     event.preventDefault()
     waits.hidden = true
-    update()
+    update(true)
   })
 
-  // A button that has just moved under the pointer cannot be pressed yet.
-  const questions = () => [...document.querySelectorAll('.question')].map(one => one.id)
-  let asked = questions()
+  // What has just moved under the pointer cannot be pressed yet.
+  const rows = () => [...document.querySelectorAll('.question, .list li')].map(one => one.id)
+  let known = rows()
+  let settles
   const guard = () => {
-    const before = asked
-    asked = questions()
-    if (asked.join() === before.join()) return
-    const newer = asked.filter(id => !before.includes(id)).map(id => byID(id).querySelector('h3'))
-    news.textContent = newer.map(one => [...one.childNodes].slice(0, 2).map(part => part.textContent).join('').trim()).join('. ')
+    const before = known
+    known = rows()
+    if (known.join() === before.join()) return
+    const asked = known.filter(id => !before.includes(id) && byID(id).matches('.question')).map(id => byID(id).querySelector('h3'))
+    news.textContent = asked.map(one => [...one.childNodes].slice(0, 2).map(part => part.textContent).join('').trim()).join('. ')
     body.classList.add('moved')
-    setTimeout(() => body.classList.remove('moved'), 400)
+    clearTimeout(settles)
+    settles = setTimeout(() => body.classList.remove('moved'), 400)
   }
   const handle = update => {
     latest = update
