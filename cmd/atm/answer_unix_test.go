@@ -157,7 +157,7 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 		{"", "draft", "idle, but its prompt has a half-written line: typed in later; atm attach bob --as alice, and send or clear it"},
 		{"", "a person is typing", "idle, but a person is typing: typed in later; atm wait --busy bob --as alice"},
 		{"", "bang mode", "idle, but it is not at its prompt: typed in later; atm screen bob --as alice"},
-		{"state_change new=thinking", "busy", "busy 0s: typed in when idle; atm wait --idle bob --as alice"},
+		{"state_change new=thinking", "busy", "busy "},
 		{"confirm_required tool=Bash", "dialog", "blocked: wants to use Bash; atm pending --as alice, then atm approve bob --as alice"},
 		{"state_change new=idle", "dialog", "idle, but a dialog is open: typed in later; atm pending --as alice"},
 		{"state_change new=starting", "", "starting: typed in when idle; atm wait --idle bob"},
@@ -170,6 +170,7 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 		}
 		s.says(c.gate, nil)
 		s.asks(0, trace, "", "unread; "+c.want)
+		s.asks(4, "wait --read "+id+" --timeout 1ms --as alice", "", "not read by bob within 1ms: bob: unread; "+c.want) // in the same words
 	}
 	happens(t, store, "bob", "pty", "injected", "id="+id)
 	happens(t, store, "bob", "pty", "turn_started", "turn_id=t1")

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
@@ -151,7 +153,9 @@ func (p *waiting) timeout(ctx context.Context) error {
 		}
 		what, flags = append(what, f.unmet), append(flags, p.Conditions[i].flag())
 		for _, a := range f.late {
-			if now, err := p.scope.summary(ctx, a); err == nil && now.State != reducer.WordPerson {
+			if why := p.scope.holds(ctx, p.Conditions[i].sent, a); why != "" {
+				states = append(states, why)
+			} else if now, err := p.scope.summary(ctx, a); err == nil && now.State != reducer.WordPerson {
 				states = append(states, describe(now))
 				if now.State == reducer.WordBlocked {
 					instead = failure.Say("`atm pending` shows what is asked;")
@@ -167,6 +171,18 @@ func (p *waiting) timeout(ctx context.Context) error {
 	text := strings.Join(slices.Compact(what), ", ") + " within " + p.Timeout.String()
 	return failure.Timeout("%s", JoinFilled(": ", text, JoinFilled(", ", slices.Compact(states)...))).
 		WithHint("%s or wait again: `atm wait%s`", instead, again)
+}
+
+// holds says what holds up a message at a recipient; "": nothing is known to, or there is no message.
+func (s *Scope) holds(ctx context.Context, m *wire.Message, a wire.Address) string {
+	if m == nil {
+		return ""
+	}
+	gate := outlook.TraceOf(post.AnswersTo(ctx, s.Root, m), s.Root, m, a, RunCommand).Gate
+	if gate == "" {
+		return ""
+	}
+	return s.Who(a) + ": " + gate.Map(s.Given.Command).String()
 }
 
 // ErrTimeout is why UntilMail has ended when its time is over.
