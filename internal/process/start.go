@@ -182,10 +182,14 @@ func LookUp(name, dir string, env []string) (string, error) {
 		if dir != "" && !filepath.IsAbs(name) {
 			file = filepath.Join(dir, name)
 		}
-		if _, err := exec.LookPath(file); err != nil {
-			return "", NoProgramError{errors.Unwrap(err)}
+		_, err := exec.LookPath(file)
+		switch err = errors.Unwrap(err); {
+		case err == nil:
+			return name, nil
+		case strings.HasPrefix(name, "~/") || strings.HasPrefix(name, "$"):
+			err = errors.New("no shell reads it: write the path out, or use sh -c")
 		}
-		return name, nil
+		return "", NoProgramError{err}
 	}
 	for _, dir := range filepath.SplitList(Variables(env)["PATH"]) {
 		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil && filepath.IsAbs(found) {

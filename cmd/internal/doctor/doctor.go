@@ -286,7 +286,26 @@ func (d *doctor) checkConfig(t *teamdir.Team) {
 	for _, m := range mistakes {
 		d.add("team.toml", "error", edit, "team.toml: %s", m)
 	}
-	why := map[string]string{} // a program cannot be started, by where it is looked for; "": it can
+	known := map[string]error{} // why a program cannot be started, by where it is looked for; nil: it can
+	lookUp := func(program, dir, path string) error {
+		key := strings.Join([]string{program, dir, path}, "\x00")
+		if _, isKnown := known[key]; !isKnown {
+			_, err := process.LookUp(program, dir, []string{"PATH=" + path})
+			known[key] = nil
+			if missing, ok := errors.AsType[process.NoProgramError](err); ok {
+				known[key] = missing
+			}
+		}
+		return known[key]
+	}
+	for i, on := range c.On {
+		if len(on.Command) == 0 { // a mistake
+			continue
+		}
+		if err := lookUp(on.Command[0], t.WorkDir(""), os.Getenv("PATH")); err != nil {
+			d.add("command.missing", "warning", edit, "team.toml: on[%d] runs %s, which cannot be started: %v", i, on.Command[0], err)
+		}
+	}
 	for _, n := range c.Startable() {
 		m := c.Members[n]
 		program, dir, path := m.Command[0], "", cmp.Or(m.Env["PATH"], os.Getenv("PATH"))
@@ -296,17 +315,9 @@ func (d *doctor) checkConfig(t *teamdir.Team) {
 		if dir != "" && m.Worktree {
 			continue // the worktree may not be there yet
 		}
-		key := strings.Join([]string{program, dir, path}, "\x00")
-		if _, isKnown := why[key]; !isKnown {
-			_, err := process.LookUp(program, dir, []string{"PATH=" + path})
-			if missing, ok := errors.AsType[process.NoProgramError](err); ok {
-				why[key] = missing.Error()
-			} else {
-				why[key] = ""
-			}
-		}
-		if running, _ := t.Running(n); why[key] != "" && !running {
-			d.add("command.missing", "warning", edit, "team.toml: %s runs %s, and atm up cannot start it: %s", n, program, why[key])
+		why := lookUp(program, dir, path)
+		if running, _ := t.Running(n); why != nil && !running {
+			d.add("command.missing", "warning", edit, "team.toml: %s runs %s, and atm up cannot start it: %v", n, program, why)
 		}
 	}
 	canApprove := func(n wire.Name) bool { return t.Store.IsAgent(n) || !keep.WasRetired(t.Store, n) }
