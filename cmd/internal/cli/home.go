@@ -45,7 +45,7 @@ func home(c *cli.Context) error {
 	}
 	p := command.PrinterOf(c)
 	s, missing, err := app.OpenOptional(p.Given)
-	if _, isGone := errors.AsType[*rootdir.GoneError](err); errors.Is(err, rootdir.ErrNoRoot) && !isGone {
+	if _, isGone := errors.AsType[*rootdir.GoneError](err); errors.Is(err, rootdir.ErrNoRoot) && !errors.Is(err, rootdir.ErrUntrusted) && !isGone {
 		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
 	}

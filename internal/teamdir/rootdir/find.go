@@ -293,6 +293,7 @@ func (p Place) candidates(dir string) (out []Found) {
 // group may write: init accepts it anyway.
 func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ error) {
 	var gone *GoneError
+	var others error // the first root that is somebody else's
 	candidates := p.candidates(dir)
 	for i, f := range candidates {
 		if f.strange != nil {
@@ -313,6 +314,9 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 		why, failed := distrustReason(f.Path, p.UID, !f.isNoted && !forInit)
 		if failed != nil {
 			return f, skipped, failed
+		}
+		if strings.Contains(why, "owned by") && others == nil {
+			others = fmt.Errorf("%w in %s or above but %s, which %w: %s", ErrNoRoot, dir, f.Path, ErrUntrusted, why)
 		}
 		if why == "" && err == nil && format == "" {
 			why = "it has no FORMAT file, so it is not a root"
@@ -339,6 +343,8 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 		return Found{}, skipped, gone
 	case dir == "":
 		return Found{}, skipped, ErrNoRoot
+	case others != nil && !forInit:
+		return Found{}, nil, others
 	}
 	return Found{}, skipped, fmt.Errorf("%w in %s or above", ErrNoRoot, dir)
 }

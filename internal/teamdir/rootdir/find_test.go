@@ -231,6 +231,13 @@ func TestFindOwner(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
+	// With no other, it is why there is none.
+	must(t, os.RemoveAll(filepath.Join(top, ".atm")))
+	_, _, err = Find(p)
+	if !errors.Is(err, ErrNoRoot) || !errors.Is(err, ErrUntrusted) || !strings.HasSuffix(err.Error(), "a/b/.atm, which is not trusted: owned by uid 1002") {
+		t.Error(err)
+	}
+
 	p.Dir = filepath.Join(top, "a")
 	_, err = InitDir(p, true)
 	if !errors.Is(err, ErrUntrusted) || !strings.HasSuffix(err.Error(), ": its team main is owned by uid 1001") {
