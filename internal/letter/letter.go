@@ -112,6 +112,16 @@ func (r *Renderer) render(head string, m *wire.Message) []byte {
 	return out
 }
 
+// A Note is what a line about a message adds to its sender and age.
+type Note struct {
+	Text     string
+	IsStrong bool // it wants the reader first
+	IsTimed  bool // time changes it
+}
+
+// WantsAck is the note of a message whose ack is missing.
+const WantsAck = "wants ack"
+
 // Header renders a message's first line, without a line feed. Names are all that others chose in it, and no two of them
 // are words side by side: wherever a terminal breaks the line, no row can look like another header.
 func (r *Renderer) Header(m *wire.Message, f Flags) string {
@@ -134,7 +144,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(isKnown[m.Type] && !isAck && m.Kind() != wire.TypeMessage, "%s", m.Type)
 	add(m.Claims() != "", "claims to be %s", m.Claims())
 	add(m.Urgent(), "urgent")
-	add(m.RequiresAck && !f.Done, "wants ack")
+	add(m.RequiresAck && !f.Done, WantsAck)
 	add(m.RequiresAck && f.Done, "acked")
 	add(m.ReplyWanted == "no", "no answer wanted")
 	add(!m.DueAt.IsZero(), "%s", r.Due(m, f.Done))

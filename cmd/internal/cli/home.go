@@ -101,7 +101,7 @@ func (o *overview) readMail(ctx context.Context, s *app.Scope, p *command.Printe
 		mail := slices.DeleteFunc(unread.Items, func(it *maildir.Item) bool { return now.Asks(it.ID) })
 		room.SortUnread(mail, r.Now)
 		for _, it := range mail[:min(maxShown, len(mail))] {
-			about := app.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
+			about := app.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.NotesText(command.Notes(r, it)))
 			room := cmp.Or(p.Width(), 110) - letter.Columns(about)
 			text += fmt.Sprintf("  %s %s\n", about, letter.Quote(it.Title(), max(room-6, 20)))
 		}

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/headers"
 	"github.com/agentteammail/atm/wire"
@@ -144,35 +144,22 @@ func (r *Room) ReadBy(it *maildir.Item) string {
 	return "not read"
 }
 
-// A Note is what a line about a message adds to its sender and age.
-type Note struct {
-	Text     string
-	IsStrong bool // it wants me first
-	IsTimed  bool // time changes it
-}
-
 // Notes are what the command line notes of a message, who has read it, and how many files are attached, the strong ones
 // first: a narrow line cuts the others.
-func Notes(said string, it *maildir.Item, readBy string) (notes []Note) {
-	for text := range strings.SplitSeq(said, ", ") {
-		isLate := strings.HasPrefix(text, "overdue")
-		switch {
-		case text == "", strings.HasSuffix(text, " attached"):
-		case text == "wants ack" && it.State == "": // as it was sent; whether it got one is not known
-			notes = append(notes, Note{Text: "asked for an ack"})
-		default:
-			isTimed := isLate || strings.HasPrefix(text, "due ") || strings.HasPrefix(text, "taken by")
-			isStrong := it.State != wire.Done && (isLate || text == "urgent")
-			notes = append(notes, Note{text, isStrong, isTimed})
+func Notes(said []letter.Note, it *maildir.Item, readBy string) (notes []letter.Note) {
+	for _, note := range said {
+		if note.Text == letter.WantsAck && it.State == "" { // as it was sent; whether it got one is not known
+			note.Text = "asked for an ack"
 		}
+		notes = append(notes, note)
 	}
 	if readBy != "" {
-		notes = append(notes, Note{Text: readBy})
+		notes = append(notes, letter.Note{Text: readBy})
 	}
 	if n := len(it.Attachments); n > 0 {
-		notes = append(notes, Note{Text: fmt.Sprint(n, " attached")})
+		notes = append(notes, letter.Note{Text: fmt.Sprint(n, " attached")})
 	}
-	slices.SortStableFunc(notes, func(a, b Note) int {
+	slices.SortStableFunc(notes, func(a, b letter.Note) int {
 		switch {
 		case a.IsStrong == b.IsStrong:
 			return 0

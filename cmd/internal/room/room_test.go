@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/reducer"
@@ -254,7 +255,7 @@ func TestReadBy(t *testing.T) {
 	}
 	var got []string
 	for _, it := range r.AsMine(items) {
-		for _, note := range append([]Note{{Text: it.Body + ":" + string(it.State)}}, Notes("wants ack", it, r.ReadBy(it))...) {
+		for _, note := range append([]letter.Note{{Text: it.Body + ":" + string(it.State)}}, Notes([]letter.Note{{Text: letter.WantsAck}}, it, r.ReadBy(it))...) {
 			got = append(got, note.Text)
 		}
 	}

@@ -20,7 +20,7 @@ type part struct {
 
 type message struct {
 	*maildir.Item
-	Notes []room.Note
+	Notes []letter.Note
 	page  *page
 }
 
@@ -42,7 +42,7 @@ func (m message) IsRead() bool { return m.State == wire.Owed || m.State == wire.
 
 // IsStrong reports whether one of its notes is.
 func (m message) IsStrong() bool {
-	return slices.ContainsFunc(m.Notes, func(n room.Note) bool { return n.IsStrong })
+	return slices.ContainsFunc(m.Notes, func(n letter.Note) bool { return n.IsStrong })
 }
 
 // Subject is the subject unless it is the page's title.

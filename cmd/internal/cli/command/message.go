@@ -124,19 +124,37 @@ func Letters(r *letter.Renderer, items, behind []*maildir.Item) (pieces [][]byte
 	return pieces
 }
 
-// Notes says what a line about a message adds to its sender and age: "to ack, urgent".
-func Notes(r *letter.Renderer, m *maildir.Item) string {
-	when := func(isSo bool, text string) string {
-		if isSo {
-			return text
+// Notes are what a line about a message adds to its sender and age: "to ack", "urgent".
+func Notes(r *letter.Renderer, m *maildir.Item) (notes []letter.Note) {
+	add := func(isSo bool, n letter.Note) {
+		if isSo && n.Text != "" {
+			notes = append(notes, n)
 		}
-		return ""
 	}
 	isUnread, isDone := m.State == wire.Unread, m.State == wire.Done
-	state := when(!isUnread && !isDone, strings.ReplaceAll(string(m.State), string(wire.Owed), "to ack")) + when(isDone, "read")
-	return app.JoinFilled(", ", state, when(m.RequiresAck && (isUnread || state == ""), "wants ack"), r.Lease(post.LeaseFlags(m)),
-		when(IsKept(r, m), "kept"),
-		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"))
+	isLate := !m.DueAt.IsZero() && r.Now.After(m.DueAt)
+	state := map[wire.State]string{wire.Unread: "", wire.Owed: "to ack", wire.Done: "read"}
+	word, isOurs := state[m.State]
+	if !isOurs {
+		word = string(m.State)
+	}
+	add(true, letter.Note{Text: word})
+	add(m.RequiresAck && (isUnread || m.State == ""), letter.Note{Text: letter.WantsAck})
+	add(true, letter.Note{Text: r.Lease(post.LeaseFlags(m)), IsTimed: m.Lease != nil})
+	add(IsKept(r, m), letter.Note{Text: "kept"})
+	add(m.Urgent(), letter.Note{Text: "urgent", IsStrong: !isDone})
+	add(true, letter.Note{Text: r.Due(m.Message, isDone), IsStrong: isLate && !isDone, IsTimed: !isDone})
+	add(m.Expired(r.Now), letter.Note{Text: "expired"})
+	return notes
+}
+
+// NotesText is the text of notes on a line.
+func NotesText(notes []letter.Note) string {
+	var texts []string
+	for _, n := range notes {
+		texts = append(texts, n.Text)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // TurnsShown says how turns are shown.

@@ -229,7 +229,7 @@ func cells(r *letter.Renderer, m message) []string {
 	if m.comes != "" {
 		it.State = ""
 	}
-	return []string{id, from, age, command.Notes(r, &it), title}
+	return []string{id, from, age, command.NotesText(command.Notes(r, &it)), title}
 }
 
 // statesText is "read", or "2 read, 1 unread" if the recipients' states differ.

@@ -26,9 +26,9 @@ var (
 	Open     = bind("Enter", "open", "enter")
 	Back     = bind("q Esc", "back", "q", "esc")
 	Search   = bind("/", "search", "/")
-	Command  = bind(":", "a member, mail, keys or q", ":")
+	Command  = bind(":", "member, mail, keys", ":")
 	Keys     = bind("?", "keys", "?")
-	Quit     = bind("q", "leave, from my mail", "q", "ctrl+c")
+	Quit     = bind("q", "leave from mail", "q", "ctrl+c")
 
 	Approve = bind("a", "approve", "a")
 	Option  = bind("1-9", "option", "1", "2", "3", "4", "5", "6", "7", "8", "9")
@@ -73,9 +73,9 @@ var groups = []struct {
 }{
 	{"Move", []key.Binding{Down, First, PageDown, HalfDown, Right}},
 	{"Go", []key.Binding{Next, Open, Back, Search, Command, Keys, Quit}},
-	{"Selected or open question", []key.Binding{Approve, Option, Reject, Answer}},
-	{"Selected or open message", []key.Binding{Reply, Editor, Ack, Read, Undo, NextMail}},
-	{"Selected or open member", []key.Binding{Write, Editor, Attach, Detach, Interrupt}},
+	{"Question", []key.Binding{Approve, Option, Reject, Answer}},
+	{"Message", []key.Binding{Reply, Editor, Ack, Read, Undo, NextMail}},
+	{"Member", []key.Binding{Write, Editor, Attach, Detach, Interrupt}},
 	{"Writing", []key.Binding{Send, Close, EditDraft, Recipients, Suggested}},
 }
 
