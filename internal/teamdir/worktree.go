@@ -2,8 +2,12 @@ package teamdir
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -14,33 +18,66 @@ import (
 )
 
 // Worktree returns a member's working directory in its own git worktree, <team>/.worktrees/<agent>. Unless the worktree
-// exists, it adds one to the repository that contains cwd (as in team.toml), on branch atm/<agent>, and done says so.
-// git runs with environ.
+// exists, it adds one to the repository that contains the member's cwd, on branch atm/<agent>, copies into it what
+// git.IncludeFile names, and runs the member's setup there, which writes to output; done says so. What did not come to its
+// end is done again at the next call, before which nothing counts as ready. git and setup run with environ.
 //
 // The repository's exclude file hides it, as all of the root. atm never changes or removes an existing worktree.
-func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, cwd string) (dir, done string, err error) {
-	c, rel, err := t.repositoryOf(cwd)
+func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, m config.Member, output io.Writer) (dir, done string, err error) {
+	c, rel, err := t.repositoryOf(m.Cwd)
 	if err != nil {
 		return "", "", fmt.Errorf("no worktree for %s: %w", name, err)
 	}
 	if err := t.Dir().Mkdir(".worktrees"); err != nil {
 		return "", "", err
 	}
-	// git fails while another git adds a worktree. A first checkout may take long.
-	lock, err := t.Locks().Lock(ctx, "worktrees", lockfile.Exclusive, 10*time.Minute, nil)
+	// git fails while another git adds a worktree. A first checkout may take long, and a setup.
+	lock, err := t.Locks().Lock(ctx, "worktrees", lockfile.Exclusive, time.Hour, nil)
 	if err != nil {
 		return "", "", err
 	}
 	defer lock.Unlock()
-	top := t.Dir().Join(".worktrees/" + string(name))
+	top, unready := t.Dir().Join(".worktrees/"+string(name)), ".worktrees/."+string(name)+".unready"
+	dir = filepath.Join(top, rel)
+	if _, err := os.Lstat(top); errors.Is(err, fs.ErrNotExist) {
+		if err := t.Dir().Replace(unready, nil, false); err != nil {
+			return "", "", err
+		}
+	}
 	if done, err = git.AddWorktree(ctx, environ, c, top, "atm/"+string(name)); err != nil {
 		return "", "", fmt.Errorf("no worktree for %s: %w", name, err)
 	}
-	dir = filepath.Join(top, rel)
 	if _, err := os.Stat(dir); err != nil {
 		return "", "", fmt.Errorf("%s is not in its worktree %s, which has only committed files", rel, top)
 	}
-	return dir, done, nil
+	if isUnready, err := t.Dir().Exists(unready); err != nil || !isUnready {
+		return dir, done, err
+	}
+	n, err := git.Include(ctx, environ, c, top, t.root.Path)
+	if n > 0 {
+		done += fmt.Sprintf("; copied %d ignored files that %s names", n, git.IncludeFile)
+	}
+	if err == nil && len(m.Setup) > 0 {
+		done += "; ran its setup"
+		err = setUp(ctx, environ, dir, m, output)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("the worktree of %s is not ready: %w", name, err)
+	}
+	return dir, done, t.Dir().Remove(unready)
+}
+
+func setUp(ctx context.Context, environ []string, dir string, m config.Member, output io.Writer) error {
+	cmd := exec.CommandContext(ctx, m.Setup[0], m.Setup[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, git.CleanEnviron(environ), output, output, 5*time.Second
+	for k, v := range m.Env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	lockfile.Waits("setup")
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("setup %s: %w", m.Setup[0], err)
+	}
+	return nil
 }
 
 // WorkDir resolves a member's cwd.

@@ -108,6 +108,10 @@ func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 		k.Add(path+".command", "it is empty; leave it out if the member is started elsewhere")
 		m.Command = nil
 	}
+	if m.Setup != nil && (len(m.Setup) == 0 || m.Setup[0] == "") {
+		k.Add(path+".setup", "it is empty; leave it out if a new worktree needs nothing")
+		m.Setup = nil
+	}
 	if m.Size != "" {
 		_, _, err := ParseSize(m.Size)
 		k.AddError(path+".size", err)

@@ -64,6 +64,7 @@ type Member struct {
 	Prompt   string      // typed once, at the first idle
 	After    []wire.Name // started when these are ready
 	Worktree bool
+	Setup    []string // run once in a new worktree; nil: nothing is
 	From     Words    // whose mail it is given: members, and "@name" for a group or a role; none: everybody's
 	Session  *Session // nil: the team's
 

@@ -35,7 +35,7 @@ import (
 var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation; =false does not"}
 
 var runCommand = &cli.Command{
-	Name: "run", Category: "spawn launch start new new-session\n--role --prompt --worktree --branch --serves    a key of the member in team.toml: `atm help team.toml`", ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, and type its mail in",
+	Name: "run", Category: "spawn launch start new new-session\n--role --prompt --branch --serves    a key of the member in team.toml: `atm help team.toml`", ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, and type its mail in",
 	UsageText: `atm run bob -- claude
 atm run bob --detach -- codex
 atm run dora --driver acp -- opencode acp`,
@@ -53,6 +53,7 @@ of a conversation. Hooks of Claude Code and opencode come along. It exits as the
 		cmdline.ListFlag("env", "environment variable `k=v`, repeatable", "e"),
 		cmdline.ChoiceFlag("restart", "`WHEN`: never (given CMD), on-crash (without) or always", config.Restarts...),
 		resumeFlag,
+		&cli.BoolFlag{Name: "worktree", Category: "isolated", Usage: "run it in a git worktree of its own"},
 		&cli.StringFlag{Name: "fork", Hidden: true},
 		cmdline.ListFlag("serve", "", "serves"),
 		&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Category: "background bg detached", Usage: "return once its prompt is shown, or say why it is not"},
@@ -66,7 +67,7 @@ type runOptions struct {
 	driver, inject, restart, size, cwd, fork string   // "": as team.toml says, or the default
 	env, serves                              []string
 	resume                                   *bool // nil: as team.toml says
-	isDetached                               bool
+	isDetached, isInWorktree                 bool
 }
 
 func resumeOf(c *cli.Context) *bool {
@@ -81,7 +82,10 @@ func run(c *cli.Context) error {
 	o := runOptions{
 		words: c.Args().Tail(), driver: c.String("driver"), inject: c.String("inject"), restart: c.String("restart"), size: c.String("size"),
 		cwd: c.String("cwd"), fork: c.String("fork"), env: cmdline.List(c, "env"), serves: cmdline.List(c, "serve"), resume: resumeOf(c),
-		isDetached: c.Bool("detach"),
+		isDetached: c.Bool("detach"), isInWorktree: c.Bool("worktree"),
+	}
+	if err := cmdline.NotBoth(c, "cwd worktree"); err != nil {
+		return err
 	}
 	if c.IsSet("fork") && o.fork == "" { // as of an unset variable
 		return failure.Usage("--fork: the id is empty").WithHint("leave it out for a new conversation, or name a member: `atm run bob --fork alice -- claude`")
@@ -178,6 +182,7 @@ func noCommand(t *teamdir.Team, name wire.Name) error {
 func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spec runspec.Spec, err error) {
 	name := k.name()
 	m, session, isPlanned := plan.Members[name], plan.SessionOf(name), len(o.words) == 0
+	m.Worktree = m.Worktree || o.isInWorktree
 	spec = runspec.Spec{
 		Root: k.s.Root.Path, Team: k.box.Address().Team, Agent: name, Run: string(wire.NewID()), Command: o.words, Prompt: m.Prompt,
 		Driver: cmp.Or(o.driver, m.Driver, "auto"), Inject: cmp.Or(o.inject, m.Inject, "body"),
@@ -307,7 +312,7 @@ func (k *call) chooseDir(ctx context.Context, m config.Member, isPlanned bool, d
 	case m.Worktree:
 		var done string
 		var err error
-		if dir, done, err = k.s.Team.Worktree(ctx, os.Environ(), k.name(), m.Cwd); err != nil {
+		if dir, done, err = k.s.Team.Worktree(ctx, os.Environ(), k.name(), m, k.p.Err); err != nil {
 			return "", err
 		}
 		if done != "" {
