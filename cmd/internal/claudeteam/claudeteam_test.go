@@ -236,6 +236,33 @@ func TestAlikeNames(t *testing.T) {
 	equal(t, "unread", len(sc.unread("claude")), 0)
 }
 
+// Every team of Claude's has a team-lead: two of them are two members, and each gets the answer to what it asked.
+func TestTwoTeams(t *testing.T) {
+	sc := newScene(t, "bob")
+	other := newScene(t)
+	other.team = sc.team
+	other.sync = newSync(t, sc.team, filepath.Join(filepath.Dir(sc.sync.Dir), "t2"), 50*time.Millisecond, func(tr Transfer) { sc.reported = append(sc.reported, tr.String()) })
+	other.write(configFile, recorded)
+	for range 2 {
+		for _, one := range []*scene{sc, other} {
+			one.write("inboxes/bob.json", "["+fromLead+"]")
+			one.pass("")
+		}
+	}
+	equal(t, "reported", sc.reported, []string{"team-lead → bob: hi", "team-lead-t2 → bob: hi"})
+	for _, m := range sc.unread("bob") {
+		send(t, sc.team, wire.Message{Body: "for " + string(m.From.Agent), InReplyTo: m.ID}, "bob", m.From.Agent)
+	}
+	for _, one := range []*scene{other, sc} { // in any order
+		one.pass("")
+	}
+	for want, one := range map[string]*scene{"for team-lead\n": sc, "for team-lead-t2\n": other} {
+		if got := one.entries("team-lead"); len(got) != 1 || !strings.Contains(got[0].Text, want) {
+			t.Errorf("%s: %v", want, got)
+		}
+	}
+}
+
 // If both sides have the same name, ours stays and Claude's member gets another.
 func TestSameName(t *testing.T) {
 	sc := newScene(t, "bob", "rev_1")

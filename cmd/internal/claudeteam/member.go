@@ -41,7 +41,7 @@ func (m *member) inboxFile() string {
 func (m *member) agent() wire.Name { return m.box.Address().Agent }
 
 // markFile marks a mailbox that was made for one of Claude's: it does not become ours when that member leaves. It holds
-// the member's name there.
+// the member's name and team there.
 func markFile(name wire.Name) string { return string(name) + "/run/claude" }
 
 func (s *Sync) isMarked(name wire.Name) bool {
@@ -109,9 +109,9 @@ func (s *Sync) findMembers(ctx context.Context) error {
 // ours.
 func (s *Sync) makeBox(ctx context.Context, name wire.Name, theirs string) (*mailbox.Mailbox, error) {
 	exists := s.exists(name)
-	if !exists || s.nameInMark(name) != theirs {
+	if !exists || s.markOf(name) != s.mark(theirs) {
 		mark := markFile(name)
-		err := cmp.Or(s.here.Mkdir(string(name)), s.here.Mkdir(path.Dir(mark)), s.here.Replace(mark, []byte(theirs), true))
+		err := cmp.Or(s.here.Mkdir(string(name)), s.here.Mkdir(path.Dir(mark)), s.here.Replace(mark, []byte(s.mark(theirs)), true))
 		if err == nil && !exists {
 			err = s.Team.Add(ctx, name)
 		}
@@ -122,22 +122,30 @@ func (s *Sync) makeBox(ctx context.Context, name wire.Name, theirs string) (*mai
 	return s.Team.Mailbox(name)
 }
 
-// nameInMark returns the name there for which a mailbox was made; "": it is not known, or there is no mark.
-func (s *Sync) nameInMark(name wire.Name) string {
-	theirs, _ := s.here.ReadFile(markFile(name), maxFile)
-	return string(theirs)
+// mark says for whom a mailbox is made. Every team of Claude's has a team-lead, and each is somebody else.
+func (s *Sync) mark(theirs string) string { return theirs + s.ofTeam() }
+
+func (s *Sync) ofTeam() string { return "@" + filepath.Base(s.Dir) }
+
+// markOf returns the mark of a mailbox; "": it is not known, or there is none.
+func (s *Sync) markOf(name wire.Name) string {
+	mark, _ := s.here.ReadFile(markFile(name), maxFile)
+	return string(mark)
 }
 
 // nameHere returns our name for one of Claude's members: the nearest valid one, or another if that is, or was, ours or
-// another member's: 审查员 and 测试员, Rev and rev.
+// another member's: 审查员 and 测试员, Rev and rev, or team-lead and that of another team of Claude's.
 func (s *Sync) nameHere(theirs string) wire.Name {
 	name := validName(theirs)
 	if other := name[:min(len(name), 57)] + "-claude"; s.isOurs(name) || s.isMarked(other) {
 		name = other
 	}
+	if of := s.markOf(name); of != "" && !strings.HasSuffix(of, s.ofTeam()) {
+		name = validName(theirs + s.ofTeam())
+	}
 	for n, first := 2, name; ; n++ {
-		of := s.nameInMark(name)
-		if !s.isOurs(name) && (of == "" || of == theirs) {
+		of := s.markOf(name)
+		if !s.isOurs(name) && (of == "" || of == s.mark(theirs)) {
 			return name
 		}
 		number := fmt.Sprintf("-%d", n)
