@@ -242,6 +242,10 @@ func (k *call) forked(ctx context.Context, asked string) (id string, err error) 
 	if asked == "" {
 		return "", nil
 	}
+	if wire.IsName(asked) && !k.s.IsMember(asked) && !strings.ContainsAny(asked, "0123456789") { // ids of conversations have some
+		return "", failure.NotFound("--fork: %q is no member, and no conversation's id", asked).
+			WithHint("members: %s", app.Join(k.s.Names())).WithNearest(asked, app.Strings(k.s.Names()))
+	}
 	if id = asked; k.s.IsMember(asked) {
 		m, err := presence.One(ctx, k.s.Team, wire.Name(asked))
 		if id = string(m.Session); err != nil || id == "" {
