@@ -96,6 +96,30 @@ func TestDocumentsCanBeTyped(t *testing.T) {
 	}
 }
 
+// What stands at the right of docs/coming-from.md is whole: each command can be typed as it is.
+func TestComingFrom(t *testing.T) {
+	rows := 0
+	for line := range strings.Lines(documents(t)[filepath.Join("../../..", "docs", "coming-from.md")]) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		if len(cells) != 3 || cells[0] == "from" {
+			continue
+		}
+		rows++
+		commands := regexp.MustCompile("`(atm(?: [^`]*)?)`").FindAllStringSubmatch(cells[2], -1)
+		if len(commands) == 0 {
+			t.Errorf("%s: no command here: %s", cells[1], cells[2])
+		}
+		for _, c := range commands {
+			if err := typeIt(c[1]); err != nil && c[1] != "atm" {
+				t.Errorf("%s: %s: %v", cells[1], c[1], err)
+			}
+		}
+	}
+	if rows < 40 {
+		t.Errorf("only %d rows", rows)
+	}
+}
+
 // A topic fits a terminal. docs/reference.md shows those that it has no more to say about. The variables that the code
 // reads are in the one on them.
 func TestTopics(t *testing.T) {

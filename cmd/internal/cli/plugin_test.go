@@ -41,12 +41,8 @@ func TestPlugins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(changes)) {
-		if version, isRelease := strings.CutPrefix(line, "## v"); isRelease {
-			if newest, _, _ := strings.Cut(strings.TrimSpace(version), " "); newest != agentconfig.PluginVersion {
-				t.Errorf("the plugins are of %s, and the newest release is %s", agentconfig.PluginVersion, newest)
-			}
-			break
-		}
+	_, newest, _ := strings.Cut(string(changes), "\n## ")
+	if newest, _, _ = strings.Cut(newest, " "); newest != agentconfig.PluginVersion {
+		t.Errorf("the plugins are of %s, and the newest release is %q", agentconfig.PluginVersion, newest)
 	}
 }
