@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
@@ -20,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/input"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer"
+	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -121,7 +123,7 @@ func (k *call) attach(ctx context.Context, o attachOptions) error {
 	defer con.restore()
 	log := k.s.Team.Sessions().Log(k.session, 0)
 	defer log.Close()
-	isFirst := true
+	isFirst, streamed := true, stream{isOff: con.p.IsJSON}
 	con.note("session %s with %s, %s for %s; Ctrl-D leaves", short(k.session), k.session.AgentID, k.session.State, age(k.session))
 	lines := make(chan string) // nil after the last line
 	go con.readLines(lines)
@@ -138,7 +140,10 @@ func (k *call) attach(ctx context.Context, o attachOptions) error {
 		if isFirst {
 			entries, isFirst = entries[max(0, len(entries)-lastShown):], false
 		}
-		for _, m := range entries {
+		for _, m := range append(entries, streamed.next(entries, log.SoFar())...) {
+			if m.Content == "" {
+				continue
+			}
 			if err := con.show(entry{m, k.session.AgentID}); err != nil {
 				return err
 			}
@@ -168,6 +173,34 @@ func (k *call) attach(ctx context.Context, o attachOptions) error {
 			}
 		}
 	}
+}
+
+// A stream is what was shown of a turn that goes on. A JSON document is a whole entry.
+type stream struct {
+	isOff bool
+	shown string
+}
+
+// next returns what the agent has said since the last call, by whole words. Of the entries it takes out what was shown before
+// they were whole.
+func (st *stream) next(entries []sessions.Entry, said string) []sessions.Entry {
+	if st.isOff {
+		return nil
+	}
+	for i, m := range entries {
+		if rest, isShown := strings.CutPrefix(m.Content, st.shown); m.Sender == sessions.SenderAgent && st.shown != "" && isShown {
+			entries[i].Content, st.shown = strings.TrimSpace(rest), ""
+		}
+	}
+	if !strings.HasPrefix(said, st.shown) { // another turn
+		st.shown = ""
+	}
+	words := strings.TrimRightFunc(strings.TrimRightFunc(said[len(st.shown):], func(r rune) bool { return !unicode.IsSpace(r) }), unicode.IsSpace)
+	if strings.TrimSpace(words) == "" {
+		return nil
+	}
+	st.shown += words
+	return []sessions.Entry{{Sender: sessions.SenderAgent, Content: strings.TrimSpace(words), Timestamp: time.Now()}}
 }
 
 // noteBlocked says that the agent waits for a person, once: its question is no entry of the log. It returns the agent's state.
