@@ -96,7 +96,7 @@ func doorsAt(moment string) func(*agents.File) string {
 	return func(f *agents.File) string {
 		var doors []string
 		for _, w := range waysOf(f) {
-			if slices.Contains(w.At, moment) {
+			if slices.Contains(w.At, moment) && len(w.Proven) > 0 {
 				doors = append(doors, w.By)
 			}
 		}
