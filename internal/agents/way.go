@@ -21,7 +21,7 @@ const ByPane = "tmux pane"
 
 // InPane is that way, for a program whose hooks run in its own environment.
 var InPane = Way{
-	By: ByPane, At: []string{AtIdle}, Needs: "a pane of tmux, an empty box, and no key for three seconds", Receipt: "the hook of the prompt with the text",
+	By: ByPane, At: []string{AtIdle}, Needs: "a pane of tmux, an empty box, and no key for three seconds", Receipt: "the hook of the prompt with the text", Test: "TestInPane",
 }
 
 // The moments at which mail or an answer may come.
