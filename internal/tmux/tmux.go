@@ -27,8 +27,11 @@ type Pane struct {
 	ID     string `json:"id"`     // %3
 }
 
-// callTime limits a call of tmux, which takes a few milliseconds.
-const callTime = 5 * time.Second
+// callTime limits a call of tmux, which takes a few milliseconds, and hookTime one that a hook's program waits for.
+const (
+	callTime = 5 * time.Second
+	hookTime = time.Second
+)
 
 var paneID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^%[0-9]{1,9}$`) })
 
@@ -49,7 +52,9 @@ func Of(pid int, getenv func(string) string) *Pane {
 	if !p.IsValid() {
 		return nil
 	}
-	out, err := p.Call(context.Background(), "", "display-message", "-p", "-t", p.ID, "#{pid} #{pane_tty}")
+	ctx, cancel := context.WithTimeout(context.Background(), hookTime)
+	defer cancel()
+	out, err := p.Call(ctx, "", "display-message", "-p", "-t", p.ID, "#{pid} #{pane_tty}")
 	pids, tty, _ := strings.Cut(strings.TrimSpace(out), " ")
 	if has, _ := process.Terminal(pid, tty); err != nil || !has || pids != strconv.Itoa(server) {
 		return nil
