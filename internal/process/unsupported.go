@@ -41,18 +41,19 @@ func (h *Helper) Done() <-chan struct{} { return nil }
 func (h *Helper) Exit() Exit            { return Exit{} }
 func (h *Helper) Kill()                 {}
 
-func Ancestors(pid int) []int                    { return nil }
-func (i Info) IsRunning() bool                   { return false }
-func Find(pid int) (p Info, ok bool)             { return p, false }
-func Program() (p Info, ok bool)                 { return p, false }
-func Parent() int                                { return 0 }
 func Terminal(int, string) (has, isInFront bool) { return false, false }
-func Environment(pid int) []string               { return nil }
-func Arguments(pid int) []string                 { return nil }
-func Dir(pid int) string                         { return "" }
-func Named(name string) []Info                   { return nil }
-func Inherited() [][]string                      { return nil }
-func Leftovers(mark string) ([]Info, error)      { return nil, nil }
-func EndLeftovers(mark string) ([]Info, error)   { return nil, nil }
-func Subreaper() error                           { return errUnsupported }
-func CheckTable() error                          { return errUnsupported }
+
+func Ancestors(pid int) []int                  { return nil }
+func (i Info) IsRunning() bool                 { return false }
+func Find(pid int) (p Info, ok bool)           { return p, false }
+func Program() (p Info, ok bool)               { return p, false }
+func Parent() int                              { return 0 }
+func Environment(pid int) []string             { return nil }
+func Arguments(pid int) []string               { return nil }
+func Dir(pid int) string                       { return "" }
+func Named(name string) []Info                 { return nil }
+func Inherited() [][]string                    { return nil }
+func Leftovers(mark string) ([]Info, error)    { return nil, nil }
+func EndLeftovers(mark string) ([]Info, error) { return nil, nil }
+func Subreaper() error                         { return errUnsupported }
+func CheckTable() error                        { return errUnsupported }
