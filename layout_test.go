@@ -32,7 +32,7 @@ var layers = strings.Fields(
 		// What events and messages say: an agent's state, its sessions, its past.
 		"reducer reducer/ask session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
-		"internal/process internal/control ptyrun/internal/loop ptyrun/internal/record internal/screen internal/driver/agents internal/driver " +
+		"internal/process internal/tmux internal/control ptyrun/internal/loop ptyrun/internal/record internal/screen internal/driver/agents internal/driver internal/pane " +
 		"internal/queue internal/policy internal/questions internal/agents internal/agents/claude internal/agents/codex/appserver internal/agents/codex " +
 		"internal/agents/gemini internal/agents/opencode internal/agents/all internal/runhost " +
 		// Several mailboxes.

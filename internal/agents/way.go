@@ -16,6 +16,14 @@ const (
 	ByPlugin = "plugin" // what runs in it takes mail from the inbox
 )
 
+// ByPane is the way into a program that its person started in a pane of tmux: a process of atm's types the mail in.
+const ByPane = "tmux pane"
+
+// InPane is that way, for a program whose hooks run in its own environment.
+var InPane = Way{
+	By: ByPane, At: []string{AtIdle}, Needs: "a pane of tmux, an empty box, and no key for three seconds", Receipt: "the hook of the prompt with the text", Test: "TestInPane",
+}
+
 // The moments at which mail or an answer may come.
 const (
 	AtIdle     = "idle"     // at its prompt: begins a turn

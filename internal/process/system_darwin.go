@@ -48,6 +48,15 @@ func infoOf(k *unix.KinfoProc) Info {
 	}
 }
 
+// Terminal reports whether a process has a terminal, by its path, as its controlling one, and whether its group is the one
+// that gets the keys there.
+func Terminal(pid int, tty string) (has, isInFront bool) {
+	var st unix.Stat_t
+	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	has = err == nil && int(k.Proc.P_pid) == pid && unix.Stat(tty, &st) == nil && k.Eproc.Tdev == st.Rdev
+	return has, has && k.Eproc.Pgid == k.Eproc.Tpgid
+}
+
 // ignoresTerm reports whether a process is known to ignore SIGTERM.
 func ignoresTerm(pid int) bool {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)

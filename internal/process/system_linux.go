@@ -80,6 +80,19 @@ func readStat(name string) []byte {
 	return text[:max(n, 0)]
 }
 
+// Terminal reports whether a process has a terminal, by its path, as its controlling one, and whether its group is the one
+// that gets the keys there.
+func Terminal(pid int, tty string) (has, isInFront bool) {
+	var st unix.Stat_t
+	_, f := readFields(strconv.Itoa(pid))
+	if len(f) < 6 || unix.Stat(tty, &st) != nil {
+		return false, false
+	}
+	n, _ := strconv.ParseUint(f[4], 10, 64)
+	has = n != 0 && unix.Mkdev(uint32(n>>8&0xfff), uint32(n&0xff|n>>12&0xfff00)) == st.Rdev
+	return has, has && f[2] == f[5]
+}
+
 // ignoresTerm reports whether a process is known to ignore SIGTERM: see proc_pid_status(5).
 func ignoresTerm(pid int) bool {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -41,6 +41,8 @@ func (h *Helper) Done() <-chan struct{} { return nil }
 func (h *Helper) Exit() Exit            { return Exit{} }
 func (h *Helper) Kill()                 {}
 
+func Terminal(int, string) (has, isInFront bool) { return false, false }
+
 func Ancestors(pid int) []int                  { return nil }
 func (i Info) IsRunning() bool                 { return false }
 func Find(pid int) (p Info, ok bool)           { return p, false }

@@ -191,7 +191,7 @@ func (r *Root) openOther(path string, before *opening) (*Root, error) {
 	}
 	other, err := OpenFound(found, r.told)
 	if err == nil {
-		other.LockTimeout, other.KeysDir = r.LockTimeout, r.KeysDir
+		other.LockTimeout, other.KeysDir, other.TypeInPane = r.LockTimeout, r.KeysDir, r.TypeInPane
 	}
 	return other, err
 }

@@ -28,6 +28,10 @@ type Root struct {
 	LockTimeout time.Duration // see maildir.Store; set it before a team is opened
 	KeysDir     string        // where the keys of the hosts are that this user trusts; "": none are
 
+	// TypeInPane starts a process that types a member's unread mail into its program, which its person started in a pane of
+	// tmux; nil: nobody does.
+	TypeInPane func(t *Team, name wire.Name) error
+
 	// MayAct is as in maildir.Store; set it before a team is opened. At first it is CheckAccepted.
 	MayAct func(context.Context) error
 

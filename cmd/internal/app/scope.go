@@ -81,7 +81,7 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 		return nil, err
 	}
 	root.LockTimeout = max(g.LockTimeout, time.Nanosecond) // 0: try once
-	root.KeysDir = KeysDir()
+	root.KeysDir, root.TypeInPane = KeysDir(), TypeInPane
 	return &Scope{Root: root, Given: g}, nil
 }
 

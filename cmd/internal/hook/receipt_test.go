@@ -251,6 +251,18 @@ func TestPushed(t *testing.T) {
 	sent(t, handed(t, calls(t, bob, after), true, list[1]))
 }
 
+// What was typed into Gemini CLI's box is received with the prompt that it became.
+func TestTypedIntoGemini(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	list, now := mails(t, bob, 1), time.Now()
+	sent(t, handed(t, calls(t, bob, agents.Call{Session: "g1", Name: "push", ReplyAs: agents.AsContext, IsPush: true, Now: now}), false, list...))
+	call1(t, Gemini, bob, `{"session_id":"g1","hook_event_name":"BeforeAgent","prompt":"[atm `+list[0].Short(6)+` from alice, now]\n  hello"}`, now.Add(time.Second))
+	if ids, err := bob.UnreadIDs(); err != nil || len(ids) > 0 {
+		t.Errorf("unread: %v, %v", ids, err)
+	}
+}
+
 // No more is pushed into a session than it takes at a time: its hooks hand over the others.
 func TestPushedTooMany(t *testing.T) {
 	t.Parallel()

@@ -136,6 +136,7 @@ func (x mail) outlook() Outlook {
 		{x.message.Expired(time.Now()), Read, "it has expired: not typed in", read},
 
 		asks(m),
+		{p.By == agents.ByPane, Idle, "{busy}: typed in once its box is free", "`atm status {name}`"},
 		{isPushed(p) && (isIdle || p.IsIn && !isBusy), Now, "{busy}: {given} now", ""},
 		{isPushed(p), Turn, "{busy}: {given} behind what it does", ""},
 

@@ -79,7 +79,7 @@ func hasWay(f *agents.File, by string) bool {
 // canGet reports whether a version of a program has one of the ways at a moment: those from the first on that it was tried with.
 func canGet(ways []vendors.Way, v, moment string) bool {
 	return slices.ContainsFunc(ways, func(w vendors.Way) bool {
-		return slices.Contains(w.At, moment) && version.Compare("go"+v, "go"+w.Proven[0]) >= 0 // as numbers, which Go's have, too
+		return slices.Contains(w.At, moment) && len(w.Proven) > 0 && version.Compare("go"+v, "go"+w.Proven[0]) >= 0 // as numbers, which Go's have, too
 	})
 }
 
@@ -96,7 +96,7 @@ func doorsAt(moment string) func(*agents.File) string {
 	return func(f *agents.File) string {
 		var doors []string
 		for _, w := range waysOf(f) {
-			if slices.Contains(w.At, moment) {
+			if slices.Contains(w.At, moment) && len(w.Proven) > 0 {
 				doors = append(doors, w.By)
 			}
 		}

@@ -33,6 +33,7 @@ type byHand struct {
 	said    func() []string // the requests to the model
 	cannot  bool            // the program has no way to get mail at that time
 	windows []*window
+	tmux    []string // what its windows are clients of; nil: they have the program itself
 }
 
 // newByHand sets a team of lead, bob and carl up, with the program's hooks installed, as a person would. isNewest: the
@@ -195,7 +196,7 @@ func (s *byHand) start(agent string, args ...string) *window {
 	d, ok := driver.Named(s.program)
 	env := append(os.Environ(), "ATM_AGENT="+agent, "TERM=xterm-256color")
 	child, err := process.Start(process.Command{
-		Argv: append(s.command(), args...), Dir: s.dir, Env: env, Cols: 100, Rows: 30,
+		Argv: slices.Concat(s.tmux, s.command(), args), Dir: s.dir, Env: env, Cols: 100, Rows: 30,
 	})
 	if err != nil || !ok {
 		s.t.Fatal("starting the program: ", err)

@@ -52,6 +52,9 @@ func Main(version string, words []string, std output.Streams) int {
 	if len(words) == 1 && words[0] == lookWord {
 		return runLook(std)
 	}
+	if len(words) == 1 && words[0] == app.PaneWord {
+		return runPane(std)
+	}
 	var spec runspec.Spec
 	stdin := json.NewDecoder(std.In)
 	if err := stdin.Decode(&spec); err != nil || len(words) > 0 {
@@ -111,6 +114,7 @@ func openTeam(spec runspec.Spec) (*teamdir.Team, error) {
 		return nil, err
 	}
 	root.KeysDir = app.KeysDir() // mail that is due may be for another host
+	root.TypeInPane = app.TypeInPane
 	return root.Team(spec.Team)
 }
 

@@ -23,7 +23,7 @@ var Vendor = &agents.Vendor{
 	}, {
 		By: agents.ByHook, At: []string{agents.AtBusy, agents.AtEnd, agents.AtQuestion},
 		Receipt: "the transcript that has it", Proven: []string{"2.1.197", "2.1.332"}, Test: "TestPushClaude",
-	}},
+	}, agents.InPane},
 	Session: session,
 	IsScript: func(getenv func(string) string, _ func() []string) bool {
 		return getenv(entry) != "" && getenv(entry) != "cli"

@@ -29,7 +29,7 @@ func parse(c *agents.Call) {
 	c.IsAmbiguous = in.Text("timestamp") == ""
 	switch c.Kind {
 	case "BeforeAgent":
-		c.BeginsTurn = true
+		c.BeginsTurn, c.Shown = true, agents.Shown(in.Text("prompt"))
 		if agents.IsMail(in.Text("prompt")) && c.LastSession().Turn.IsOpen() { // AfterAgent's answer has continued the turn
 			c.Turn = c.LastSession().Turn.ID
 			return

@@ -27,7 +27,7 @@ var configuration = &agents.Configuration{
 	},
 	Files:     policies,
 	Writable:  &agents.List{Place: settings, Pointer: "/tools/sandboxAllowedPaths"},
-	Notes:     []string{"gemini takes mail in a turn only: while it is idle, mail waits for its next prompt, and its questions are answered at its terminal; atm run types mail in, and answers"},
+	Notes:     []string{"gemini takes mail in a turn only: while it is idle, mail waits for its next prompt, unless it is in a pane of tmux, and its questions are answered at its terminal; atm run types mail in, and answers"},
 	Obstacles: obstacles,
 
 	Bring:     bring,

@@ -17,7 +17,7 @@ var Vendor = &agents.Vendor{
 	ProjectDir:    "GEMINI_PROJECT_DIR",
 	Ways: []agents.Way{{
 		By: agents.ByHook, At: []string{agents.AtBusy, agents.AtEnd}, Receipt: "the next call of a hook", Proven: []string{"0.61"}, Test: "TestByHand",
-	}},
+	}, agents.InPane},
 	IsScript: func(_ func(string) string, arguments func() []string) bool {
 		return slices.ContainsFunc(arguments(), func(word string) bool { return word == "-p" || word == "--prompt" })
 	},

@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/tmux"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -40,6 +41,8 @@ type Program struct {
 	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.Way) that its hooks have opened
 	Server  string    `json:"server,omitempty"`  // the socket of the server that has the conversation, and has run its hooks
 	At      time.Time `json:"at,omitzero"`       // when its hooks last said so
+
+	Pane *tmux.Pane `json:"pane,omitempty"` // in which its person started it
 
 	Space  string `json:"space,omitempty"` // where PID is its number: see processSpace
 	Lasted bool   `json:"lasted,omitzero"` // two of its hooks have said so: PID is not a process between it and its hooks
@@ -230,6 +233,9 @@ func NotedPrograms(t *teamdir.Team, name wire.Name) (all []Program) {
 		if err == nil && json.Unmarshal(data, &p) == nil && file == strconv.Itoa(p.PID)+".json" {
 			if !areFlags(t, p.Flags, name) {
 				p.Flags = ""
+			}
+			if !p.Pane.IsValid() {
+				p.Pane = nil
 			}
 			if p.At.After(time.Now().Add(noteEvery)) { // the clock was set back since
 				p.At = time.Time{}

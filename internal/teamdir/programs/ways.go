@@ -30,6 +30,10 @@ func (p Program) open(way agents.Way, says func() (*agents.Session, error)) (*Op
 		return &OpenWay{By: way.By}, nil
 	case way.By == agents.ByPlugin:
 		return nil, fmt.Errorf("its hooks have not opened the %s", way.By)
+	case way.By == agents.ByPane && p.Pane != nil:
+		return &OpenWay{By: way.By}, nil
+	case way.By == agents.ByPane:
+		return nil, errors.New("it was started in none")
 	}
 	s, err := says()
 	if err != nil {

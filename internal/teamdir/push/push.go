@@ -110,7 +110,7 @@ func Unread(ctx context.Context, t *teamdir.Team, name wire.Name) (h Outcome) {
 		return Outcome{Why: why}
 	}
 	if h.By = way.By; way.Way == nil {
-		return h
+		return h.takes(t, name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, senderTime)
 	defer cancel()
@@ -127,9 +127,26 @@ func Unread(ctx context.Context, t *teamdir.Team, name wire.Name) (h Outcome) {
 		if next, _ := p.BestWay(agents.AtIdle, way.By); next != nil && next.Way == nil {
 			h.By = next.By
 		}
-		return h
+		return h.takes(t, name)
 	}
 	h.IsIn = true
+	return h
+}
+
+// takes has a program get its mail by a way that takes it itself.
+func (h Outcome) takes(t *teamdir.Team, name wire.Name) Outcome {
+	if h.By != agents.ByPane {
+		return h
+	}
+	err := errors.New("nothing here types into a pane")
+	if c, _ := t.Config(); c != nil && c.Members[name].Inject == "off" {
+		err = errors.New("inject is off")
+	} else if t.Root().TypeInPane != nil {
+		err = t.Root().TypeInPane(t, name)
+	}
+	if err != nil {
+		h.By, h.Why = "", fmt.Sprintf("%s: %v", h.By, err)
+	}
 	return h
 }
 

@@ -36,6 +36,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/teamdir/work"
+	"github.com/agentteammail/atm/internal/tmux"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -259,6 +260,8 @@ func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 	if h.isRunning && !h.isSecond {
 		run, _ := runinfo.Read(h.scope.Team.Dir(), h.scope.Me.Agent())
 		p.Run = run.Run
+	} else if !h.isSecond && h.vendor.Server == nil { // a server runs its hooks in the pane that it was started in
+		p.Pane = tmux.Of(p.PID, os.Getenv)
 	}
 	if session.HasPlugin {
 		p.Opens = []string{agents.ByPlugin}
