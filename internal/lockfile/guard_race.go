@@ -15,7 +15,7 @@ import (
 // holds a lock, but for those of waitWith: docs/format.md names them, and init is of no team. So does one that reads a log or
 // a mailbox while it holds the lock team.
 
-var waitWith = []string{"runner", "asks", "worktrees", "bridge", "link", "init"}
+var waitWith = []string{"runner", "pane", "asks", "worktrees", "bridge", "link", "init"}
 
 var holders sync.Map // by *Lock: the goroutine that took it
 

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/process"
 )
 
@@ -68,6 +69,7 @@ func (p *Pane) Call(ctx context.Context, in string, words ...string) (string, er
 	if err != nil {
 		return "", err
 	}
+	lockfile.Waits("tmux")
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	var out, failed bytes.Buffer
