@@ -112,3 +112,15 @@ func TestBrief(t *testing.T) {
 		}
 	}
 }
+
+// Its terminal is named only where something may be missing, and what a yes allows is there to its end.
+func TestLeft(t *testing.T) {
+	label := "Always allow /home/" + strings.Repeat("x", 500) + " in this session; mode acceptEdits in this session"
+	q := Question{Kind: "permission", Tool: "Bash", Prompt: "rm -rf build", Options: []Option{{ID: "always", Label: label}}}
+	if left, option := q.Left(), q.Options[0].Words(); left != "" || !strings.Contains(option, label) {
+		t.Errorf("%q and %q", left, option)
+	}
+	if q.Cut = true; q.Left() == "" {
+		t.Error("what was cut is shown as whole")
+	}
+}

@@ -67,8 +67,8 @@ func questionText(q room.Question) string {
 		about, below = q.Does()+":", "\n"+text
 	}
 	text := questionLine(q, about) + strings.ReplaceAll(letter.EscapeBody(below), "\n", "\n    ")
-	if q.Cut {
-		text += "\n  (its terminal may show more)"
+	if left := q.Left(); left != "" {
+		text += "\n  (" + left + ")"
 	}
 	return text
 }

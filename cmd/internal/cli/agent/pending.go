@@ -148,8 +148,8 @@ func (l pendingList) String() string {
 
 // answers says whether a question is shown whole, and lists its options and the commands that answer it.
 func answers(q ask.Question) (lines []failure.Hint) {
-	if q.Cut {
-		lines = append(lines, failure.Say("only its terminal shows the rest"))
+	if left := q.Left(); left != "" {
+		lines = append(lines, failure.Say("%s", left))
 	}
 	var options []string
 	for _, o := range q.Options {
@@ -171,4 +171,4 @@ func answers(q ask.Question) (lines []failure.Hint) {
 // maxSubject is longer than what a state keeps of a question: who answers has to see all of it.
 const maxSubject = 10_000
 
-func subject(q ask.Question) string { return letter.OneLine(q.Line(), maxSubject) }
+func subject(q ask.Question) string { return letter.OneLine(q.Summary(), maxSubject) }
