@@ -1,6 +1,9 @@
 package ask
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // An id takes precedence over the label of another option.
 func TestChoose(t *testing.T) {

@@ -994,3 +994,17 @@ func TestLate(t *testing.T) {
 		t.Errorf("a click selects %d", i)
 	}
 }
+
+// The page of a shared inbox is its board, and follows what is taken.
+func TestQueue(t *testing.T) {
+	team := newTeam(t, people, "alice", "me", "jobs")
+	team.Atm("team", "add", "jobs", "--shared")
+	team.Atm("send", "jobs", "Port it", "--as", "alice")
+	w := team.open(80, 24, nil, "--as", "me")
+	w.shows(`no messages`)
+	w.types(":jobs\r")
+	w.shows(`(?s)jobs: 1 waiting; no member serves it.* waiting: Port it`)
+	team.Atm("take", "jobs", "--as", "alice")
+	w.shows(`(?s)jobs: 1 taken.* taken by alice for .*: Port it`)
+	w.leave()
+}

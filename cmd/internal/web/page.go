@@ -63,6 +63,7 @@ type page struct {
 	Messages []message // of a thread
 	Member   presence.Member
 	Waiting  []question
+	Queue    *room.Queue // of a shared inbox
 	Turns    []turn
 	Sessions []conversation
 	Screen   []span
@@ -109,7 +110,9 @@ func (p page) Asks(name wire.Name) bool {
 }
 
 // HasTurns reports whether the page's member has turns that are known here.
-func (p page) HasTurns() bool { return p.Member.Host == "" && p.Member.Kind != "person" }
+func (p page) HasTurns() bool {
+	return p.Member.Host == "" && p.Member.Kind != "person" && !p.Member.Shared
+}
 
 // MayInterrupt reports whether the page's member has a turn that can be interrupted from here.
 func (p page) MayInterrupt() bool {
@@ -241,6 +244,12 @@ func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
 		p.fillScreen(ctx)
 	} else {
 		p.NoScreen = fmt.Sprintf("atm does not run %s on this machine, so there is no screen to show.", name)
+	}
+	if member.Shared && member.Host == "" {
+		var unreadable error
+		if p.Queue, unreadable = p.server.Queue(name); unreadable != nil {
+			p.Missing = p.Scope.Given.Explain(unreadable).Message
+		}
 	}
 	if p.HasTurns() && p.Kind == "agent" {
 		var unreadable error

@@ -627,3 +627,22 @@ func TestStream(t *testing.T) {
 		}
 	}
 }
+
+// The page of a shared inbox is its board.
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "me", "jobs")
+	s.Atm("team", "add", "jobs", "--shared")
+	s.Atm("send", "jobs", "<b>first</b>", "--as", "alice")
+	s.Atm("send", "jobs", "second", "--as", "alice")
+	s.Atm("take", "jobs", "--as", "bob")
+	_, text := s.visit(s.web("--as", "me")).get("/agent/jobs")
+	for _, want := range []string{"1 taken, 1 waiting; no member serves it by itself: atm take jobs", "taken by bob for", "&lt;b&gt;first", "<b>waiting</b>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "Turns") {
+		t.Error("a shared inbox has turns")
+	}
+}

@@ -33,8 +33,10 @@ import (
 var teamCommand = &cli.Command{
 	Name: "team", Category: "members agents agent users who ps list-sessions peers\ntop    atm team --watch\ngroups group roles role    a table in team.toml: `atm help team.toml`", Usage: "who is busy, idle, blocked, off, and what is waiting for them",
 	UsageText: `atm team    who is busy, idle, blocked, off
+atm team jobs    of a shared inbox: who serves it, what waits, who has or did what
 atm team --watch
 atm team add carol`,
+	ArgsUsage: "[QUEUE]",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Category: "follow", Usage: "repaint until you press q"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "a line for those not seen for a week, too"},
@@ -146,6 +148,13 @@ func (m members) lines(p *command.Printer) []string {
 }
 
 func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	if name := c.Args().First(); name != "" {
+		q, err := room.Open(s).Queue(wire.Name(name))
+		if err := p.WarnUnreadable(err); err != nil {
+			return err
+		}
+		return p.PrintAs(q, q.Text(time.Now()))
+	}
 	if c.Bool("usage") {
 		return printUsage(c, s, p)
 	}
