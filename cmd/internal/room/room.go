@@ -401,6 +401,19 @@ func (r *Room) Mail(ids []wire.ID) (items []*maildir.Item) {
 	return items
 }
 
+// Older returns the ids of my mail after one of Mail, in that order and without end, and how many more there are.
+func (r *Room) Older(after wire.ID, most int) (ids []wire.ID, more int) {
+	s, _ := r.Snapshot()
+	if r.Scope.Me == nil {
+		return nil, 0
+	}
+	read, _ := r.Scope.Me.IDs(maildir.Range{Done: true, Archive: true, Newest: true})
+	ids = slices.Concat(s.Mail[:s.Open], read)
+	ids = ids[slices.Index(ids, after)+1:]
+	n := min(len(ids), most)
+	return ids[:n], len(ids) - n
+}
+
 // Thread returns the messages of a thread that I received or sent, oldest first. If the given message is not among
 // them, it returns the whole thread, which takes long in a team with much mail.
 func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*maildir.Item, error) {

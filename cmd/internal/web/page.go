@@ -58,7 +58,7 @@ type page struct {
 	Data              any // see With
 
 	Result   string    // of the last action
-	Undo     wire.ID   // of the message that it has marked as read
+	Undo     []wire.ID // the messages that it has marked as read
 	Parts    []part    // its lists of mail
 	Messages []message // of a thread
 	Member   presence.Member
@@ -149,6 +149,8 @@ func (p page) Link(kind string, about ...any) string {
 	switch {
 	case kind == "team":
 		return "/"
+	case kind == "mail" && name != "":
+		return "/mail?after=" + url.QueryEscape(name)
 	case kind == "search" && name != "":
 		return "/search?q=" + url.QueryEscape(name)
 	}
@@ -180,6 +182,11 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 		p.Waiting = p.questions("")
 		p.addMine("new-mail", "Mail for you", p.Room.Mail[:p.Room.Open], maxNew)
 	case "mail":
+		if about != "" {
+			ids, more := p.Older(wire.ID(about), maxMail)
+			p.Parts = append(p.Parts, part{"older", "Older", p.messages(p.Mail(ids)), more})
+			break
+		}
 		p.Waiting = p.questions("")
 		mail, wanting, open := p.Room.Mail, p.Room.Wanting, p.Room.Open
 		p.addMine("wanting", "Wants you first", mail[:wanting], maxMail)
