@@ -325,6 +325,9 @@ func TestWhatWantsMe(t *testing.T) {
 				t.Errorf("%s: row %d is strong: %v", path, i, isStrong)
 			}
 		}
+		if owes := regexp.MustCompile(`href="/message/[0-9a-f-]+">you owe alice an answer, due `); path == "/" && !owes.MatchString(text) {
+			t.Error("the page does not say that I owe an answer: ", text)
+		}
 		project := filepath.Base(s.Dir)
 		if !strings.Contains(text, "· "+project+" / main · atm</title>") || !strings.Contains(text, "<bdi>"+project+"</bdi> / main</a>") {
 			t.Error("the page does not say of which project it is: ", text)

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -12,10 +13,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/letter"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
@@ -149,6 +152,9 @@ func (m members) lines(p *command.Printer) []string {
 
 func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if name := c.Args().First(); name != "" {
+		if _, err := s.Member(name); errors.Is(err, maildir.ErrNoAgent) {
+			return cmdline.UnknownWord(c.Command, name)
+		}
 		q, err := room.Open(s).Queue(wire.Name(name))
 		if err := p.WarnUnreadable(err); err != nil {
 			return err
