@@ -80,6 +80,8 @@ func (s *Scope) Decide(ctx context.Context, q ask.Question, a ask.Answer) (o con
 		return s.answerDraft(ctx, q, a)
 	case q.Kind == ask.KindMail && a.Option == "" && a.Reason != "":
 		return s.AnswerMail(ctx, q, a.Reason)
+	case q.Kind == ask.KindMail && a.Option == "" && a.Deny:
+		return s.AnswerMail(ctx, q, "none of these")
 	case q.Kind == ask.KindMail:
 		chosen, err := q.Pick(ask.Answer{Option: a.Option})
 		if err != nil {

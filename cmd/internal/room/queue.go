@@ -28,6 +28,8 @@ type Queue struct {
 	ServedBy []wire.Name `json:"served_by"` // that take jobs by themselves, as team.toml has it
 	Jobs     []Job       `json:"jobs"`      // the oldest that are not finished, and then the newest that are
 	More     int         `json:"more,omitempty"`
+
+	team wire.Name
 }
 
 // The states of a job. One that was declined by the last who might do it has ended, as one that is done.
@@ -65,7 +67,7 @@ func (r *Room) Queue(name wire.Name) (*Queue, error) {
 	} else if !isShared {
 		return nil, failure.Usage("%s is a member, and no shared inbox", name).WithHint("`atm status %s`", name)
 	}
-	q := &Queue{Name: name, ServedBy: []wire.Name{}, Jobs: []Job{}}
+	q := &Queue{Name: name, ServedBy: []wire.Name{}, Jobs: []Job{}, team: box.Address().Team}
 	c, _ := r.Scope.Team.Config()
 	for _, one := range r.Scope.Team.Servers(name) {
 		if slices.Contains(c.Members[one].Serves, name) {
@@ -73,7 +75,7 @@ func (r *Room) Queue(name wire.Name) (*Queue, error) {
 		}
 	}
 	add := func(it *maildir.Item) bool {
-		q.Jobs = append(q.Jobs, jobOf(it, box.Address().Team))
+		q.Jobs = append(q.Jobs, jobOf(it, q.team))
 		return true
 	}
 	open, err := box.Walk(maildir.Range{Unread: true, Limit: maxJobs}, add)
@@ -120,13 +122,13 @@ func (q *Queue) addEvents(box *maildir.Box) {
 		if n++; n > jobEvents || e.At.Before(oldest) {
 			return true
 		}
-		j, team := jobs[e.MessageID()], box.Address().Team
+		j := jobs[e.MessageID()]
 		if j == nil {
 			return false
 		}
 		by := e.Field(wire.FieldBy)
-		if a, err := wire.ParseAddress(by, team); err == nil {
-			by = called(a, team)
+		if a, err := wire.ParseAddress(by, q.team); err == nil {
+			by = called(a, q.team)
 		}
 		switch outcome := e.Field("outcome"); {
 		case e.Kind == wire.EventReturned && outcome == "declined" && !slices.Contains(j.DeclinedBy, by):
@@ -194,7 +196,7 @@ func (q *Queue) Text(now time.Time) string {
 	text := fmt.Sprintf("%s: %s; %s\n", q.Name, q.Counts(), q.Server())
 	for _, j := range q.Jobs {
 		text += fmt.Sprintf("  %s  %s: %s (%s, %s)\n", j.ID.Short(6), j.Says(now), letter.OneLine(j.Title, 100),
-			letter.Escape(j.From.String()), letter.Ago(now, j.SentAt))
+			letter.Escape(called(j.From, q.team)), letter.Ago(now, j.SentAt))
 	}
 	if q.More > 0 {
 		text += fmt.Sprintf("  %d more wait\n", q.More)
