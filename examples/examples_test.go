@@ -37,7 +37,7 @@ func TestExamples(t *testing.T) {
 		{[]string{"manager", "CONFIRM [touch x]", filepath.Join(bin, "claude")}, []string{"confirm_required", "turn_completed", "All done."}},
 		{[]string{"team", filepath.Join(bin, "t", "main"), "hello", filepath.Join(bin, "fakeagent"), "acp"}, []string{"completed [[", "\nread 2", "\nturn_done 2"}},
 		{[]string{"day", filepath.Join(bin, "d", "main"), filepath.Join(bin, "fakeagent"), "acp"}, []string{
-			"sent to 2\nbob reads: Good morning.\nbob answers: Yes, all green.\nthe job is done\n", "alice asks: ", "alice is completed\n", "bob unknown 0 unread\n",
+			"sent to 2\nbob reads: Good morning.\nbob answers: Yes, all green.\nthe job is done\n", "alice wants to run: make test\n", "alice is completed\n", "bob unknown 0 unread\n",
 		}},
 		{[]string{"acp", "CONFIRM [touch x]", filepath.Join(bin, "fakeagent"), "acp"}, []string{"[execute: touch x: yes]", "CONFIRM: once", "[completed ]"}},
 	} {

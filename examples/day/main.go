@@ -92,7 +92,7 @@ func day(ctx context.Context, dir string, command []string) error {
 	agent, err := ptyrun.Start(ctx, ptyrun.Options{
 		Command: command, ACP: &ptyrun.ACP{}, Mail: &ptyrun.Mail{Mailbox: alice},
 		Decide: func(q ask.Question) (ask.Answer, bool) {
-			fmt.Println("alice asks:", q.Line())
+			fmt.Println("alice", q.Summary())
 			return ask.Answer{Deny: q.Input == "git push"}, true
 		},
 	})

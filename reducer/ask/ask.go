@@ -161,7 +161,15 @@ func Of(w reducer.Waiting) Question {
 	}
 }
 
-// Summary describes the question in one line: "wants to run: git push", "wants to use Edit: a.go", "asks: Which
+// Left says that its terminal may show more than Text; "": all is known.
+func (q *Question) Left() string {
+	if q.Cut {
+		return "its terminal may show more"
+	}
+	return ""
+}
+
+// Summary describes the question in one line, in the same words everywhere: "wants to run: git push", "wants to use Edit: a.go", "asks: Which
 // branch?". What the agent wrote is the end of it, and not escaped.
 func (q *Question) Summary() string {
 	return inLine(q.Does(), q.textInLine())

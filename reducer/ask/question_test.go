@@ -1,6 +1,9 @@
 package ask
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // An id takes precedence over the label of another option.
 func TestChoose(t *testing.T) {
@@ -110,5 +113,17 @@ func TestBrief(t *testing.T) {
 		if line, brief := c.q.Summary(), c.q.Brief(80); line != c.line || brief != c.brief {
 			t.Errorf("%q and %q, want %q and %q", line, brief, c.line, c.brief)
 		}
+	}
+}
+
+// Its terminal is named only where something may be missing, and what a yes allows is there to its end.
+func TestLeft(t *testing.T) {
+	label := "Always allow /home/" + strings.Repeat("x", 500) + " in this session; mode acceptEdits in this session"
+	q := Question{Kind: "permission", Tool: "Bash", Prompt: "rm -rf build", Options: []Option{{ID: "always", Label: label}}}
+	if left, option := q.Left(), q.Options[0].Words(); left != "" || !strings.Contains(option, label) {
+		t.Errorf("%q and %q", left, option)
+	}
+	if q.Cut = true; q.Left() == "" {
+		t.Error("what was cut is shown as whole")
 	}
 }

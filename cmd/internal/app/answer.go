@@ -80,6 +80,8 @@ func (s *Scope) Decide(ctx context.Context, q ask.Question, a ask.Answer) (o con
 		return s.answerDraft(ctx, q, a)
 	case q.Kind == ask.KindMail && a.Option == "" && a.Reason != "":
 		return s.AnswerMail(ctx, q, a.Reason)
+	case q.Kind == ask.KindMail && a.Option == "" && a.Deny:
+		return s.AnswerMail(ctx, q, "none of these")
 	case q.Kind == ask.KindMail:
 		chosen, err := q.Pick(ask.Answer{Option: a.Option})
 		if err != nil {
@@ -103,7 +105,7 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q ask.Question,
 	payload, _ := json.Marshal(notices.PermissionReply{Decision: a.Decision(), Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason})
 	m := &wire.Message{
 		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
-		Subject: did + ": " + letter.OneLine(q.Line(), 80), Payload: payload,
+		Subject: did + ": " + letter.OneLine(q.Summary(), 80), Payload: payload,
 	}
 	if wire.IsID(q.ID) { // the id of the message that asked the lead
 		m.InReplyTo = wire.ID(q.ID)

@@ -3,14 +3,19 @@ package room
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/policy"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
@@ -133,27 +138,38 @@ func (r *Room) Ack(ctx context.Context, id wire.ID) (string, error) {
 	return withWarnings(did, out), nil
 }
 
-// MarkRead marks a message of mine as read.
-func (r *Room) MarkRead(ctx context.Context, id wire.ID) (string, error) {
-	if _, err := r.ownMessage(id); err != nil {
-		return "", err
+// MarkRead marks messages of mine as read.
+func (r *Room) MarkRead(ctx context.Context, ids ...wire.ID) (string, error) {
+	for _, id := range ids {
+		if _, err := r.ownMessage(id); err != nil {
+			return "", err
+		}
+		if err := r.Scope.Me.MarkRead(ctx, id); err != nil {
+			return "", err
+		}
 	}
-	if err := r.Scope.Me.MarkRead(ctx, id); err != nil {
-		return "", err
-	}
-	return "read " + id.Short(6), nil
+	return "read " + these(ids), nil
 }
 
-// MarkUnread puts a message of mine that was read back.
-func (r *Room) MarkUnread(ctx context.Context, id wire.ID) (string, error) {
-	if _, err := r.ownMessage(id); err != nil {
-		return "", err
+// MarkUnread puts messages of mine that were read back.
+func (r *Room) MarkUnread(ctx context.Context, ids ...wire.ID) (string, error) {
+	defer r.changed.send()
+	for _, id := range ids {
+		if _, err := r.ownMessage(id); err != nil {
+			return "", err
+		}
+		if err := r.Scope.Me.MarkUnread(ctx, id); err != nil {
+			return "", err
+		}
 	}
-	if err := r.Scope.Me.MarkUnread(ctx, id); err != nil {
-		return "", err
+	return "unread again: " + these(ids), nil
+}
+
+func these(ids []wire.ID) string {
+	if len(ids) == 1 {
+		return ids[0].Short(6)
 	}
-	r.changed.send()
-	return id.Short(6) + " is unread again", nil
+	return letter.Many(len(ids), "message")
 }
 
 // SayInSession sends a message to the agent of an interactive session, as `atm session message` does.
@@ -188,4 +204,38 @@ func (r *Room) Interrupt(ctx context.Context, name wire.Name) (string, error) {
 	}
 	o, err := r.Scope.Interrupt(ctx, name)
 	return outcomeLine(name, o), err
+}
+
+// MayStart reports whether Start can start a member: it does not run here, and team.toml says how.
+func (r *Room) MayStart(m presence.Member) bool {
+	return !m.Running && m.Host == "" && m.Kind != "person" && !m.Shared && strings.HasPrefix(app.RunCommand(r.Scope.Team, m.Name), "atm up ")
+}
+
+// Start starts a member as `atm up` does.
+func (r *Room) Start(ctx context.Context, name wire.Name) (string, error) {
+	return r.run(ctx, policy.Start, "up", name)
+}
+
+// Stop stops a member as `atm stop` does.
+func (r *Room) Stop(ctx context.Context, name wire.Name) (string, error) {
+	return r.run(ctx, policy.Stop, "stop", name)
+}
+
+// run has the verb act on a member, if I may. The verb looks at the same rights.
+func (r *Room) run(ctx context.Context, act policy.Act, verb string, name wire.Name) (string, error) {
+	_, unknown := r.Scope.Member(string(name))
+	if err := cmp.Or(r.checkMayAct(), r.Scope.MayAct(act, name), unknown); err != nil {
+		return "", err
+	}
+	atm, err := app.Companion("atm")
+	if err != nil {
+		return "", failure.Failed("atm is neither next to this program nor on PATH").WithHint("`atm %s %s`", verb, name)
+	}
+	words := []string{verb, string(name), "--root", r.Scope.Root.Path, "--team", string(r.Scope.Team.Name)}
+	out, err := exec.CommandContext(ctx, atm, words...).CombinedOutput()
+	said := strings.Join(strings.Split(strings.TrimSpace(string(out)), "\n"), "; ")
+	if err != nil {
+		return "", errors.New(strings.TrimPrefix(said, "atm: "))
+	}
+	return said, nil
 }

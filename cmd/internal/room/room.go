@@ -102,14 +102,22 @@ type HeldMail struct {
 
 func (h HeldMail) String() string { return letter.Many(h.Unread, "message") + " held: " + h.Reason }
 
-// Late says in a line who has not answered what, and since when.
-func Late(o notices.OverdueAnswer) string {
+// lateLine says in a line who has not answered what, and since when.
+func (s *Snapshot) lateLine(o notices.OverdueAnswer) string {
+	if o.Agent == s.Me {
+		return fmt.Sprintf("you owe %s an answer, due %s: %s", s.From(o), letter.Age(time.Now(), o.DueAt), letter.OneLine(o.Subject, 60))
+	}
 	status := "has not even read"
 	if o.Read {
 		status = "has not answered"
 	}
 	return fmt.Sprintf("%s %s %s from %s, due %s: %s", o.Agent, status, o.ID.Short(6), o.From, letter.Age(time.Now(), o.DueAt),
 		letter.OneLine(o.Subject, 60))
+}
+
+// From is who waits for an answer, as the team calls them.
+func (s *Snapshot) From(o notices.OverdueAnswer) string {
+	return strings.TrimSuffix(o.From, "@"+string(s.Team))
 }
 
 // Question is a question of a member.
@@ -127,8 +135,9 @@ func (q Question) IsMail() bool { return q.Kind == ask.KindMail }
 // A Wait is one thing that waits for a person.
 type Wait struct {
 	Agent wire.Name
-	Key   string // the same as long as it waits: a dialog may get an id and further details later
-	Line  string // begins with the agent
+	Key   string  // the same as long as it waits: a dialog may get an id and further details later
+	Line  string  // begins with the agent, unless it is mine to answer
+	Mine  wire.ID // the message that I owe an answer; "": it is no such thing
 }
 
 // QuestionKey, LateKey and HeldMail.Key are the Keys of Waits.
@@ -144,13 +153,17 @@ func (w Wait) Rest() string { return strings.TrimPrefix(w.Line, string(w.Agent)+
 // Waits returns all that waits for a person, in the order of Waiting, Overdue and Held.
 func (s *Snapshot) Waits() (all []Wait) {
 	for _, q := range s.Waiting {
-		all = append(all, Wait{q.Agent, QuestionKey(q.Question), string(q.Agent) + " " + letter.OneLine(q.Summary(), 80)})
+		all = append(all, Wait{Agent: q.Agent, Key: QuestionKey(q.Question), Line: string(q.Agent) + " " + letter.OneLine(q.Summary(), 80)})
 	}
 	for _, o := range s.Overdue {
-		all = append(all, Wait{o.Agent, LateKey(o), Late(o)})
+		w := Wait{Agent: o.Agent, Key: LateKey(o), Line: s.lateLine(o)}
+		if o.Agent == s.Me {
+			w.Mine = o.ID
+		}
+		all = append(all, w)
 	}
 	for _, h := range s.Held {
-		all = append(all, Wait{h.Agent, h.Key(), string(h.Agent) + " " + h.String()})
+		all = append(all, Wait{Agent: h.Agent, Key: h.Key(), Line: string(h.Agent) + " " + h.String()})
 	}
 	return all
 }
@@ -399,6 +412,19 @@ func (r *Room) Mail(ids []wire.ID) (items []*maildir.Item) {
 		}
 	}
 	return items
+}
+
+// Older returns the ids of my mail after one of Mail, in that order and without end, and how many more there are.
+func (r *Room) Older(after wire.ID, most int) (ids []wire.ID, more int) {
+	s, _ := r.Snapshot()
+	if r.Scope.Me == nil {
+		return nil, 0
+	}
+	read, _ := r.Scope.Me.IDs(maildir.Range{Done: true, Archive: true, Newest: true})
+	ids = slices.Concat(s.Mail[:s.Open], read)
+	ids = ids[slices.Index(ids, after)+1:]
+	n := min(len(ids), most)
+	return ids[:n], len(ids) - n
 }
 
 // Thread returns the messages of a thread that I received or sent, oldest first. If the given message is not among

@@ -59,7 +59,7 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	view := &m.page().view
 	switch {
 	case m.focus == middlePane && m.page().kind == mailPage && time.Since(m.goneAt) < targetDelay &&
-		key.Matches(k, keymap.Open, keymap.Reply, keymap.Editor, keymap.Ack, keymap.Read):
+		key.Matches(k, keymap.Open, keymap.Reply, keymap.Ack, keymap.Read):
 		return m.refuse("the selected message is gone: press %s again", k)
 	case key.Matches(k, keymap.Left):
 		view.SetXOffset(view.XOffset() - 8)
@@ -99,7 +99,7 @@ func (m *model) act(k tea.KeyPressMsg) tea.Cmd {
 	switch {
 	case key.Matches(k, keymap.Approve, keymap.Reject, keymap.Option):
 		return m.answerQuestion(k)
-	case key.Matches(k, keymap.Answer, keymap.Reply, keymap.Write, keymap.Editor):
+	case key.Matches(k, keymap.Answer, keymap.Reply, keymap.Write):
 		return m.startMessage(k)
 	case key.Matches(k, keymap.Ack, keymap.Read):
 		return m.markMessage(k)
@@ -115,8 +115,25 @@ func (m *model) act(k tea.KeyPressMsg) tea.Cmd {
 		return m.askConfirmation(fmt.Sprintf("interrupt %s? y", name), func() tea.Cmd {
 			return m.do(func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
 		})
+	case key.Matches(k, keymap.StartStop):
+		return m.startOrStop()
 	}
 	return nil
+}
+
+func (m *model) startOrStop() tea.Cmd {
+	row, _ := m.snapshot.Member(m.member())
+	verb, act := "start", m.room.Start
+	if row.Running {
+		verb, act = "stop", m.room.Stop
+	} else if row.Kind == "person" || row.Shared || row.Host != "" {
+		return m.refuse("%s cannot be started from here", row.Name)
+	} else if !m.room.MayStart(row) {
+		return m.refuse("to start %s: %s", row.Name, app.RunCommand(m.room.Scope.Team, row.Name))
+	}
+	return m.askConfirmation(fmt.Sprintf("%s %s? y", verb, row.Name), func() tea.Cmd {
+		return m.do(func(ctx context.Context) (string, error) { return act(ctx, row.Name) })
+	})
 }
 
 // list returns the cursor of a pane's list, and the list's length, 0 for a text.
@@ -273,9 +290,6 @@ func (m *model) startMessage(k tea.KeyPressMsg) (cmd tea.Cmd) {
 		}
 		cmd = m.startWriting(&composer{kind: sending, key: "send " + to, title: "to: "}, to)
 	}
-	if key.Matches(k, keymap.Editor) && m.writing != nil {
-		return m.edit()
-	}
 	return cmd
 }
 
@@ -292,7 +306,7 @@ func (m *model) markMessage(k tea.KeyPressMsg) tea.Cmd {
 	} else if isAck {
 		return m.mark(it, m.room.Ack)
 	}
-	cmd := m.mark(it, m.room.MarkRead)
+	cmd := m.mark(it, func(ctx context.Context, id wire.ID) (string, error) { return m.room.MarkRead(ctx, id) })
 	return func() tea.Msg {
 		done := cmd().(callback)
 		return callback(func() {

@@ -239,6 +239,18 @@ func (m *model) loadAgent(p *page) tea.Cmd {
 		return nil
 	}
 	p.readFor = m.snapshot
+	if row, _ := m.snapshot.Member(p.agent); row.Shared && row.Host == "" {
+		return func() tea.Msg {
+			q, err := m.room.Queue(p.agent)
+			return callback(func() {
+				if q == nil {
+					m.setStatus("", err)
+				} else {
+					p.text, p.isRaw = q.Text(m.now), false
+				}
+			})
+		}
+	}
 	return func() tea.Msg {
 		turns, err := m.room.Turns(p.agent)
 		return callback(func() {

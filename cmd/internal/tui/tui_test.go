@@ -290,7 +290,9 @@ func TestAgent(t *testing.T) {
 		}
 	}
 	w.shows(`(?s)─ bob.*esc to interrupt|(?s)─ bob.*Interrupted`)
-	team.Atm("stop", "bob")
+	w.types("o")
+	w.shows(`stop bob\? y`)
+	w.types("y")
 	w.shows(`(?s)bob +off.*interrupted  mail`) // the turns replace the screen
 	team.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent")
 	w.shows(`bob +idle`)
@@ -578,7 +580,7 @@ func TestWithdrawn(t *testing.T) {
 	m.Update(&room.Snapshot{Version: 2, Me: "me", Mail: []wire.ID{"3", "2", "1"}})
 	space, enter := tea.KeyPressMsg{Code: tea.KeySpace, Text: " "}, tea.KeyPressMsg{Code: tea.KeyEnter}
 	m.Update(&room.Snapshot{Version: 3, Me: "me", Mail: []wire.ID{"2", "1"}})
-	for _, k := range []tea.KeyPressMsg{pressed("c"), space, pressed("r"), pressed("e"), enter} {
+	for _, k := range []tea.KeyPressMsg{pressed("c"), space, pressed("r"), enter} {
 		if m.Update(k); !strings.HasPrefix(m.status, "the selected message is gone") || m.writing != nil || len(m.pages) > 1 {
 			t.Errorf("%s: %s", k, m.status)
 		}
@@ -675,7 +677,7 @@ func TestMail(t *testing.T) {
 	w.types(" ")
 	w.shows(`(?s)1 unread, 1 to ack.*read: Message 2; u puts it back`)
 	w.types("u")
-	w.shows(`(?s)2 unread\n.*[0-9a-f]{6} is unread again`)
+	w.shows(`(?s)2 unread\n.*unread again: [0-9a-f]{6}`)
 	w.types("u")
 	w.shows(`nothing was marked as read`)
 	w.types("k ")
@@ -993,4 +995,18 @@ func TestLate(t *testing.T) {
 	if _, i := m.paneAt(5, 3); i != -1 {
 		t.Errorf("a click selects %d", i)
 	}
+}
+
+// The page of a shared inbox is its board, and follows what is taken.
+func TestQueue(t *testing.T) {
+	team := newTeam(t, people, "alice", "me", "jobs")
+	team.Atm("team", "add", "jobs", "--shared")
+	team.Atm("send", "jobs", "Port it", "--as", "alice")
+	w := team.open(80, 24, nil, "--as", "me")
+	w.shows(`no messages`)
+	w.types(":jobs\r")
+	w.shows(`(?s)jobs: 1 waiting; no member serves it.* waiting: Port it`)
+	team.Atm("take", "jobs", "--as", "alice")
+	w.shows(`(?s)jobs: 1 taken.* taken by alice for .*: Port it`)
+	w.leave()
 }

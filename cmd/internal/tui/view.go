@@ -67,8 +67,8 @@ func questionText(q room.Question) string {
 		about, below = q.Does()+":", "\n"+text
 	}
 	text := questionLine(q, about) + strings.ReplaceAll(letter.EscapeBody(below), "\n", "\n    ")
-	if q.Cut {
-		text += "\n  (its terminal may show more)"
+	if left := q.Left(); left != "" {
+		text += "\n  (" + left + ")"
 	}
 	return text
 }
@@ -478,7 +478,13 @@ func (m *model) keys() (keys []key.Binding) {
 	case i >= 0 && m.isSelected(q):
 		keys = []key.Binding{keymap.Approve, keymap.Reject, keymap.Open}
 	case isMember:
-		keys = []key.Binding{keymap.Open, keymap.Write, keymap.Attach, keymap.Interrupt}
+		keys = []key.Binding{keymap.Open, keymap.Write}
+		row, _ := m.snapshot.Member(m.member())
+		if row.Running {
+			keys = append(keys, keymap.Attach, keymap.Interrupt, keymap.As(keymap.StartStop, "o", "stop"))
+		} else if row.Kind != "person" && !row.Shared && row.Host == "" {
+			keys = append(keys, keymap.As(keymap.StartStop, "o", "start"))
+		}
 	case p.kind == keysPage:
 	default:
 		keys = []key.Binding{keymap.Reply, keymap.Ack, keymap.Read, keymap.Write}

@@ -18,6 +18,22 @@ type part struct {
 	More      int // how many messages are not shown
 }
 
+// Unread are the messages of the part that are unread and want no ack, if they are several: one button marks them.
+func (p part) Unread() (ids []wire.ID) {
+	for _, m := range p.Messages {
+		if m.IsUnread() && !m.RequiresAck {
+			ids = append(ids, m.ID)
+		}
+	}
+	if len(ids) < 2 {
+		return nil
+	}
+	return ids
+}
+
+// Last is the last of the messages.
+func (p part) Last() wire.ID { return p.Messages[len(p.Messages)-1].ID }
+
 type message struct {
 	*maildir.Item
 	Notes []letter.Note

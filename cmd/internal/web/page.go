@@ -58,11 +58,12 @@ type page struct {
 	Data              any // see With
 
 	Result   string    // of the last action
-	Undo     wire.ID   // of the message that it has marked as read
+	Undo     []wire.ID // the messages that it has marked as read
 	Parts    []part    // its lists of mail
 	Messages []message // of a thread
 	Member   presence.Member
 	Waiting  []question
+	Queue    *room.Queue // of a shared inbox
 	Turns    []turn
 	Sessions []conversation
 	Screen   []span
@@ -109,7 +110,9 @@ func (p page) Asks(name wire.Name) bool {
 }
 
 // HasTurns reports whether the page's member has turns that are known here.
-func (p page) HasTurns() bool { return p.Member.Host == "" && p.Member.Kind != "person" }
+func (p page) HasTurns() bool {
+	return p.Member.Host == "" && p.Member.Kind != "person" && !p.Member.Shared
+}
 
 // MayInterrupt reports whether the page's member has a turn that can be interrupted from here.
 func (p page) MayInterrupt() bool {
@@ -146,6 +149,8 @@ func (p page) Link(kind string, about ...any) string {
 	switch {
 	case kind == "team":
 		return "/"
+	case kind == "mail" && name != "":
+		return "/mail?after=" + url.QueryEscape(name)
 	case kind == "search" && name != "":
 		return "/search?q=" + url.QueryEscape(name)
 	}
@@ -177,6 +182,11 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 		p.Waiting = p.questions("")
 		p.addMine("new-mail", "Mail for you", p.Room.Mail[:p.Room.Open], maxNew)
 	case "mail":
+		if about != "" {
+			ids, more := p.Older(wire.ID(about), maxMail)
+			p.Parts = append(p.Parts, part{"older", "Older", p.messages(p.Mail(ids)), more})
+			break
+		}
 		p.Waiting = p.questions("")
 		mail, wanting, open := p.Room.Mail, p.Room.Wanting, p.Room.Open
 		p.addMine("wanting", "Wants you first", mail[:wanting], maxMail)
@@ -241,6 +251,12 @@ func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
 		p.fillScreen(ctx)
 	} else {
 		p.NoScreen = fmt.Sprintf("atm does not run %s on this machine, so there is no screen to show.", name)
+	}
+	if member.Shared && member.Host == "" {
+		var unreadable error
+		if p.Queue, unreadable = p.server.Queue(name); unreadable != nil {
+			p.Missing = p.Scope.Given.Explain(unreadable).Message
+		}
 	}
 	if p.HasTurns() && p.Kind == "agent" {
 		var unreadable error

@@ -189,7 +189,7 @@ func (s *server) routes() http.Handler {
 func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
 	p := s.newPage(kind)
 	code := http.StatusOK
-	if err := p.fill(r.Context(), cmp.Or(r.PathValue("about"), r.FormValue("q"))); err != nil {
+	if err := p.fill(r.Context(), cmp.Or(r.PathValue("about"), r.FormValue("q"), r.FormValue("after"))); err != nil {
 		code = p.fail(err)
 	} else if result, isDone := s.results.Load(r.URL.Query().Get("done")); isDone { // of the form that led here
 		did, _ := result.(func() (did, error))()
@@ -275,7 +275,7 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 		}
 		now := did{said: letter.EscapeBody(result)}
 		if r.PostForm.Get("do") == "read" {
-			now.read = wire.ID(r.PostForm.Get("id"))
+			now.read = idsOf(r.PostForm)
 		}
 		return now, err
 	}))
@@ -301,7 +301,14 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 // did is what a form has done.
 type did struct {
 	said string
-	read wire.ID // the message that it has marked as read, which may be undone
+	read []wire.ID // the messages that it has marked as read, which may be undone
+}
+
+func idsOf(form url.Values) (ids []wire.ID) {
+	for _, id := range form["id"] {
+		ids = append(ids, wire.ID(id))
+	}
+	return ids
 }
 
 func (s *server) act(ctx context.Context, form url.Values) (result string, err error) {
@@ -328,17 +335,19 @@ func (s *server) act(ctx context.Context, form url.Values) (result string, err e
 		_, warnings, _ := strings.Cut(did, "; ")
 		return app.JoinFilled("; ", "Acknowledged: "+s.titleOf(id), warnings), err
 	case "read":
-		_, err := s.MarkRead(ctx, wire.ID(id))
-		return "Marked as read: " + s.titleOf(id), err
+		_, err := s.MarkRead(ctx, idsOf(form)...)
+		return "Marked as read: " + s.titlesOf(form), err
 	case "unread":
-		_, err := s.MarkUnread(ctx, wire.ID(id))
-		return "Unread again: " + s.titleOf(id), err
+		_, err := s.MarkUnread(ctx, idsOf(form)...)
+		return "Unread again: " + s.titlesOf(form), err
 	case "say":
 		return s.SayInSession(ctx, wire.UUID(form.Get("session")), text)
 	case "interrupt":
 		return s.Interrupt(ctx, wire.Name(form.Get("agent")))
 	case "start":
-		return s.start(ctx, wire.Name(form.Get("agent")))
+		return s.Start(ctx, wire.Name(form.Get("agent")))
+	case "stop":
+		return s.Stop(ctx, wire.Name(form.Get("agent")))
 	}
 	return "", failure.Usage("the form has no action that atm knows")
 }
@@ -349,6 +358,14 @@ func (s *server) titleOf(id string) string {
 		return message{Item: it}.Title()
 	}
 	return id
+}
+
+// titlesOf says which messages a form is about.
+func (s *server) titlesOf(form url.Values) string {
+	if n := len(form["id"]); n != 1 {
+		return letter.Many(n, "message")
+	}
+	return s.titleOf(form.Get("id"))
 }
 
 const (

@@ -325,6 +325,9 @@ func TestWhatWantsMe(t *testing.T) {
 				t.Errorf("%s: row %d is strong: %v", path, i, isStrong)
 			}
 		}
+		if owes := regexp.MustCompile(`href="/message/[0-9a-f-]+">you owe alice an answer, due `); path == "/" && !owes.MatchString(text) {
+			t.Error("the page does not say that I owe an answer: ", text)
+		}
 		project := filepath.Base(s.Dir)
 		if !strings.Contains(text, "· "+project+" / main · atm</title>") || !strings.Contains(text, "<bdi>"+project+"</bdi> / main</a>") {
 			t.Error("the page does not say of which project it is: ", text)
@@ -420,6 +423,14 @@ func TestMemberPage(t *testing.T) {
 	if code, text := v.get(link[1]); code != http.StatusOK || !strings.Contains(text, "THINK 3000</pre>") {
 		t.Error(code, text)
 	}
+
+	if code, text := v.do("/agent/bob", "do", "stop", "agent", "bob"); code != http.StatusOK || !strings.Contains(text, `role="status" tabindex="-1">bob: stopped`) {
+		t.Error(code, text)
+	}
+	s.Eventually("it can be started", func() bool {
+		_, text := v.get("/agent/bob")
+		return strings.Contains(text, `value="start"`)
+	})
 
 	// A member that has just joined, which the room may not know yet, has a page.
 	s.Atm("team", "add", "carol")
@@ -625,5 +636,68 @@ func TestStream(t *testing.T) {
 		if !events.Scan() {
 			t.Fatal(events.Err())
 		}
+	}
+}
+
+// The page of a shared inbox is its board.
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "me", "jobs")
+	s.Atm("team", "add", "jobs", "--shared")
+	s.Atm("send", "jobs", "<b>first</b>", "--as", "alice")
+	s.Atm("send", "jobs", "second", "--as", "alice")
+	s.Atm("take", "jobs", "--as", "bob")
+	_, text := s.visit(s.web("--as", "me")).get("/agent/jobs")
+	for _, want := range []string{"1 taken, 1 waiting; no member serves it by itself: atm take jobs", "taken by bob for", "&lt;b&gt;first", "<b>waiting</b>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "Turns") {
+		t.Error("a shared inbox has turns")
+	}
+}
+
+// My mail has no end, and what is unread of it can be marked as read at once, and back.
+func TestOlder(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "me")
+	var lines strings.Builder
+	for i := range maxMail + 2 {
+		fmt.Fprintf(&lines, `{"to":"me","body":"Message %d."}`+"\n", i)
+	}
+	cmd := s.Command("atm", "send", "--batch", "--as", "alice")
+	cmd.Stdin = strings.NewReader(lines.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatal(string(out))
+	}
+	v := s.visit(s.web("--as", "me"))
+	_, text := v.get("/mail")
+	link := regexp.MustCompile(`href="(/mail\?after=[0-9a-f-]+)">2 older`).FindStringSubmatch(text)
+	if link == nil {
+		t.Fatal(text)
+	}
+	_, older := v.get(link[1])
+	if !strings.Contains(older, "Message 0.") || !strings.Contains(older, "Message 1.") || strings.Contains(older, "Message 2.") {
+		t.Error(older)
+	}
+	form := url.Values{"csrf": csrf.FindStringSubmatch(older)[1:], "back": {link[1]}, "do": {"read"}}
+	for _, id := range regexp.MustCompile(`id="row-([0-9a-f-]+)"`).FindAllStringSubmatch(older, -1) {
+		form.Add("id", id[1])
+	}
+	if !strings.Contains(older, "Mark all 2 as read") || len(form["id"]) != 2 {
+		t.Error(older)
+	}
+	code, text := v.read(v.PostForm(v.base+"/do", form))
+	if code != http.StatusOK || !strings.Contains(text, "Marked as read: 2 messages") || strings.Count(text, `name="id" value="`) < 2 {
+		t.Error(code, text)
+	}
+	if n := s.Atm("ls", "me", "--unread", "--count"); n != fmt.Sprint(maxMail) {
+		t.Error(n)
+	}
+	form.Set("do", "unread")
+	v.read(v.PostForm(v.base+"/do", form))
+	if n := s.Atm("ls", "me", "--unread", "--count"); n != fmt.Sprint(maxMail+2) {
+		t.Error(n)
 	}
 }

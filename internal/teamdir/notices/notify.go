@@ -66,7 +66,7 @@ func NotifyRequest(ctx context.Context, t *teamdir.Team, agent *maildir.Box, q a
 		return old.Type == wire.TypePermissionRequest && old.From == agent.Address()
 	}
 	_, err = post.Send(ctx, t.Root(), &post.Outgoing{From: agent, To: []wire.Address{t.Box(to).Address()}, Derived: isSent, Message: &wire.Message{
-		ID: id, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, letter.Clip(q.Line(), 200)),
+		ID: id, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s %s", name, letter.Clip(q.Summary(), 200)),
 		Body: answer + "\n" + string(asked), Payload: payload, Origin: origin,
 	}})
 	return err

@@ -80,7 +80,7 @@ func whichQuestion(ctx context.Context, c *cli.Context, s *app.Scope) error {
 		e.WithCandidates(cmp.Or(q.Short(), string(q.Agent)))
 	}
 	if err == nil && len(list) == 1 {
-		e.Message += fmt.Sprintf("; one question is open: %s: %s", list[0].Agent, subject(list[0]))
+		e.Message += fmt.Sprintf("; one question is open: %s %s", list[0].Agent, subject(list[0]))
 		e.WithHint("%s", cmdline.LineOf(c).Completed(e.Candidates[0]))
 	}
 	return e

@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/wire"
 )
 
 var pendingCommand = &cli.Command{
@@ -45,13 +46,19 @@ type pendingList struct {
 	Held    []room.HeldMail         `json:"held,omitempty"`
 	Stuck   []post.Stuck            `json:"stuck,omitempty"`
 
-	p *command.Printer
+	p   *command.Printer
+	now *room.Snapshot
+	me  wire.Name // "": nobody has said who looks
 }
 
 func pendingOf(s *app.Scope, now *room.Snapshot, p *command.Printer) pendingList {
 	stuck, err := post.StuckMail(s.Team)
 	p.WarnUnreadable(err)
-	return pendingList{now.Questions(), now.Overdue, now.Held, stuck, p}
+	var name wire.Name
+	if me, err := s.MemberOrMe(""); err == nil {
+		name = me.Agent()
+	}
+	return pendingList{now.Questions(), now.Overdue, now.Held, stuck, p, now, name}
 }
 
 // Pending lists everything that waits for a person. It warns of what it cannot read.
@@ -114,8 +121,12 @@ func (l pendingList) String() string {
 		if !o.Read {
 			about += ", not read yet"
 		}
-		about += ": " + letter.OneLine(o.Subject, 100)
-		add([]string{l.p.Command("atm trace " + o.ID.Short(6))}, o.ID.Short(6), string(o.Agent), "overdue", age(o.DueAt), about)
+		about, look := about+": ", "atm trace "
+		if o.Agent == l.me {
+			about, look = fmt.Sprintf("you owe %s an answer: ", l.now.From(o)), "atm show "
+		}
+		about += letter.OneLine(o.Subject, 100)
+		add([]string{l.p.Command(look + o.ID.Short(6))}, o.ID.Short(6), string(o.Agent), "overdue", age(o.DueAt), about)
 	}
 	for _, h := range l.Held {
 		about := fmt.Sprintf("%d unread: %s", h.Unread, letter.Escape(h.Reason))
@@ -148,8 +159,8 @@ func (l pendingList) String() string {
 
 // answers says whether a question is shown whole, and lists its options and the commands that answer it.
 func answers(q ask.Question) (lines []failure.Hint) {
-	if q.Cut {
-		lines = append(lines, failure.Say("only its terminal shows the rest"))
+	if left := q.Left(); left != "" {
+		lines = append(lines, failure.Say("%s", left))
 	}
 	var options []string
 	for _, o := range q.Options {
@@ -171,4 +182,4 @@ func answers(q ask.Question) (lines []failure.Hint) {
 // maxSubject is longer than what a state keeps of a question: who answers has to see all of it.
 const maxSubject = 10_000
 
-func subject(q ask.Question) string { return letter.OneLine(q.Line(), maxSubject) }
+func subject(q ask.Question) string { return letter.OneLine(q.Summary(), maxSubject) }

@@ -39,6 +39,9 @@ func CheckWords(c *cli.Context) error {
 	if len(words) <= len(names) || strings.Contains(command.ArgsUsage, "…") {
 		return nil
 	}
+	if len(command.VisibleCommands()) > 0 { // the first one was meant as one of these
+		return UnknownWord(command, words[0])
+	}
 	return UnknownWord(command, words[len(names)])
 }
 

@@ -91,7 +91,7 @@ func statusText(m presence.Member, isColoured bool) string {
 	}
 	if w := m.WaitingOn; w != nil {
 		q := ask.Of(*w)
-		line("asks", "%s", app.JoinFilled(": ", fmt.Sprintf("%s %s ago", w.Kind, letter.Span(now.Sub(w.Since))), letter.OneLine(q.Line(), 200)))
+		line("asks", "%s", app.JoinFilled(": ", fmt.Sprintf("%s %s ago", w.Kind, letter.Span(now.Sub(w.Since))), letter.OneLine(q.Summary(), 200)))
 	}
 	if m.Kind == "person" {
 		return text

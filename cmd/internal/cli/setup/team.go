@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -12,10 +13,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/letter"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
@@ -33,8 +36,10 @@ import (
 var teamCommand = &cli.Command{
 	Name: "team", Category: "members agents agent users who ps list-sessions peers\ntop    atm team --watch\ngroups group roles role    a table in team.toml: `atm help team.toml`", Usage: "who is busy, idle, blocked, off, and what is waiting for them",
 	UsageText: `atm team    who is busy, idle, blocked, off
+atm team jobs    of a shared inbox: who serves it, what waits, who has or did what
 atm team --watch
 atm team add carol`,
+	ArgsUsage: "[QUEUE]",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Category: "follow", Usage: "repaint until you press q"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "a line for those not seen for a week, too"},
@@ -146,6 +151,16 @@ func (m members) lines(p *command.Printer) []string {
 }
 
 func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	if name := c.Args().First(); name != "" {
+		if _, err := s.Member(name); errors.Is(err, maildir.ErrNoAgent) {
+			return cmdline.UnknownWord(c.Command, name)
+		}
+		q, err := room.Open(s).Queue(wire.Name(name))
+		if err := p.WarnUnreadable(err); err != nil {
+			return err
+		}
+		return p.PrintAs(q, q.Text(time.Now()))
+	}
 	if c.Bool("usage") {
 		return printUsage(c, s, p)
 	}

@@ -44,10 +44,10 @@ var (
 	PreviousMail = bind("", "", "p")
 
 	Write     = bind("s", "write", "s")
-	Editor    = bind("e", "in $EDITOR", "e")
 	Attach    = bind("t", "attach", "t")
 	Detach    = bind(`Ctrl-\ d`, "come back", `ctrl+\`) // which attach reads
 	Interrupt = bind("i", "interrupt", "i")
+	StartStop = bind("o", "start or stop", "o")
 
 	Send       = bind("Ctrl-S", "send", "ctrl+s")
 	Close      = bind("Esc", "keep the draft", "esc", "ctrl+c")
@@ -74,8 +74,8 @@ var groups = []struct {
 	{"Move", []key.Binding{Down, First, PageDown, HalfDown, Right}},
 	{"Go", []key.Binding{Next, Open, Back, Search, Command, Keys, Quit}},
 	{"Question", []key.Binding{Approve, Option, Reject, Answer}},
-	{"Message", []key.Binding{Reply, Editor, Ack, Read, Undo, NextMail}},
-	{"Member", []key.Binding{Write, Editor, Attach, Detach, Interrupt}},
+	{"Message", []key.Binding{Reply, Ack, Read, Undo, NextMail}},
+	{"Member", []key.Binding{Write, Attach, Detach, Interrupt, StartStop}},
 	{"Writing", []key.Binding{Send, Close, EditDraft, Recipients, Suggested}},
 }
 
