@@ -82,7 +82,7 @@ func TestRejectsWithAReason(t *testing.T) {
 	if err != nil || len(b.Items) != 1 {
 		t.Fatal(b.Items, err)
 	}
-	if m := b.Items[0]; m.Body != "not here" || m.Type != wire.TypePermissionReply || m.InReplyTo != id || m.Subject != "rejected: Bash: Go on?" || m.ReplyWanted != "no" {
+	if m := b.Items[0]; m.Body != "not here" || m.Type != wire.TypePermissionReply || m.InReplyTo != id || m.Subject != "rejected: wants to run: Go on?" || m.ReplyWanted != "no" {
 		t.Errorf("%+v", m)
 	}
 }

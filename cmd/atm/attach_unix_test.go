@@ -388,7 +388,7 @@ func TestPendingInColumns(t *testing.T) {
 			t.Errorf("%s: %q", mode, w.String())
 		}
 		lines := strings.Split(plain, "\r\n")
-		if !regexp.MustCompile(`^-  alice  +permission  \d+[sm]\r\n    Bash: rm`).MatchString(plain) || !regexp.MustCompile(`\n-  bob  +prompt      \d+[sm]  Welcher`).MatchString(plain) {
+		if !regexp.MustCompile(`^-  alice  +permission  \d+[sm]\r\n    wants to run: rm`).MatchString(plain) || !regexp.MustCompile(`\n-  bob  +prompt      \d+[sm]  asks: Welcher`).MatchString(plain) {
 			t.Errorf("not in columns: %q", lines)
 		}
 		for _, line := range lines {

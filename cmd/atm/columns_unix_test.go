@@ -54,7 +54,7 @@ func TestColumns(t *testing.T) {
 		has("", `^3 unread: atm read$`)
 		// Text wraps at words; a URL is whole.
 		has("show "+id, `\(atm\s+show\s+`+id+`\s+--save\s+DIR\)`)
-		has("pending", `^    Bash: git push --force-with-lease origin\s+HEAD:refs/heads/a-long-name\s+&&\s+make$`)
+		has("pending", `^    wants to run: git push --force-with-lease origin\s+HEAD:refs/heads/a-long-name\s+&&\s+make$`)
 		has("pending", `atm\s+run\s+carol\s+--\s+CMD$`)
 		for _, row := range s.rows(width, "read", "--peek", "--full", "--from", long) {
 			if strings.HasPrefix(row, "  ") && !regexp.MustCompile(`(Several|words|of|a|text|in|one|long|line\.)$`).MatchString(row) {

@@ -169,8 +169,8 @@ func (q *Question) Left() string {
 	return ""
 }
 
-// Summary describes the question in one line, in the same words everywhere: "wants to run: git push", "wants to use Edit: a.go", "asks: Which
-// branch?". What the agent wrote is the end of it, and not escaped.
+// Summary describes the question in one line, in the same words everywhere: "wants to run: git push", "wants to use Edit: a.go",
+// "asks: Which branch?". What the agent wrote is the end of it, and not escaped.
 func (q *Question) Summary() string {
 	return inLine(q.Does(), q.textInLine())
 }
@@ -181,9 +181,13 @@ func (q *Question) Brief(n int) string {
 	return inLine(q.Does(), letter.Name(q.textInLine(), n))
 }
 
-// Does is what the agent does: "asks", "wants to run", "wants to use Edit".
+// Does is what the agent does: "asks", "wants to run", "wants to use Edit", "has a draft".
 func (q *Question) Does() string {
 	switch {
+	case q.Kind == KindDraft:
+		return "has a draft"
+	case q.Kind == reducer.ClientTool && q.Tool != "":
+		return "wants to use " + letter.Name(q.Tool, 80)
 	case q.Kind != reducer.Permission, q.Dialog == "question", q.Tool == "", q.Cut && q.Input == "": // what its dialog shows, which is more than a command
 		return "asks"
 	case q.Text() != "" && slices.Contains([]string{"bash", "shell", "execute"}, strings.ToLower(q.Tool)):

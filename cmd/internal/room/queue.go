@@ -1,6 +1,8 @@
 package room
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,14 +14,13 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
 )
 
 const (
-	maxJobs    = 100  // of a queue, that are not finished
-	maxEnded   = 20   // and that are
-	jobEvents  = 5000 // of a queue's events that are looked at
-	jobsBefore = 24 * time.Hour
+	maxJobs  = 100 // of a queue, that are not finished
+	maxEnded = 20  // and that are
 )
 
 // Queue is a shared inbox: who serves it, and what became of its jobs.
@@ -74,8 +75,10 @@ func (r *Room) Queue(name wire.Name) (*Queue, error) {
 			q.ServedBy = append(q.ServedBy, one)
 		}
 	}
+	var jobs []*maildir.Item
+	var messages []*wire.Message
 	add := func(it *maildir.Item) bool {
-		q.Jobs = append(q.Jobs, jobOf(it, q.team))
+		jobs, messages = append(jobs, it), append(messages, it.Message)
 		return true
 	}
 	open, err := box.Walk(maildir.Range{Unread: true, Limit: maxJobs}, add)
@@ -86,7 +89,18 @@ func (r *Room) Queue(name wire.Name) (*Queue, error) {
 		err = &teamdir.UnreadableError{Err: err}
 	}
 	q.More = open.More
-	q.addEvents(box)
+	answers := post.AnswersTo(context.Background(), r.Scope.Root, messages...)
+	for _, it := range jobs {
+		j := jobOf(it, q.team)
+		if it.State == wire.Done {
+			j.endedBy(answers, it.Message, box.Address())
+		} else if it.TimesHandedOut > 0 {
+			for _, a := range post.Decliners(box, it.ID) {
+				j.DeclinedBy = append(j.DeclinedBy, called(a, q.team))
+			}
+		}
+		q.Jobs = append(q.Jobs, j)
+	}
 	return q, err
 }
 
@@ -108,40 +122,17 @@ func called(a wire.Address, team wire.Name) string {
 	return strings.TrimSuffix(a.String(), "@"+string(team))
 }
 
-// addEvents adds who ended jobs, and who gave them back.
-func (q *Queue) addEvents(box *maildir.Box) {
-	jobs, oldest := map[wire.ID]*Job{}, time.Now()
-	for i := range q.Jobs {
-		jobs[q.Jobs[i].ID] = &q.Jobs[i]
-		if at := q.Jobs[i].ID.Time(); at.Before(oldest) {
-			oldest = at
-		}
+// endedBy adds who ended the job and how: with an ack, or with an answer.
+func (j *Job) endedBy(answers *post.Answers, m *wire.Message, queue wire.Address) {
+	end := answers.At(m, queue).Ack()
+	if replies := answers.Replies(m, queue).Counted; end == nil && len(replies) > 0 {
+		end = replies[0]
 	}
-	oldest, n := oldest.Add(-jobsBefore), 0 // clocks differ
-	box.Log().Backward(func(e *wire.Event) bool {
-		if n++; n > jobEvents || e.At.Before(oldest) {
-			return true
-		}
-		j := jobs[e.MessageID()]
-		if j == nil {
-			return false
-		}
-		by := e.Field(wire.FieldBy)
-		if a, err := wire.ParseAddress(by, q.team); err == nil {
-			by = called(a, q.team)
-		}
-		switch outcome := e.Field("outcome"); {
-		case e.Kind == wire.EventReturned && outcome == "declined" && !slices.Contains(j.DeclinedBy, by):
-			j.DeclinedBy = append(j.DeclinedBy, by)
-		case e.Kind == wire.EventAcked && j.EndedAt == nil:
-			at := e.At.UTC()
-			j.By, j.EndedAt = by, &at
-			if outcome == JobBlocked || outcome == JobDeclined {
-				j.State = outcome
-			}
-		}
-		return false
-	})
+	if end == nil {
+		return
+	}
+	at := end.SentAt.UTC()
+	j.By, j.EndedAt, j.State = called(end.From, queue.Team), &at, cmp.Or(end.Outcome(), JobDone)
 }
 
 // Says is the state in words: "taken by bob for 9m more".

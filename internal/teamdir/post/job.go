@@ -27,7 +27,7 @@ func GiveJob(ctx context.Context, t *teamdir.Team, from wire.Name, to wire.Addre
 	}
 	isIn := t.NotKept(from)
 	mayGive := func(it *maildir.Item) bool {
-		isDeclined := it.TimesHandedOut > 0 && slices.Contains(decliners(box, it.ID), to)
+		isDeclined := it.TimesHandedOut > 0 && slices.Contains(Decliners(box, it.ID), to)
 		return (isIn == nil || isIn(it)) && !isDeclined
 	}
 	for _, urgent := range []bool{true, false} {
@@ -74,7 +74,7 @@ func isAcked(r *teamdir.Root, m *wire.Message, recipient wire.Address) bool {
 func setAside(ctx context.Context, t *teamdir.Team, box *maildir.Box, it *maildir.Item, h holder.Holder) error {
 	id, queue := it.ID.Short(6), box.Agent()
 	why := fmt.Sprintf("it was given out %d times, and nobody finished it", h.Times)
-	if no := decliners(box, it.ID); len(no) > 0 {
+	if no := Decliners(box, it.ID); len(no) > 0 {
 		var names []string
 		for _, a := range no {
 			names = append(names, string(a.Agent))
@@ -94,8 +94,8 @@ func setAside(ctx context.Context, t *teamdir.Team, box *maildir.Box, it *maildi
 	return box.Locked(ctx, "reader", func() error { return box.HandTo(it.ID, h, h.SetAside()) })
 }
 
-// decliners lists the members that gave a job back since they will not do it.
-func decliners(box *maildir.Box, id wire.ID) (by []wire.Address) {
+// Decliners lists the members that gave a job back since they will not do it, the last one first.
+func Decliners(box *maildir.Box, id wire.ID) (by []wire.Address) {
 	since := id.Time().Add(-24 * time.Hour) // clocks differ
 	box.Log().Tail(func(e *wire.Event) bool {
 		if e.Kind == wire.EventReturned && e.MessageID() == id && e.Field("outcome") == "declined" {
@@ -115,7 +115,7 @@ func passOn(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m *wire.
 	if err != nil {
 		return false, err
 	}
-	no := append(decliners(box, m.ID), me.Address(), m.From)
+	no := append(Decliners(box, m.ID), me.Address(), m.From)
 	isLeft := slices.ContainsFunc(t.Servers(box.Agent()), func(n wire.Name) bool { return !slices.Contains(no, t.Box(n).Address()) })
 	if !isLeft {
 		return false, nil

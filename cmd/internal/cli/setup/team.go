@@ -36,10 +36,11 @@ import (
 var teamCommand = &cli.Command{
 	Name: "team", Category: "members agents agent users who ps list-sessions peers\ntop    atm team --watch\ngroups group roles role    a table in team.toml: `atm help team.toml`", Usage: "who is busy, idle, blocked, off, and what is waiting for them",
 	UsageText: `atm team    who is busy, idle, blocked, off
-atm team jobs    of a shared inbox: who serves it, what waits, who has or did what
+atm team jobs
 atm team --watch
 atm team add carol`,
-	ArgsUsage: "[QUEUE]",
+	ArgsUsage:   "[QUEUE]",
+	Description: "With a shared inbox: who serves it, what waits, who has or did what.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Category: "follow", Usage: "repaint until you press q"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "a line for those not seen for a week, too"},
