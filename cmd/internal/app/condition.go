@@ -173,21 +173,21 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 		}
 		for _, a := range none.late {
 			ack := answers.At(m, a).Ack()
-			switch {
-			case ack == nil:
-			case ack.Outcome() == "done":
+			if ack == nil {
+				continue
+			}
+			if ack.Outcome() == "done" {
 				return finding{met: &Match{Kind: c.Kind, Agent: s.Me.Agent(), Item: ack, Message: m.ID, Acks: []AckOutcome{{a.String(), "done", ack.Body}}}}
-			case !isKnown[ack.ID] && ack.Outcome() == "":
+			}
+			if !isKnown[ack.ID] && ack.Outcome() == "" {
 				s.Given.Warn("%s", post.SaidOf(m, ack))
 			}
-			if ack != nil {
-				isKnown[ack.ID] = true
-			}
+			isKnown[ack.ID] = true
 		}
 		return none
 	}
 	c.noReply = func(ctx context.Context, a wire.Address) error {
-		if err := post.CheckDeclined(s.Root, m, a); err != nil {
+		if err := post.CheckDeclined(m, answers.At(m, a).Ack()); err != nil {
 			return err
 		}
 		if isTold[a] || !answers.Trace(m, a).IsTurnOver() { // as Ask sees it: then it has said its answer there

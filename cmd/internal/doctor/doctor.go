@@ -166,7 +166,7 @@ func (d *doctor) checkRoot() {
 	if why := rootdir.DistrustReason(d.root.Path, d.place.UID, false); why != "" {
 		path := policy.Quote(d.root.Path)
 		severity, fix := "warning", "chmod go-w "+path+" "+path+"/*/"
-		if strings.Contains(why, "owned by") { // you named it, or it would have been passed over
+		if rootdir.IsOthers(why) { // you named it, or it would have been passed over
 			severity, fix = "info", "ls -ld "+path+" "+path+"/*/"
 		}
 		d.add("root.shared", severity, fix, "the root is open to others: %s", why)

@@ -244,11 +244,10 @@ func AckOf(r *teamdir.Root, m *wire.Message, recipient wire.Address) (*maildir.I
 // ErrDeclined says that a recipient will not do what a message asks, or cannot.
 var ErrDeclined = errors.New("it will not be done")
 
-// CheckDeclined returns ErrDeclined, with what was said to that, if a recipient's last ack declines a message, or says that it is
-// blocked.
-func CheckDeclined(r *teamdir.Root, m *wire.Message, recipient wire.Address) error {
-	ack, err := AckOf(r, m, recipient)
-	if err != nil || ack.Outcome() == "" || ack.Outcome() == "done" {
+// CheckDeclined returns ErrDeclined, with what was said to that, if a recipient's last ack of a message declines it, or says that
+// it is blocked. nil is no ack.
+func CheckDeclined(m *wire.Message, ack *maildir.Item) error {
+	if ack == nil || ack.Outcome() == "" || ack.Outcome() == "done" {
 		return nil
 	}
 	return &declinedError{SaidOf(m, ack)}

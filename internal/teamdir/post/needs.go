@@ -129,8 +129,10 @@ func WhenDue(t *teamdir.Team, m *wire.Message) (when string) {
 
 // WhyNever says why a message may never be shown, "" if it may: "9f3a1c, which bob declined", "bob, who is not there any more".
 func WhyNever(t *teamdir.Team, m *wire.Message) string {
-	answers := AnswersTo(context.Background(), t.Root(), m)
-	isThere := func(a wire.Address) bool { return a.Host != "" || !errors.Is(answers.At(m, a).Err, maildir.ErrNoAgent) }
+	isThere := func(a wire.Address) bool {
+		_, err := t.Root().Mailbox(a)
+		return a.Host != "" || !errors.Is(err, maildir.ErrNoAgent)
+	}
 	if len(m.To) > 0 && !slices.ContainsFunc(m.To, isThere) {
 		return who(m, m.To[0]) + ", who is not there any more"
 	}

@@ -174,11 +174,11 @@ func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 		q.Turn = turn.ID
 	}
 	if q.isAcked && q.Reply == nil {
-		if err := post.CheckDeclined(q.root, q.message, q.box.Address()); err != nil {
+		ack, _ := post.AckOf(q.root, q.message, q.box.Address())
+		if err := post.CheckDeclined(q.message, ack); err != nil {
 			return true, err
 		}
-		ack, err := post.AckOf(q.root, q.message, q.box.Address())
-		if err == nil && ack.Outcome() == "done" && (ack.Body != "" || q.isPerson) { // of a program its turn says more
+		if ack != nil && ack.Outcome() == "done" && (ack.Body != "" || q.isPerson) { // of a program its turn says more
 			q.Reply = ack
 		}
 	}

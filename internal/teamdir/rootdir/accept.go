@@ -151,15 +151,20 @@ func distrustReason(root string, uid int, group bool) (why string, err error) {
 	return "", nil
 }
 
+// IsOthers reports whether a reason is that the root, or a team in it, is another user's.
+func IsOthers(why string) bool { return strings.Contains(why, owned) }
+
+const owned = "owned by "
+
 func distrust(info fs.FileInfo, uid int, group bool) string {
 	owner, perm := durable.Owner(info), info.Mode().Perm()
 	switch {
 	case uid < 0:
 		return ""
 	case owner == nil:
-		return "owned by nobody known"
+		return owned + "nobody known"
 	case *owner != uid:
-		return fmt.Sprintf("owned by uid %d", *owner)
+		return fmt.Sprintf("%suid %d", owned, *owner)
 	case perm&0o002 != 0:
 		return "writable by everybody"
 	case group && perm&0o020 != 0:

@@ -315,7 +315,7 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 		if failed != nil {
 			return f, skipped, failed
 		}
-		if strings.Contains(why, "owned by") && others == nil {
+		if IsOthers(why) && others == nil {
 			others = fmt.Errorf("%w in %s or above but %s, which %w: %s", ErrNoRoot, dir, f.Path, ErrUntrusted, why)
 		}
 		if why == "" && err == nil && format == "" {

@@ -133,12 +133,14 @@ func Notes(r *letter.Renderer, m *maildir.Item) (notes []letter.Note) {
 	}
 	isUnread, isDone := m.State == wire.Unread, m.State == wire.Done
 	isLate := !m.DueAt.IsZero() && r.Now.After(m.DueAt)
-	state := map[wire.State]string{wire.Unread: "", wire.Owed: "to ack", wire.Done: "read"}
-	word, isOurs := state[m.State]
-	if !isOurs {
-		word = string(m.State)
+	word := string(m.State)
+	switch m.State {
+	case wire.Owed:
+		word = "to ack"
+	case wire.Done:
+		word = "read"
 	}
-	add(true, letter.Note{Text: word})
+	add(!isUnread, letter.Note{Text: word})
 	add(m.RequiresAck && (isUnread || m.State == ""), letter.Note{Text: letter.WantsAck})
 	add(true, letter.Note{Text: r.Lease(post.LeaseFlags(m)), IsTimed: m.Lease != nil})
 	add(IsKept(r, m), letter.Note{Text: "kept"})
