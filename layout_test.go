@@ -67,7 +67,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/x/vt":          {"internal/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testframe", "internal/letter"},
 	"github.com/coder/acp-go-sdk":            {"cmd/internal/acpagent", "internal/testagent", "ptyrun/internal/acp"},
-	"github.com/coder/websocket":             {"internal/agents/codex/appserver", "internal/delivery/waytest"},
+	"github.com/coder/websocket":             {"internal/delivery/waytest"},
 	"github.com/creack/pty":                  {"internal/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
 	"github.com/go-json-experiment/json":     {"internal/jsonextra", "wire"},

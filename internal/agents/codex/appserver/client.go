@@ -17,15 +17,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/coder/websocket"
 	"github.com/tailscale/peercred"
 
 	"github.com/agentteammail/atm/internal/letter"
@@ -52,11 +49,10 @@ var errTooLong = errors.New("the message is too long")
 
 // A Client is one connection to a server. It has one goroutine. Its methods may be called concurrently.
 type Client struct {
-	conn *websocket.Conn
+	conn *webSocket
 
 	events  chan Event
-	stop    context.CancelFunc // of reading
-	stopped chan struct{}      // closed when reading has ended
+	stopped chan struct{} // closed when reading has ended
 
 	mu      sync.Mutex
 	lastID  int64
@@ -98,9 +94,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to codex's server at %s: %w", socket, err)
 	}
-	reading, stop := context.WithCancel(context.Background())
-	c.stop = stop
-	go c.read(reading)
+	go c.read()
 	if err := c.initialize(limited); err != nil {
 		c.Close()
 		return nil, err
@@ -109,28 +103,17 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 }
 
 func (c *Client) connect(ctx context.Context, socket string) error {
-	transport := &http.Transport{
-		MaxResponseHeaderBytes: 64 << 10,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-			if err != nil {
-				return nil, fmt.Errorf("%w: %w", ErrGone, err)
-			}
-			if err := checkPeer(conn, os.Geteuid()); err != nil {
-				conn.Close()
-				return nil, err
-			}
-			return conn, nil
-		},
-	}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	conn, _, err := websocket.Dial(ctx, "ws://codex/", &websocket.DialOptions{HTTPClient: client})
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
+		return oneLine(ctx, fmt.Errorf("%w: %w", ErrGone, err))
+	}
+	if err := checkPeer(conn, os.Geteuid()); err != nil {
+		conn.Close()
+		return err
+	}
+	if c.conn, err = newWebSocket(ctx, conn); err != nil {
 		return oneLine(ctx, err)
 	}
-	conn.SetReadLimit(maxSkipped)
-	c.conn = conn
 	return nil
 }
 
@@ -168,7 +151,7 @@ func (c *Client) initialize(ctx context.Context) error {
 
 // Close hangs up, and waits for the goroutine.
 func (c *Client) Close() error {
-	c.stop()
+	c.conn.conn.Close()
 	<-c.stopped
 	return nil
 }
@@ -185,19 +168,19 @@ func (c *Client) Err() error {
 }
 
 // read takes what the server sends until the connection ends.
-func (c *Client) read(ctx context.Context) {
+func (c *Client) read() {
 	var err error
 	for err == nil {
 		var data []byte
-		if data, err = c.readMessage(ctx); err == nil {
+		if data, err = c.conn.read(); err == nil {
 			err = c.handle(data)
 		} else if errors.Is(err, errTooLong) {
 			err = nil
 		}
 	}
-	c.conn.CloseNow()
+	c.conn.conn.Close()
 	c.mu.Lock()
-	c.err = fmt.Errorf("%w: %w", ErrGone, oneLine(ctx, err))
+	c.err = fmt.Errorf("%w: %w", ErrGone, oneLine(context.Background(), err))
 	for _, waiting := range c.waiting {
 		close(waiting)
 	}
@@ -205,19 +188,6 @@ func (c *Client) read(ctx context.Context) {
 	c.mu.Unlock()
 	close(c.events)
 	close(c.stopped)
-}
-
-func (c *Client) readMessage(ctx context.Context) ([]byte, error) {
-	_, r, err := c.conn.Reader(ctx)
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(r, maxMessage+1))
-	if err == nil && len(data) > maxMessage {
-		_, err = io.Copy(io.Discard, r)
-		err = cmp.Or(err, errTooLong)
-	}
-	return data, err
 }
 
 // handle passes one message on. One that cannot be understood counts for nothing: a call waits for its answer no longer
@@ -324,7 +294,7 @@ func (c *Client) call(ctx context.Context, method string, params any) (json.RawM
 func (c *Client) write(ctx context.Context, v any) error {
 	data, err := json.Marshal(v)
 	if err == nil {
-		err = c.conn.Write(ctx, websocket.MessageText, data)
+		err = c.conn.write(ctx, data)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrGone, oneLine(ctx, err))
