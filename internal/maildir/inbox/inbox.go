@@ -64,11 +64,11 @@ func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
 const dueFor = 14 * 24 * time.Hour
 
 // Due lists the unread, owed and recently read messages that have a due date, also those that gc has archived, but for
-// expired ones. Some may have been answered.
-func Due(ctx context.Context, b *maildir.Box) (due []*maildir.Item, err error) {
+// expired ones. Some may have been answered. Files that were just dropped count from the next look at the inbox on.
+func Due(b *maildir.Box) (due []*maildir.Item, err error) {
 	now := time.Now()
 	rg := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), With: headers.HasDue}
-	_, err = Walk(ctx, b, rg, func(it *maildir.Item) bool {
+	_, err = b.Walk(rg, func(it *maildir.Item) bool {
 		if !it.Expired(now) {
 			due = append(due, it)
 		}

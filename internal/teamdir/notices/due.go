@@ -35,7 +35,7 @@ func overdue(ctx context.Context, t *teamdir.Team, boxes ...*maildir.Box) (all [
 	var asked []*wire.Message
 	for i, b := range boxes {
 		var due []*maildir.Item
-		due, errs[i] = inbox.Due(ctx, b)
+		due, errs[i] = inbox.Due(b)
 		due, pastErr := withoutPast(t, b, slices.DeleteFunc(due, func(it *maildir.Item) bool { return !it.DueAt.Before(now) }))
 		errs[i] = errors.Join(errs[i], pastErr)
 		for _, it := range due {

@@ -89,9 +89,10 @@ func Asked(ctx context.Context, t *teamdir.Team, members []Member) ([]ask.Questi
 // they are unread or owed.
 func MailQuestions(t *teamdir.Team) (out []ask.Question, err error) {
 	c, err := t.Config() // a file with mistakes names no person
-	boxes, listErr := t.Boxes()
-	for _, box := range boxes {
-		if !c.IsPerson(box.Agent()) {
+	names, listErr := t.Dir().Names(".")
+	for _, name := range names {
+		box := t.Box(wire.Name(name))
+		if !c.IsPerson(box.Agent()) || !box.Exists() {
 			continue
 		}
 		rg := maildir.Range{Unread: true, Owed: true, Newest: true, With: headers.HasChoices | headers.WantsAck}
