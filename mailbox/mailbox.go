@@ -19,7 +19,6 @@ package mailbox
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -45,31 +44,6 @@ var (
 	ErrIDTaken    = maildir.ErrIDTaken
 	ErrNotDurable = maildir.ErrNotDurable
 )
-
-// Item is a message in a mailbox. Its JSON has two members, "message" and "state".
-type Item struct {
-	*wire.Message
-	State wire.State
-}
-
-// itemJSON is an Item without the methods of its message.
-type itemJSON struct {
-	Message *wire.Message `json:"message"`
-	State   wire.State    `json:"state"`
-}
-
-// MarshalJSON writes the item.
-func (i Item) MarshalJSON() ([]byte, error) { return json.Marshal(itemJSON{i.Message, i.State}) }
-
-// UnmarshalJSON reads an item. After an error it is as it was.
-func (i *Item) UnmarshalJSON(data []byte) error {
-	var read itemJSON
-	err := json.Unmarshal(data, &read)
-	if err == nil {
-		*i = Item{read.Message, read.State}
-	}
-	return err
-}
 
 // Mailbox is an open mailbox.
 type Mailbox maildir.Box // so packages teams and ptyrun convert one
@@ -225,12 +199,12 @@ func (m *Mailbox) withTeam(a wire.Address) wire.Address {
 func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) error) (errs error) {
 	failed := map[wire.ID]bool{}
 	for left := limit; ; {
-		isNext := func(it *maildir.Item) bool { return !failed[it.ID] }
+		isNext := func(it *wire.Item) bool { return !failed[it.ID] }
 		batch, err := inbox.Peek(ctx, m.box(), inbox.ReadOptions{Limit: left, Match: isNext})
 		if err == nil {
 			err = inbox.CheckMark(m.box(), batch.Items...)
 		}
-		var read []*maildir.Item
+		var read []*wire.Item
 		for _, it := range batch.Items {
 			if err != nil || ctx.Err() != nil {
 				break
@@ -261,7 +235,7 @@ const handOverTime = 10 * time.Second
 // nothing may act, and the error says why.
 func (m *Mailbox) HandOver(ctx context.Context, give func(message *wire.Message, mayBeRepeat bool) error) error {
 	for {
-		show := func(it *maildir.Item, _ maildir.Lease) (isGiven bool, err error) {
+		show := func(it *wire.Item, _ wire.Lease) (isGiven bool, err error) {
 			if err = m.box().Store().MayAct(ctx); err == nil {
 				err = give(it.Message, it.TimesHandedOut > 0)
 			}
@@ -294,29 +268,23 @@ func (m *Mailbox) MarkRead(ctx context.Context, ids ...wire.ID) (errs error) {
 
 // List lists the messages in some states, without marking any; without a state those that are unread. It takes in dropped
 // files first. Done ones may be many: they are opened as the loop goes on. An error is the last that it yields.
-func (m *Mailbox) List(ctx context.Context, states ...wire.State) iter.Seq2[Item, error] {
+func (m *Mailbox) List(ctx context.Context, states ...wire.State) iter.Seq2[*wire.Item, error] {
 	has := func(s wire.State) bool { return slices.Contains(states, s) }
 	rg := maildir.Range{Unread: len(states) == 0 || has(wire.Unread), Owed: has(wire.Owed), Done: has(wire.Done), Withdrawn: has(wire.Withdrawn)}
-	return func(yield func(Item, error) bool) {
+	return func(yield func(*wire.Item, error) bool) {
 		goesOn := true
-		_, err := inbox.Walk(ctx, m.box(), rg, func(it *maildir.Item) bool {
-			goesOn = yield(Item{it.Message, it.State}, nil)
+		_, err := inbox.Walk(ctx, m.box(), rg, func(it *wire.Item) bool {
+			goesOn = yield(it, nil)
 			return goesOn
 		})
 		if err != nil && goesOn {
-			yield(Item{}, err)
+			yield(nil, err)
 		}
 	}
 }
 
 // Get returns a message, or ErrNotFound.
-func (m *Mailbox) Get(id wire.ID) (Item, error) {
-	it, err := m.box().Get(id)
-	if err != nil {
-		return Item{}, err
-	}
-	return Item{it.Message, it.State}, nil
-}
+func (m *Mailbox) Get(id wire.ID) (*wire.Item, error) { return m.box().Get(id) }
 
 // Withdraw takes a message back that its owner has not read, and returns the state in which it was: only one that was
 // Unread is withdrawn. by must be its sender.

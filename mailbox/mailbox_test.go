@@ -211,7 +211,7 @@ func TestHandOver(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	box := bob.box()
-	claimed, err := claim.Lease(ctx, box, bob.Address(), time.Millisecond, inbox.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
+	claimed, err := claim.Lease(ctx, box, bob.Address(), time.Millisecond, inbox.ReadOptions{}, func(*wire.Item, wire.Lease) (bool, error) { return true, nil })
 	if err != nil || claimed.Body != "one" {
 		t.Fatal(claimed, err)
 	}
@@ -310,11 +310,11 @@ func TestOutsider(t *testing.T) {
 		t.Fatal(it, err)
 	}
 	data, err := json.Marshal(it)
-	var again Item
+	var again wire.Item
 	if err != nil || json.Unmarshal(data, &again) != nil || again.State != wire.Unread || again.ID != id || again.Body != "x" {
 		t.Errorf("%s, %v: %+v", data, err, again)
 	}
-	if _, err := json.Marshal(Item{State: wire.Done}); err != nil {
+	if _, err := json.Marshal(wire.Item{State: wire.Done}); err != nil {
 		t.Error(err)
 	}
 }

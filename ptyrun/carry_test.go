@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
@@ -44,7 +43,7 @@ func (i *pretendedInbox) Carry(ctx context.Context, ids []wire.ID) (string, erro
 		return "inbox socket", i.fails
 	}
 	box, to := i.r.opt.Mail.box(), holder.New(holder.Push, "s", "push "+string(wire.NewID()), time.Now())
-	c, err := claim.HandOver(ctx, box, to, false, inbox.ReadOptions{Limit: 10, Match: func(m *maildir.Item) bool { return slices.Contains(ids, m.ID) }})
+	c, err := claim.HandOver(ctx, box, to, false, inbox.ReadOptions{Limit: 10, Match: func(m *wire.Item) bool { return slices.Contains(ids, m.ID) }})
 	if err != nil || len(c.Items) == 0 {
 		return "inbox socket", err
 	}

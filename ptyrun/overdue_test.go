@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/testagent"
@@ -23,8 +22,8 @@ func TestLeasedIsNotTyped(t *testing.T) {
 			r := newRig(t).fake(testagent.Options{})
 			taken := r.send("for whoever comes first")
 			carol := r.store.Box("carol").Address()
-			var held maildir.Lease
-			it, err := claim.Lease(t.Context(), r.bob, carol, lease, inbox.ReadOptions{}, func(_ *maildir.Item, l maildir.Lease) (bool, error) {
+			var held wire.Lease
+			it, err := claim.Lease(t.Context(), r.bob, carol, lease, inbox.ReadOptions{}, func(_ *wire.Item, l wire.Lease) (bool, error) {
 				held = l
 				return true, nil
 			})

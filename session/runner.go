@@ -81,7 +81,7 @@ func (st *Store) changeOf(ctx context.Context, agent wire.Name, f func(*Session)
 
 // UnreadAborts returns the aborts in an agent's inbox that count, oldest first.
 func (st *Store) UnreadAborts(ctx context.Context, agent wire.Name) (all []Input, err error) {
-	_, err = inbox.Walk(ctx, st.mail.Box(agent), maildir.Range{Unread: true, With: headers.IsInput}, func(it *maildir.Item) bool {
+	_, err = inbox.Walk(ctx, st.mail.Box(agent), maildir.Range{Unread: true, With: headers.IsInput}, func(it *wire.Item) bool {
 		if in, ok := st.InputOf(agent, it.Message); ok && in.Kind == foreign.HumanAbort {
 			all = append(all, in)
 		}

@@ -184,7 +184,7 @@ func (l *Log) readInputs(ctx context.Context) error {
 		at := id.Time()
 		return !l.heard[id] && !l.isAfterEnd(at) && !at.Before(l.s.CreatedAt.Truncate(time.Millisecond))
 	}
-	_, err := inbox.Walk(ctx, l.box, rg, func(it *maildir.Item) bool {
+	_, err := inbox.Walk(ctx, l.box, rg, func(it *wire.Item) bool {
 		l.addInput(it.Message)
 		return true
 	})

@@ -199,7 +199,7 @@ func (t *Team) Take(ctx context.Context, member, inbox wire.Name, lease time.Dur
 	if isShared, err := claim.Shared(box); err != nil || !isShared {
 		return nil, cmp.Or(err, fmt.Errorf("take from %s: its inbox is not shared", inbox))
 	}
-	it, err := post.GiveJob(ctx, t.in, inbox, me.Address(), lease, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
+	it, err := post.GiveJob(ctx, t.in, inbox, me.Address(), lease, func(*wire.Item, wire.Lease) (bool, error) { return true, nil })
 	if err != nil || it == nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (t *Team) Take(ctx context.Context, member, inbox wire.Name, lease time.Dur
 }
 
 // taken finds a job that a member has taken, and the inbox that it is from.
-func (t *Team) taken(me *maildir.Box, id wire.ID) (*maildir.Box, *maildir.Item, error) {
+func (t *Team) taken(me *maildir.Box, id wire.ID) (*maildir.Box, *wire.Item, error) {
 	boxes, err := t.in.Boxes()
 	for _, box := range boxes {
 		if isShared, _ := claim.Shared(box); !isShared {

@@ -130,7 +130,7 @@ func TestDeliverAgainOverATornFile(t *testing.T) {
 		}
 		it, err := bob.Get(m.ID)
 		must(t, err)
-		file, before := filepath.Join(it.Dir, nameOf(it.ID)), time.Now().Add(-time.Minute)
+		file, before := it.File, time.Now().Add(-time.Minute)
 		must(t, errors.Join(os.Truncate(file, 60), os.Chtimes(file, before, before)))
 		if o := post(bob, m, true); o.Err != nil || o.AlreadyStored {
 			t.Errorf("torn in %s: %+v", where, o)

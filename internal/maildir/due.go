@@ -66,8 +66,8 @@ func isAckOf(ack, m *wire.Message, recipient wire.Address) bool {
 }
 
 // setLater sets the state Later.
-func (b *Box) setLater(it *Item) {
-	if it.isWaiting && !b.IsDue(it.Message) {
+func (b *Box) setLater(it *wire.Item) {
+	if it.IsWaiting && !b.IsDue(it.Message) {
 		it.State = wire.Later
 	}
 }

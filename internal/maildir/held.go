@@ -98,16 +98,10 @@ func NotHeld(id wire.ID) error { return fmt.Errorf("message %s %w", id.Short(6),
 // ErrBeingTyped says that a runner is typing the message to its agent just now.
 var ErrBeingTyped = errors.New("is being typed")
 
-// Lease says which member has an unread message under a lease, and until when.
-type Lease struct {
-	By    wire.Address
-	Until time.Time
-}
-
 // LeasedError says that somebody else has leased a message.
 type LeasedError struct {
 	ID wire.ID
-	Lease
+	wire.Lease
 }
 
 func (e *LeasedError) Error() string {
@@ -120,14 +114,14 @@ func (b *Box) Leaseholder(by wire.Address) string {
 }
 
 // LeaseOf returns a holder's lease. By is zero once the message was given back.
-func (b *Box) LeaseOf(h holder.Holder) Lease {
+func (b *Box) LeaseOf(h holder.Holder) wire.Lease {
 	by, _ := wire.ParseAddress(h.Who, b.store.Team)
-	return Lease{By: b.addressHere(by), Until: h.Until}
+	return wire.Lease{By: b.addressHere(by), Until: h.Until}
 }
 
 // setHolder sets what is known of who has an unread message.
-func (b *Box) setHolder(it *Item, h holder.Holder) {
-	it.TimesHandedOut, it.IsAside, it.isWaiting = h.Times, h.Kind == holder.Aside, h.Kind == holder.Later
+func (b *Box) setHolder(it *wire.Item, h holder.Holder) {
+	it.TimesHandedOut, it.IsAside, it.IsWaiting = h.Times, h.Kind == holder.Aside, h.Kind == holder.Later
 	if h.IsLiveLease(time.Now()) {
 		lease := b.LeaseOf(h)
 		it.Lease = &lease

@@ -246,8 +246,8 @@ func (p *process) move() {
 		}
 		return
 	}
-	var some []*maildir.Item
-	_, err := inbox.Walk(ctx, b, maildir.Range{Unread: p.oneIn(2), Owed: p.oneIn(2), Done: p.oneIn(2), Archive: true, Newest: true, Limit: 30}, func(it *maildir.Item) bool {
+	var some []*wire.Item
+	_, err := inbox.Walk(ctx, b, maildir.Range{Unread: p.oneIn(2), Owed: p.oneIn(2), Done: p.oneIn(2), Archive: true, Newest: true, Limit: 30}, func(it *wire.Item) bool {
 		some = append(some, it)
 		return true
 	})

@@ -12,10 +12,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-func received(*maildir.Item, maildir.Lease) (bool, error) { return true, nil }
+func received(*wire.Item, wire.Lease) (bool, error) { return true, nil }
 
 // leaseFor leases a message for a member, or returns nil if there is none.
-func leaseFor(t testing.TB, b *maildir.Box, by wire.Name, d time.Duration) *maildir.Item {
+func leaseFor(t testing.TB, b *maildir.Box, by wire.Name, d time.Duration) *wire.Item {
 	t.Helper()
 	it, err := claim.Lease(ctx, b, addr(by), d, inbox.ReadOptions{}, received)
 	must(t, err)
@@ -37,8 +37,8 @@ func TestLeaseSaysItsEnd(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
 	deliverN(t, bob, 1)
-	var shown maildir.Lease
-	it, err := claim.Lease(ctx, bob, addr("carol"), time.Minute, inbox.ReadOptions{}, func(_ *maildir.Item, l maildir.Lease) (bool, error) {
+	var shown wire.Lease
+	it, err := claim.Lease(ctx, bob, addr("carol"), time.Minute, inbox.ReadOptions{}, func(_ *wire.Item, l wire.Lease) (bool, error) {
 		shown = l
 		return true, nil
 	})
@@ -121,8 +121,8 @@ func TestLeaseShowsFirst(t *testing.T) {
 	id := deliverN(t, bob, 1)[0]
 	broken := errors.New("broken pipe")
 	carol := addr("carol")
-	show := func(received bool, err error) func(*maildir.Item, maildir.Lease) (bool, error) {
-		return func(it *maildir.Item, _ maildir.Lease) (bool, error) {
+	show := func(received bool, err error) func(*wire.Item, wire.Lease) (bool, error) {
+		return func(it *wire.Item, _ wire.Lease) (bool, error) {
 			if leaseFor(t, bob, "dave", time.Minute) != nil || len(read(t, bob)) > 0 {
 				t.Error("taken while it was shown")
 			}
@@ -143,7 +143,7 @@ func TestLeaseShowsFirst(t *testing.T) {
 	}
 	// It is shown for so long that somebody else leases it.
 	ranOut(t, bob)
-	it, err := claim.Lease(ctx, bob, carol, time.Hour, inbox.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) {
+	it, err := claim.Lease(ctx, bob, carol, time.Hour, inbox.ReadOptions{}, func(*wire.Item, wire.Lease) (bool, error) {
 		ranOut(t, bob)
 		leaseFor(t, bob, "dave", time.Minute)
 		return true, nil
@@ -154,7 +154,7 @@ func TestLeaseShowsFirst(t *testing.T) {
 }
 
 // leaseOf returns who has leased a message, or did so last.
-func leaseOf(t tb, b *maildir.Box, id wire.ID) maildir.Lease {
+func leaseOf(t tb, b *maildir.Box, id wire.ID) wire.Lease {
 	t.Helper()
 	l, _, err := claim.LastLease(b, id)
 	must(t, err)

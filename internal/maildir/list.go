@@ -15,7 +15,7 @@ import (
 
 // Get finds a message by its full id in the mailbox or its archive, or returns ErrNotFound. The cost
 // does not depend on how much is there.
-func (b *Box) Get(id wire.ID) (*Item, error) {
+func (b *Box) Get(id wire.ID) (*wire.Item, error) {
 	it, err := b.OpenAnywhere(id)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (b *Box) Message(id wire.ID) (*wire.Message, error) {
 }
 
 // GetDerived is Get for a message with a derived id, or the next one if others have taken it: see Post.Derived.
-func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, error) {
+func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*wire.Item, error) {
 	for ; ; id = id.Next() {
 		if it, err := b.Get(id); err != nil || isIt(it.Message) {
 			return it, err
@@ -47,7 +47,7 @@ func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, erro
 }
 
 // OpenAnywhere is Get without a check of what the message replaces, and without the state Later.
-func (b *Box) OpenAnywhere(id wire.ID) (it *Item, err error) {
+func (b *Box) OpenAnywhere(id wire.ID) (it *wire.Item, err error) {
 	err = b.Find(id, func(d Folder) error {
 		it, err = b.Open(d, id)
 		return err
@@ -259,7 +259,7 @@ func (b *Box) OwedIDs() ([]wire.ID, error) { return b.IDs(Range{Owed: true}) }
 // Walk calls f with the messages of a range, part by part in the order in which messages move, each oldest first, until
 // f returns false. It takes in no dropped files: package inbox does. An unreadable part does not hide others; its error is
 // returned at the end. It skips messages that have moved on. It keeps the headers of large folders for the next look.
-func (b *Box) Walk(rg Range, f func(*Item) bool) (found Walked, err error) {
+func (b *Box) Walk(rg Range, f func(*wire.Item) bool) (found Walked, err error) {
 	if err := b.CheckPresent(); err != nil {
 		return found, err
 	}
@@ -272,7 +272,7 @@ func (b *Box) Walk(rg Range, f func(*Item) bool) (found Walked, err error) {
 type walk struct {
 	*Box
 	Range
-	use   func(*Item) bool
+	use   func(*wire.Item) bool
 	shown int
 	found Walked
 }

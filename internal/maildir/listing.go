@@ -23,7 +23,7 @@ type Listing struct {
 	stamp  headers.Stamp
 	ids    []wire.ID      // nil: they are in kept
 	kept   *headers.Cache // nil: nothing is known but the ids
-	opened []*Item        // those of a small folder that learn has opened
+	opened []*wire.Item   // those of a small folder that learn has opened
 	bad    map[int]bool   // what learn could not read
 	dir    *durable.Root  // the folder, once a second file is opened in it: a path costs system calls for each element
 	opens  int
@@ -182,7 +182,7 @@ func (l *Listing) merge(old *headers.Cache, readsRest bool) (now *headers.Cache,
 
 // readHeaders reads messages for their headers, on all processors, and returns how many it could read.
 func (l *Listing) readHeaders(which []int, to []*headers.Header) (read int) {
-	items, errs := make([]*Item, len(which)), make([]error, len(which))
+	items, errs := make([]*wire.Item, len(which)), make([]error, len(which))
 	isSmall, workers := l.Len() < worthRows, min(runtime.GOMAXPROCS(0), len(which))
 	l.openDir()
 	var wg sync.WaitGroup
@@ -203,7 +203,7 @@ func (l *Listing) readHeaders(which []int, to []*headers.Header) (read int) {
 	wg.Wait()
 	l.bad = map[int]bool{}
 	if isSmall {
-		l.opened = make([]*Item, l.Len())
+		l.opened = make([]*wire.Item, l.Len())
 	}
 	for n, i := range which {
 		if _, isBad := errors.AsType[*BadError](errs[n]); isBad {
@@ -239,7 +239,7 @@ func (l *Listing) hasNone(with headers.Flags) bool {
 }
 
 // open opens the i-th message.
-func (l *Listing) open(i int) (*Item, error) {
+func (l *Listing) open(i int) (*wire.Item, error) {
 	if l.opened != nil && l.opened[i] != nil {
 		return l.opened[i], nil
 	}
@@ -255,12 +255,12 @@ func (l *Listing) openDir() {
 	}
 }
 
-func (l *Listing) openFile(i int) (*Item, error) {
+func (l *Listing) openFile(i int) (*wire.Item, error) {
 	id, d, dir := l.ID(i), l.Folder, l.dir
 	if h, isHeld := l.held[id]; isHeld {
 		d, dir = l.box.HeldBy(h), nil
 	}
-	var it *Item
+	var it *wire.Item
 	var err error
 	if dir == nil {
 		it, err = l.box.Open(d, id)
@@ -273,7 +273,7 @@ func (l *Listing) openFile(i int) (*Item, error) {
 	return it, err
 }
 
-func (b *Box) openUnread(id wire.ID) (*Item, error) {
+func (b *Box) openUnread(id wire.ID) (*wire.Item, error) {
 	it, err := b.OpenAnywhere(id)
 	if err == nil && it.State != wire.Unread {
 		err = notFound(id)

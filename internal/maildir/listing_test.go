@@ -272,7 +272,7 @@ func (w *moving) compare() {
 }
 
 func (w *moving) look(rg maildir.Range) (all []string, bad int) {
-	found, err := w.store.Box("bob").Walk(rg, func(it *maildir.Item) bool {
+	found, err := w.store.Box("bob").Walk(rg, func(it *wire.Item) bool {
 		all = append(all, fmt.Sprint(it.State, " ", it.ID))
 		return true
 	})

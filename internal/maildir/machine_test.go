@@ -239,8 +239,8 @@ func (m *machine) Withdraw(t *rapid.T) {
 
 func (m *machine) Lease(t *rapid.T) {
 	by, show := m.who(t), rapid.Bool().Draw(t, "received")
-	var lease maildir.Lease
-	it, err := claim.Lease(ctx, m.bob, addr(by), time.Hour, inbox.ReadOptions{}, func(it *maildir.Item, l maildir.Lease) (bool, error) {
+	var lease wire.Lease
+	it, err := claim.Lease(ctx, m.bob, addr(by), time.Hour, inbox.ReadOptions{}, func(it *wire.Item, l wire.Lease) (bool, error) {
 		lease = l
 		if b, err := inbox.Peek(ctx, m.bob, inbox.ReadOptions{}); err != nil || slices.Contains(idsOf(b.Items), it.ID) {
 			t.Fatal("free while it is shown: ", err)

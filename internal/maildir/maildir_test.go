@@ -198,7 +198,7 @@ func read(t tb, b *maildir.Box) []wire.ID {
 	return idsOf(batch.Items)
 }
 
-func idsOf(items []*maildir.Item) (ids []wire.ID) {
+func idsOf(items []*wire.Item) (ids []wire.ID) {
 	for _, it := range items {
 		ids = append(ids, it.ID)
 	}

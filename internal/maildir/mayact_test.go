@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/wire"
 )
 
 // In a store that may not act dropped files stay where they are, and neither runners nor hooks get mail. Once it may,
@@ -53,7 +54,7 @@ func TestMayAct(t *testing.T) {
 	}
 }
 
-func peeked(t *testing.T, b *maildir.Box) []*maildir.Item {
+func peeked(t *testing.T, b *maildir.Box) []*wire.Item {
 	t.Helper()
 	batch, err := inbox.Peek(ctx, b, inbox.ReadOptions{})
 	must(t, err)

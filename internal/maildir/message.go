@@ -87,40 +87,6 @@ func (b *Box) Locate(id wire.ID) (d Folder, ok bool, err error) {
 	return Folder{}, false, nil
 }
 
-// Item is a message in a mailbox.
-type Item struct {
-	*wire.Message
-	State wire.State
-	Dir   string // its directory
-
-	Lease          *Lease // the live lease of an unread message, or nil
-	isWaiting      bool   // it was delivered to wait until it is due
-	IsAside        bool   // it is not given out any more: see holder.Aside
-	TimesHandedOut int    // how often an unread message was handed out before, without being finished
-
-	root *durable.Root
-	file string // in root
-	Size int64  // of the file
-}
-
-// IsRead reports whether its owner has read it.
-func (it *Item) IsRead() bool { return it.State == wire.Owed || it.State == wire.Done }
-
-// WithoutText returns what an item says about others.
-func (it *Item) WithoutText() *Item {
-	brief := *it
-	brief.Message = &wire.Message{ID: it.ID, From: it.From, Supersedes: it.Supersedes}
-	return &brief
-}
-
-// Written returns when the file was written, or zero if it is no longer there.
-func (it *Item) Written() (at time.Time) {
-	if info, err := it.root.Lstat(it.file); err == nil {
-		at = info.ModTime()
-	}
-	return at
-}
-
 // BadError says why a file is not a message, or why it cannot be read.
 type BadError struct {
 	Name, Reason string
@@ -135,12 +101,12 @@ func (e *BadError) Unwrap() error { return e.Unreadable }
 
 // Open reads a message from a folder. It returns ErrNotFound if the message is not there, and a *BadError if the file is
 // not a whole message with that id.
-func (b *Box) Open(d Folder, id wire.ID) (*Item, error) {
+func (b *Box) Open(d Folder, id wire.ID) (*wire.Item, error) {
 	return b.openIn(b.store.root, d.File(id), d, id)
 }
 
 // openIn is Open with the file's name in an open directory.
-func (b *Box) openIn(dir *durable.Root, name string, d Folder, id wire.ID) (*Item, error) {
+func (b *Box) openIn(dir *durable.Root, name string, d Folder, id wire.ID) (*wire.Item, error) {
 	data, err := dir.ReadFile(name, wire.MaxFile)
 	switch {
 	case durable.IsAbsent(err):
@@ -158,7 +124,7 @@ func (b *Box) openIn(dir *durable.Root, name string, d Folder, id wire.ID) (*Ite
 		return nil, &BadError{Name: FileName(id), Reason: err.Error()}
 	}
 	b.setHere(m)
-	it := &Item{Message: m, State: d.State, Dir: b.store.root.Join(d.Dir), root: b.store.root, file: d.File(id), Size: int64(len(data))}
+	it := &wire.Item{Message: m, State: d.State, File: b.store.root.Join(d.File(id)), Size: int64(len(data))}
 	b.setHolder(it, d.Holder())
 	return it, nil
 }

@@ -20,7 +20,7 @@ func (b *Box) AfterRead(m *wire.Message) Folder {
 
 // MoveToRead moves an unread message to its folder after reading, or returns ErrNotFound if it is not unread. The caller
 // holds the reader lock.
-func (b *Box) MoveToRead(id wire.ID) (*Item, error) {
+func (b *Box) MoveToRead(id wire.ID) (*wire.Item, error) {
 	from, isThere, err := b.Locate(id)
 	if err == nil && (!isThere || from.State != wire.Unread) {
 		err = notFound(id)
@@ -36,13 +36,13 @@ func (b *Box) MoveToRead(id wire.ID) (*Item, error) {
 }
 
 // ReadEvent returns the event that says that a message was read, as one of a batch.
-func (b *Box) ReadEvent(it *Item, batch wire.ID) wire.Event {
+func (b *Box) ReadEvent(it *wire.Item, batch wire.ID) wire.Event {
 	return b.WithType(Event(wire.SourceCLI, wire.EventRead, it.ID).With("batch", string(batch)), it)
 }
 
 // WithType adds to an event the type of a message that a person writes to the agent in a session, and which session: it
 // answers what the agent has asked. A verdict or an abort does not, nor what is the agent's own.
-func (b *Box) WithType(e wire.Event, it *Item) wire.Event {
+func (b *Box) WithType(e wire.Event, it *wire.Item) wire.Event {
 	if it.Kind() != wire.TypeHumanInput || it.From == b.Address() {
 		return e
 	}

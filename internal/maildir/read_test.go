@@ -161,7 +161,7 @@ func TestLargeMail(t *testing.T) {
 	for range 30 {
 		ids = append(ids, deliver(t, b, message(text))...)
 	}
-	held := func(items []*maildir.Item) (n int) {
+	held := func(items []*wire.Item) (n int) {
 		for _, it := range items {
 			n += len(it.Body)
 		}
@@ -200,7 +200,7 @@ func TestMoreOfCurrent(t *testing.T) {
 		deliver(t, bob, m)
 	}
 	for opt, want := range map[*inbox.ReadOptions]int{
-		{Limit: 1}: 5, {Limit: 1, Current: true}: 2, {Limit: 1, Current: true, Match: func(*maildir.Item) bool { return true }}: 2,
+		{Limit: 1}: 5, {Limit: 1, Current: true}: 2, {Limit: 1, Current: true, Match: func(*wire.Item) bool { return true }}: 2,
 		{Limit: 3, Current: true}: 0,
 	} {
 		if b, err := inbox.Peek(ctx, bob, *opt); err != nil || b.More != want {
@@ -216,7 +216,7 @@ func TestReadInOrder(t *testing.T) {
 	ids := deliver(t, bob, message("a"), message("bb"), message("c"), message("ddd"), message("e"))
 	asked := 0
 	fits := func(m *wire.Message) bool { asked++; return len(m.Body) == 1 }
-	for _, opt := range []inbox.ReadOptions{{Fits: fits}, {Fits: fits, Current: true}, {Fits: fits, Match: func(*maildir.Item) bool { return true }}} {
+	for _, opt := range []inbox.ReadOptions{{Fits: fits}, {Fits: fits, Current: true}, {Fits: fits, Match: func(*wire.Item) bool { return true }}} {
 		asked = 0
 		batch, err := inbox.Peek(ctx, bob, opt)
 		must(t, err)
@@ -256,7 +256,7 @@ func TestNewIsListedOnce(t *testing.T) {
 		"count": func() (int, error) { c, err := inbox.Count(ctx, bob); return c.Unread, err },
 		"peek":  func() (int, error) { b, err := inbox.Peek(ctx, bob, inbox.ReadOptions{}); return len(b.Items), err },
 		"walk": func() (n int, err error) {
-			_, err = inbox.Walk(ctx, bob, maildir.Range{Unread: true}, func(*maildir.Item) bool { n++; return true })
+			_, err = inbox.Walk(ctx, bob, maildir.Range{Unread: true}, func(*wire.Item) bool { n++; return true })
 			return n, err
 		},
 	} {
@@ -272,7 +272,7 @@ func TestSender(t *testing.T) {
 	t.Parallel()
 	from := func(names ...wire.Name) (b inbox.Batch) {
 		for _, name := range names {
-			b.Items = append(b.Items, &maildir.Item{Message: &wire.Message{From: wire.Address{Agent: name}}})
+			b.Items = append(b.Items, &wire.Item{Message: &wire.Message{From: wire.Address{Agent: name}}})
 		}
 		return b
 	}

@@ -22,7 +22,7 @@ func (b *Box) withdrawReplaced(ctx context.Context, m *wire.Message) {
 }
 
 // forgetReplaced clears an item's Supersedes if that names another sender's message.
-func (b *Box) forgetReplaced(it *Item) {
+func (b *Box) forgetReplaced(it *wire.Item) {
 	if it.Supersedes == "" {
 		return
 	}
@@ -39,7 +39,7 @@ func mayReplace(new, old *wire.Message) bool {
 
 // Flags returns, for each item that is shown, what replaces it and how many newer messages of the same sender are
 // behind it. Both lists are sorted by id.
-func Flags(shown, behind []*Item) []letter.Flags {
+func Flags(shown, behind []*wire.Item) []letter.Flags {
 	flags := make([]letter.Flags, len(shown))
 	index, newest := map[wire.ID]int{}, map[wire.Address]int{} // into shown; the newest of each sender
 	for i, it := range shown {

@@ -13,19 +13,19 @@ import (
 
 // Flags knows what replaces a message.
 func TestFlags(t *testing.T) {
-	message := func(n int, from wire.Name, supersedes int) *maildir.Item {
+	message := func(n int, from wire.Name, supersedes int) *wire.Item {
 		id := func(n int) wire.ID { return wire.ID(fmt.Sprintf("01900000-0000-7000-8000-%012d", n)) }
 		m := &wire.Message{ID: id(n), From: wire.Address{Agent: from, Team: "main"}}
 		if supersedes > 0 {
 			m.Supersedes = id(supersedes)
 		}
-		return &maildir.Item{Message: m}
+		return &wire.Item{Message: m}
 	}
 	one, two, three, nine := message(1, "alice", 0), message(2, "bob", 0), message(3, "alice", 1), message(9, "dave", 9)
-	behind := []*maildir.Item{message(4, "bob", 3), message(5, "bob", 2), message(6, "carol", 0), message(7, "alice", 8), message(8, "dave", 9)}
+	behind := []*wire.Item{message(4, "bob", 3), message(5, "bob", 2), message(6, "carol", 0), message(7, "alice", 8), message(8, "dave", 9)}
 	// The order of two ids does not matter, and no message replaces itself.
 	want := []letter.Flags{{SupersededBy: three.ID}, {SupersededBy: behind[1].ID, Newer: 2}, {Newer: 1}, {SupersededBy: behind[4].ID}}
-	if diff := cmp.Diff(want, maildir.Flags([]*maildir.Item{one, two, three, nine}, behind)); diff != "" {
+	if diff := cmp.Diff(want, maildir.Flags([]*wire.Item{one, two, three, nine}, behind)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -197,7 +197,7 @@ func (r *run) handsOver() (err error) {
 }
 
 func (r *run) lease(by wire.Name) error {
-	it, err := claim.Lease(ctx, r.bob, addr(by), time.Minute, inbox.ReadOptions{}, func(it *maildir.Item, _ maildir.Lease) (bool, error) {
+	it, err := claim.Lease(ctx, r.bob, addr(by), time.Minute, inbox.ReadOptions{}, func(it *wire.Item, _ wire.Lease) (bool, error) {
 		r.show(it.ID, true)
 		return true, nil
 	})

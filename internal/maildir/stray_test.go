@@ -38,7 +38,7 @@ func TestFileNamedLikeADay(t *testing.T) {
 		maildir.Deliver(ctx, &maildir.Post{Message: m, To: []*maildir.Box{bob}, Sender: bob})
 		equal(t, "read", read(t, bob), m.ID)
 		n := 0
-		if found, err := inbox.Walk(ctx, bob, maildir.Range{Unread: true, Done: true, Archive: true, Sent: true}, func(*maildir.Item) bool { n++; return true }); err != nil || found.Bad > 0 || n != 3 {
+		if found, err := inbox.Walk(ctx, bob, maildir.Range{Unread: true, Done: true, Archive: true, Sent: true}, func(*wire.Item) bool { n++; return true }); err != nil || found.Bad > 0 || n != 3 {
 			t.Error("walk: ", n, found, err)
 		}
 		frag, _ := wire.ParseFragment(string(old[:13]))
@@ -81,7 +81,7 @@ func TestFileInPlaceOfADirectory(t *testing.T) {
 		b, readErr := inbox.Read(ctx, bob, inbox.ReadOptions{}, receiveAll)
 		_, gcErr := keep.GC(ctx, bob, keep.GCOptions{Before: time.Now()})
 		_, listErr := keep.ListAll(ctx, bob)
-		_, walkErr := inbox.Walk(ctx, bob, maildir.Range{Unread: true, Done: true}, func(*maildir.Item) bool { return true })
+		_, walkErr := inbox.Walk(ctx, bob, maildir.Range{Unread: true, Done: true}, func(*wire.Item) bool { return true })
 		plain := map[string]error{"gc": gcErr, "list": listErr, "walk": walkErr}
 		if part == "inbox/done" { // messages are delivered and shown, but cannot be marked
 			if plain["read"] = readErr; o.Err != nil || len(b.Items) != 2 {

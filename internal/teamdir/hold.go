@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/session"
@@ -74,12 +73,12 @@ func (t *Team) WhyKept(m *wire.Message, agent wire.Name, p policy.Policy) string
 }
 
 // NotKept returns what selects the mail that is not kept from a member; nil: all of it.
-func (t *Team) NotKept(agent wire.Name) func(*maildir.Item) bool {
+func (t *Team) NotKept(agent wire.Name) func(*wire.Item) bool {
 	p, _ := t.policyInForce(agent)
 	if p.From == nil {
 		return nil
 	}
-	return func(it *maildir.Item) bool { return t.WhyKept(it.Message, agent, p) == "" }
+	return func(it *wire.Item) bool { return t.WhyKept(it.Message, agent, p) == "" }
 }
 
 // senders are those by whom a message is judged: its sender, and the member whose process sent it in that one's name.

@@ -195,7 +195,7 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 		for _, block := range a.blocks(it.Message) {
 			a.update(r.SessionId, acp.UpdateUserMessage(block))
 		}
-		isReplied := slices.ContainsFunc(items, func(other *maildir.Item) bool {
+		isReplied := slices.ContainsFunc(items, func(other *wire.Item) bool {
 			return other.InReplyTo == it.ID && post.IsReply(other.Message) && post.CheckAnswer(a.Root, it.Message, other.Message) == nil
 		})
 		if turn := turns.Delivery(it.ID).Turn; turn.HasEnded() && !isReplied {
@@ -219,7 +219,7 @@ func (a *agent) update(session acp.SessionId, u acp.SessionUpdate) error {
 const leaveTimeout = 1800 * time.Millisecond
 
 // show shows a message to the client, and marks it as read once the client has received it.
-func (a *agent) show(ctx context.Context, session acp.SessionId, it *maildir.Item) {
+func (a *agent) show(ctx context.Context, session acp.SessionId, it *wire.Item) {
 	if !post.IsReply(it.Message) {
 		return
 	}

@@ -60,7 +60,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	if err != nil {
 		return out, a.rpcError(err)
 	}
-	unread, _ := inbox.Peek(ctx, a.Me, inbox.ReadOptions{Match: func(m *maildir.Item) bool { return m.From == a.member.Address() }})
+	unread, _ := inbox.Peek(ctx, a.Me, inbox.ReadOptions{Match: func(m *wire.Item) bool { return m.From == a.member.Address() }})
 	for _, it := range unread.Items {
 		p.showMessage(it)
 	}
@@ -118,7 +118,7 @@ func (p *prompt) showProgress(title string, status acp.ToolCallStatus) {
 }
 
 // showMessage shows a message of the member if it is in the thread.
-func (p *prompt) showMessage(it *maildir.Item) {
+func (p *prompt) showMessage(it *wire.Item) {
 	if it.ThreadID() == wire.ID(p.session) && !p.shown[it.ID] {
 		p.shown[it.ID] = true
 		p.show(p.ctx, p.session, it)

@@ -56,7 +56,7 @@ type finding struct {
 type Match struct {
 	Kind    string
 	Agent   wire.Name        // "": several recipients
-	Item    *maildir.Item    // the mail, the reply or the last ack; nil: something else is the evidence
+	Item    *wire.Item       // the mail, the reply or the last ack; nil: something else is the evidence
 	Acks    []AckOutcome     // what each recipient's ack said of the work, if one did; of several in the message's order
 	Member  *presence.Member // the agent in its state; nil: it is about a message
 	Message wire.ID          // of mine that has come so far; "": it is about none
@@ -91,7 +91,7 @@ func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Conditio
 		case isAboutMessage:
 			some, err = s.aboutMine(kind, word, everyReply)
 		case kind == "turn-done" && IsID(word) && !s.IsMember(word):
-			var it *maildir.Item
+			var it *wire.Item
 			if it, _, err = s.Find(word); err == nil {
 				some = []*Condition{s.WhenReached(kind, it.Message)}
 			}

@@ -202,7 +202,7 @@ func (s *Scope) EnterTeamOf(word string) (box *maildir.Box, err error) {
 }
 
 // Find looks up the message that a fragment of an id means, in my mailbox, else in the team's.
-func (s *Scope) Find(fragment string) (*maildir.Item, *maildir.Box, error) {
+func (s *Scope) Find(fragment string) (*wire.Item, *maildir.Box, error) {
 	fragment = strings.TrimPrefix(fragment, "#")
 	_, err := wire.ParseFragment(fragment)
 	if err == nil {

@@ -222,7 +222,7 @@ func (s *Scope) Origin() *wire.Origin {
 
 // Search returns the team's messages that match a query, newest first. A from: or to: that nobody has is an error if
 // nothing matches.
-func (s *Scope) Search(ctx context.Context, query search.Query) ([]*maildir.Item, error) {
+func (s *Scope) Search(ctx context.Context, query search.Query) ([]*wire.Item, error) {
 	found, err := search.Search(ctx, s.Team, query)
 	for _, name := range []string{query.From, query.To} {
 		if name != "" && len(found) == 0 && err == nil {

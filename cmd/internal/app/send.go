@@ -314,14 +314,14 @@ func (s *Scope) openAttached(name string) (*os.File, error) {
 
 // Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from, with one of
 // wire.Outcomes or "". did says what was done.
-func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *maildir.Item, outcome, text string) (out *Outcome, did string, err error) {
+func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *wire.Item, outcome, text string) (out *Outcome, did string, err error) {
 	done := s.AckAll(ctx, []Held{{Item: it, Box: box}}, outcome, text)[0]
 	return done.Out, done.Did, done.Err
 }
 
 // Held is a message of mine: in my mailbox, or in the shared one from which I took it.
 type Held struct {
-	*maildir.Item
+	*wire.Item
 	Box      *maildir.Box
 	IsLeased bool
 }

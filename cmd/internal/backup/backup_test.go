@@ -109,7 +109,7 @@ func TestBackupWhileTheyWork(t *testing.T) {
 		t.Errorf("%d messages arrived meanwhile: this shows nothing", size.Messages)
 	}
 	there := map[wire.ID]int{}
-	_, err = inbox.Walk(ctx, again.Box("bob"), maildir.Everywhere, func(it *maildir.Item) bool {
+	_, err = inbox.Walk(ctx, again.Box("bob"), maildir.Everywhere, func(it *wire.Item) bool {
 		there[it.ID]++
 		for _, a := range it.Attachments {
 			f, err := filestore.Open(again.Dir(), a)
@@ -179,7 +179,7 @@ func TestBackupOfHeld(t *testing.T) {
 	must(t, claim.Share(team.Box("jobs")))
 	id := postMail(t, team, "alice", "jobs", "held")
 	_, err := claim.Lease(ctx, team.Box("jobs"), team.Box("bob").Address(), time.Minute, inbox.ReadOptions{},
-		func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
+		func(*wire.Item, wire.Lease) (bool, error) { return true, nil })
 	must(t, err)
 	later := &wire.Message{ID: wire.NewID(), From: team.Box("alice").Address(), To: []wire.Address{team.Box("bob").Address()}, Body: "later", NotBefore: time.Now().Add(time.Hour).UTC()}
 	p := &maildir.Post{Message: later, To: []*maildir.Box{team.Box("bob")}, Sender: team.Box("alice")}

@@ -159,11 +159,11 @@ func BenchmarkLargeInbox(b *testing.B) {
 		return err
 	})
 	repeat(b, "ls --limit 10", func() error {
-		_, err := inbox.Walk(b.Context(), bob, maildir.Range{Unread: true, Limit: 10}, func(*maildir.Item) bool { return true })
+		_, err := inbox.Walk(b.Context(), bob, maildir.Range{Unread: true, Limit: 10}, func(*wire.Item) bool { return true })
 		return err
 	})
 	repeat(b, "ls --count", func() error {
-		_, err := inbox.Walk(b.Context(), bob, maildir.Range{Unread: true, Limit: -1}, func(*maildir.Item) bool { return true })
+		_, err := inbox.Walk(b.Context(), bob, maildir.Range{Unread: true, Limit: -1}, func(*wire.Item) bool { return true })
 		return err
 	})
 	repeat(b, "what a hook hands over", func() error {

@@ -180,10 +180,10 @@ func (m *machine) eventually(what string, is func() bool) {
 	}
 }
 
-func (m *machine) unread(agent wire.Name) []*maildir.Item {
+func (m *machine) unread(agent wire.Name) []*wire.Item {
 	m.t.Helper()
-	var out []*maildir.Item
-	_, err := inbox.Walk(m.t.Context(), m.Team.Box(agent), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
+	var out []*wire.Item
+	_, err := inbox.Walk(m.t.Context(), m.Team.Box(agent), maildir.Range{Unread: true}, func(it *wire.Item) bool {
 		out = append(out, it)
 		return true
 	})

@@ -346,7 +346,7 @@ func TestMarksRepeats(t *testing.T) {
 		must(t, err)
 		defer sc.sync.root.Close()
 		m := member{name: "Rev_1"}
-		_, err = claim.Lease(context.Background(), box, box.Address(), time.Millisecond, inbox.ReadOptions{}, func(it *maildir.Item, _ maildir.Lease) (bool, error) {
+		_, err = claim.Lease(context.Background(), box, box.Address(), time.Millisecond, inbox.ReadOptions{}, func(it *wire.Item, _ wire.Lease) (bool, error) {
 			return true, sc.sync.changeInbox(context.Background(), m, sc.sync.newEntry(it.Message, it.TimesHandedOut > 0).addTo)
 		})
 		must(t, err)

@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -98,7 +97,7 @@ func (o *overview) readMail(ctx context.Context, s *app.Scope, p *command.Printe
 	if o.Unread > 0 {
 		text = fmt.Sprintf("%d unread: %s\n", o.Unread, p.Command("atm read"))
 		r := p.RendererFor(s, s.Me)
-		mail := slices.DeleteFunc(unread.Items, func(it *maildir.Item) bool { return now.Asks(it.ID) })
+		mail := slices.DeleteFunc(unread.Items, func(it *wire.Item) bool { return now.Asks(it.ID) })
 		room.SortUnread(mail, r.Now)
 		for _, it := range mail[:min(maxShown, len(mail))] {
 			about := app.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.NotesText(command.Notes(r, it)))

@@ -243,7 +243,7 @@ func (d *doctor) rebuildSent(t *teamdir.Team, boxes []*maildir.Box) {
 	added := 0
 	outboxes, _ := t.Store.Outboxes()
 	for _, b := range slices.Concat(boxes, outboxes) {
-		b.Walk(maildir.Everywhere, func(it *maildir.Item) bool {
+		b.Walk(maildir.Everywhere, func(it *wire.Item) bool {
 			if it.IsDropped() || it.From.Host != "" {
 				return d.ctx.Err() == nil
 			}

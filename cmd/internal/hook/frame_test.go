@@ -11,7 +11,6 @@ import (
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/testframe"
 	"github.com/agentteammail/atm/internal/testround"
@@ -30,7 +29,7 @@ func TestFrames(t *testing.T) {
 				ID: wire.ID(fmt.Sprintf("01900000-0000-7000-8000-0000000000a%d", i)), From: wire.Address{Agent: "mallory", Team: "main"}, SentAt: time.Now(),
 				Subject: hostile.Draw(t, "subject"), Type: hostile.Draw(t, "type"), Body: hostile.Draw(t, "body"),
 			}
-			h.Items = append(h.Items, &maildir.Item{Message: m})
+			h.Items = append(h.Items, &wire.Item{Message: m})
 		}
 		for tool, replyAs := range map[string]agents.ReplyWay{Claude: agents.AsContext, Codex: agents.AsBlock, Gemini: agents.AsBlock} {
 			var stdout strings.Builder

@@ -66,7 +66,7 @@ type Options struct {
 	HasEnded func(session string) bool      // reports whether the program of another session has ended; nil: unknown
 
 	// MayDeliver returns what reports whether a message may go out unasked, by what is on disk now; nil: all may.
-	MayDeliver func() func(*maildir.Item) bool
+	MayDeliver func() func(*wire.Item) bool
 
 	// Begins is told that a session begins (isNew) or goes on with a turn, and returns what to say about that; nil: nothing.
 	Begins func(s Session, isNew bool) (warning string)
@@ -280,12 +280,12 @@ func (c *call) handOver(ctx context.Context) (*claim.Claim, []wire.Event, error)
 }
 
 // mayDeliver says which mail goes out with the answer; nil: all. startsTurn: the answer has the agent go on.
-func (c *call) mayDeliver(startsTurn bool) func(*maildir.Item) bool {
-	may := func(*maildir.Item) bool { return true }
+func (c *call) mayDeliver(startsTurn bool) func(*wire.Item) bool {
+	may := func(*wire.Item) bool { return true }
 	if c.o.MayDeliver != nil {
 		may = c.o.MayDeliver()
 	}
-	return func(it *maildir.Item) bool { return may(it) && !(startsTurn && it.StartsNoTurn()) }
+	return func(it *wire.Item) bool { return may(it) && !(startsTurn && it.StartsNoTurn()) }
 }
 
 func (c *call) inTurn(events []wire.Event) []wire.Event {

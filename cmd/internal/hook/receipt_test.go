@@ -25,7 +25,7 @@ func mails(t testing.TB, bob *maildir.Box, n int) (ids []wire.ID) {
 	return ids
 }
 
-func idsOf(items []*maildir.Item) (ids []wire.ID) {
+func idsOf(items []*wire.Item) (ids []wire.ID) {
 	for _, it := range items {
 		ids = append(ids, it.ID)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -69,7 +68,7 @@ type mail struct {
 	message  *wire.Message
 	to       *presence.Member  // as mail finds it: see Member.ToMail
 	push     push.Outcome      // what the sender's process did
-	item     *maildir.Item     // the recipient's copy; nil: it has just been sent
+	item     *wire.Item        // the recipient's copy; nil: it has just been sent
 	delivery *history.Delivery // what was done since; likewise
 	hold     teamdir.Hold      // why it is withheld
 	isShared bool              // others may take from the mailbox

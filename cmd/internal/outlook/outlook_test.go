@@ -9,7 +9,6 @@ import (
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/post"
@@ -48,7 +47,7 @@ func TestOutlook(t *testing.T) {
 	asking := func(m *presence.Member) { m.Detail = "may it run make?" }
 	urgent, old := &wire.Message{Priority: "urgent"}, &wire.Message{ExpiresAt: since}
 	tried := func(times int) mail {
-		return mail{item: &maildir.Item{TimesHandedOut: times}, delivery: &history.Delivery{Failed: at, FailedWhy: "no prompt"}}
+		return mail{item: &wire.Item{TimesHandedOut: times}, delivery: &history.Delivery{Failed: at, FailedWhy: "no prompt"}}
 	}
 	for name, c := range map[string]struct {
 		mail
@@ -88,10 +87,10 @@ func TestOutlook(t *testing.T) {
 		"unknown":            {m: with(presence.Member{}, reducer.WordUnknown), when: Read, text: "not read yet", help: "it must run atm read"},
 		"hooks":              {m: with(presence.Member{}, reducer.WordIdle, hooks), when: Turn, text: "at its next turn; last seen 3m ago", help: "`atm status bob`"},
 		"a shell":            {m: with(run, reducer.WordIdle, pointer, func(m *presence.Member) { m.Runner.Driver = "plain" }), when: Read, text: "idle: told to run atm read, and nothing acts on it", help: "`atm take --wait`"},
-		"told":               {mail: mail{item: &maildir.Item{}, delivery: &history.Delivery{IsOnlyAnnounced: true}}, m: with(run, reducer.WordIdle, pointer), when: Read, text: "told to run atm read, and has not yet", help: "`atm screen bob`"},
+		"told":               {mail: mail{item: &wire.Item{}, delivery: &history.Delivery{IsOnlyAnnounced: true}}, m: with(run, reducer.WordIdle, pointer), when: Read, text: "told to run atm read, and has not yet", help: "`atm screen bob`"},
 		"tried once":         {mail: tried(1), m: with(run, reducer.WordIdle), when: Idle, text: "typing it in failed 1h ago (no prompt)", help: "bob gets it with atm read"},
 		"tried too often":    {mail: tried(control.MaxTries), m: with(run, reducer.WordIdle), when: Never, help: "`atm doctor --fix"},
-		"given to its hooks": {mail: mail{item: &maildir.Item{}, delivery: &history.Delivery{Announced: at}}, m: with(presence.Member{}, reducer.WordIdle, hooks), when: Turn, help: "`atm status bob`"},
+		"given to its hooks": {mail: mail{item: &wire.Item{}, delivery: &history.Delivery{Announced: at}}, m: with(presence.Member{}, reducer.WordIdle, hooks), when: Turn, help: "`atm status bob`"},
 		"taken, busy":        {mail: mail{push: push.Outcome{By: agents.ByPlugin}}, m: with(presence.Member{}, reducer.WordBusy), when: Turn, text: "busy: taken behind what it does"},
 		"handed over":        {mail: mail{push: push.Outcome{By: "inbox socket"}}, m: with(presence.Member{}, reducer.WordIdle, hooks), when: Now, text: "idle: taken now"},
 		"handed over, busy":  {mail: mail{push: push.Outcome{By: "plugin", IsIn: true, To: *with(presence.Member{}, reducer.WordBusy, busy)}}, m: with(run, reducer.WordIdle), when: Turn, text: "busy 3m: handed over behind what it does"},

@@ -13,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -189,7 +188,7 @@ func (r *Room) SayInSession(ctx context.Context, id wire.UUID, text string) (str
 	return fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), s.AgentID, seen.Text), nil
 }
 
-func (r *Room) ownMessage(id wire.ID) (*maildir.Item, error) {
+func (r *Room) ownMessage(id wire.ID) (*wire.Item, error) {
 	if err := r.checkMayAct(); err != nil {
 		return nil, err
 	}

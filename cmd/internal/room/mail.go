@@ -34,7 +34,7 @@ func (w wantsOf) openMail(me *maildir.Box, rg maildir.Range) (ids []wire.ID) {
 		id, _ := maildir.MessageID(bad.Name)
 		ids = append(ids, id)
 	}
-	me.Walk(rg, func(*maildir.Item) bool { return true })
+	me.Walk(rg, func(*wire.Item) bool { return true })
 	return ids
 }
 
@@ -65,8 +65,8 @@ func (w want) rank(isUnread bool, now time.Time) int {
 }
 
 // SortUnread sorts unread messages by what wants me first, newest first.
-func SortUnread(items []*maildir.Item, now time.Time) {
-	slices.SortStableFunc(items, func(a, b *maildir.Item) int {
+func SortUnread(items []*wire.Item, now time.Time) {
+	slices.SortStableFunc(items, func(a, b *wire.Item) int {
 		return cmp.Or(cmp.Compare(wantOf(a.Message).rank(true, now), wantOf(b.Message).rank(true, now)), b.SentAt.Compare(a.SentAt))
 	})
 }
@@ -95,11 +95,11 @@ func (s *Snapshot) order(wants wantsOf, now time.Time) {
 }
 
 // AsMine returns messages in the state of my own copies. One of which I have none is in no state: see ReadBy.
-func (r *Room) AsMine(items []*maildir.Item) (out []*maildir.Item) {
+func (r *Room) AsMine(items []*wire.Item) (out []*wire.Item) {
 	me := r.Scope.Me
 	isMe := func(to wire.Address) bool { return me != nil && to.Agent == me.Agent() }
 	for _, it := range items {
-		var own *maildir.Item
+		var own *wire.Item
 		if slices.ContainsFunc(it.To, isMe) {
 			own, _ = me.Get(it.ID)
 		}
@@ -113,7 +113,7 @@ func (r *Room) AsMine(items []*maildir.Item) (out []*maildir.Item) {
 }
 
 // ReadBy says who has read a message that is not to me: "read by 1 of 3", or "read" and "not read" if it is to one member.
-func (r *Room) ReadBy(it *maildir.Item) string {
+func (r *Room) ReadBy(it *wire.Item) string {
 	if it.State != "" {
 		return ""
 	}
@@ -146,7 +146,7 @@ func (r *Room) ReadBy(it *maildir.Item) string {
 
 // Notes are what the command line notes of a message, who has read it, and how many files are attached, the strong ones
 // first: a narrow line cuts the others.
-func Notes(said []letter.Note, it *maildir.Item, readBy string) (notes []letter.Note) {
+func Notes(said []letter.Note, it *wire.Item, readBy string) (notes []letter.Note) {
 	for _, note := range said {
 		if note.Text == letter.WantsAck && it.State == "" { // as it was sent; whether it got one is not known
 			note.Text = "asked for an ack"

@@ -75,9 +75,9 @@ func (r *Room) Queue(name wire.Name) (*Queue, error) {
 			q.ServedBy = append(q.ServedBy, one)
 		}
 	}
-	var jobs []*maildir.Item
+	var jobs []*wire.Item
 	var messages []*wire.Message
-	add := func(it *maildir.Item) bool {
+	add := func(it *wire.Item) bool {
 		jobs, messages = append(jobs, it), append(messages, it.Message)
 		return true
 	}
@@ -104,7 +104,7 @@ func (r *Room) Queue(name wire.Name) (*Queue, error) {
 	return q, err
 }
 
-func jobOf(it *maildir.Item, team wire.Name) Job {
+func jobOf(it *wire.Item, team wire.Name) Job {
 	j := Job{ID: it.ID, From: it.From, SentAt: it.SentAt, Title: it.Title(), State: JobWaiting, Times: it.TimesHandedOut}
 	switch {
 	case it.State == wire.Done:

@@ -405,7 +405,7 @@ func (r *Room) waiting(members []presence.Member, others ...[]ask.Question) (all
 }
 
 // Mail returns messages of mine in the order of the ids. It leaves out those that are gone by now.
-func (r *Room) Mail(ids []wire.ID) (items []*maildir.Item) {
+func (r *Room) Mail(ids []wire.ID) (items []*wire.Item) {
 	for _, id := range ids {
 		if it, err := r.Scope.Me.Get(id); err == nil {
 			items = append(items, it)
@@ -429,10 +429,10 @@ func (r *Room) Older(after wire.ID, most int) (ids []wire.ID, more int) {
 
 // Thread returns the messages of a thread that I received or sent, oldest first. If the given message is not among
 // them, it returns the whole thread, which takes long in a team with much mail.
-func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*maildir.Item, error) {
+func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*wire.Item, error) {
 	if r.Scope.Me != nil {
 		items, err := search.Thread(ctx, r.Scope.Team, thread, r.Scope.Me.Agent())
-		if slices.ContainsFunc(items, func(it *maildir.Item) bool { return it.ID == message }) {
+		if slices.ContainsFunc(items, func(it *wire.Item) bool { return it.ID == message }) {
 			return items, err
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	drivers "github.com/agentteammail/atm/internal/driver/agents"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/lockfile"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/pane"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -89,7 +88,7 @@ func typeSome(ctx context.Context, team *teamdir.Team, name wire.Name) (more boo
 		into := &pane.Way{Pane: *p.Pane, PID: p.PID, Driver: d}
 		err := into.Look(ctx)
 		if err == nil {
-			o := push.Options{Way: into, Limit: letter.MaxMessages, Match: func(it *maildir.Item) bool {
+			o := push.Options{Way: into, Limit: letter.MaxMessages, Match: func(it *wire.Item) bool {
 				_, ok := pane.Typed(d, string((&letter.Renderer{Now: time.Now(), Team: team.Name, Digits: 6}).Frame(it.Message, letter.Flags{}))+letter.End)
 				return ok
 			}}

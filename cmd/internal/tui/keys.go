@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/cmd/internal/tui/keymap"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
@@ -317,7 +316,7 @@ func (m *model) markMessage(k tea.KeyPressMsg) tea.Cmd {
 	}
 }
 
-func (m *model) mark(it *maildir.Item, act func(context.Context, wire.ID) (string, error)) tea.Cmd {
+func (m *model) mark(it *wire.Item, act func(context.Context, wire.ID) (string, error)) tea.Cmd {
 	if list := m.pages[0]; nth(m.snapshot.Mail, list.selected) == it.ID {
 		list.move(1, len(m.snapshot.Mail))
 	}
@@ -400,5 +399,5 @@ func (m *model) search(words []string) tea.Cmd {
 	p := &page{kind: searchPage, title: "search: " + strings.Join(words, " ")}
 	m.push(p)
 	m.setStatus("…", nil)
-	return m.load(p, func() ([]*maildir.Item, error) { return command.SearchWords(m.ctx, m.room.Scope, words) })
+	return m.load(p, func() ([]*wire.Item, error) { return command.SearchWords(m.ctx, m.room.Scope, words) })
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/wire"
 )
@@ -285,12 +284,12 @@ func (m *model) member() wire.Name {
 }
 
 // message returns the message that is selected in the middle, or that the thread there was opened from, else nil.
-func (m *model) message() *maildir.Item {
+func (m *model) message() *wire.Item {
 	return cmp.Or(m.page().message, m.item(m.page().selected))
 }
 
 // item returns the i-th message of the page, nil if there is none or it has just been moved.
-func (m *model) item(i int) *maildir.Item {
+func (m *model) item(i int) *wire.Item {
 	if mail := m.snapshot.Mail; m.page().kind == mailPage && i < len(mail) {
 		return nth(m.room.Mail(mail[i:i+1]), 0)
 	}

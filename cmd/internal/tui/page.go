@@ -13,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/cmd/internal/tui/keymap"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -33,16 +32,16 @@ type page struct {
 	kind  kind
 	title string
 
-	cursor                 // of a list
-	items  []*maildir.Item // of a search or a thread
-	readBy []string        // who has read each of them
+	cursor              // of a list
+	items  []*wire.Item // of a search or a thread
+	readBy []string     // who has read each of them
 
 	view  viewport.Model
 	text  string // an agent's screen with its colours, or its turns; the keys
 	isRaw bool   // its lines are cut, not wrapped
 
-	message  *maildir.Item // the one that the thread was opened from, which keys act on
-	before   wire.ID       // the messages beside that one in its list
+	message  *wire.Item // the one that the thread was opened from, which keys act on
+	before   wire.ID    // the messages beside that one in its list
 	after    wire.ID
 	agent    wire.Name      // whose screen, turns or question this is
 	readFor  *room.Snapshot // that the agent's turns were read for
@@ -72,7 +71,7 @@ func (m *model) open() tea.Cmd {
 	case m.focus == middlePane && m.page().kind != questionPage:
 		if it != nil && !m.page().isText() {
 			at := m.page().selected
-			p := &page{kind: threadPage, title: "thread", message: it, items: []*maildir.Item{it}, before: m.idAt(at - 1), after: m.idAt(at + 1)}
+			p := &page{kind: threadPage, title: "thread", message: it, items: []*wire.Item{it}, before: m.idAt(at - 1), after: m.idAt(at + 1)}
 			m.push(p)
 			return m.loadThread(p)
 		}
@@ -133,7 +132,7 @@ func (m *model) updatePreview() tea.Cmd {
 			return m.loadAgent(m.preview)
 		}
 	case it != nil && (old == nil || old.message == nil || old.message.ID != it.ID):
-		m.preview = &page{kind: threadPage, title: "message", message: it, items: []*maildir.Item{it}}
+		m.preview = &page{kind: threadPage, title: "message", message: it, items: []*wire.Item{it}}
 	case it == nil && (old == nil || old.message == nil):
 		m.preview = nil
 	}
@@ -141,7 +140,7 @@ func (m *model) updatePreview() tea.Cmd {
 }
 
 // shownItem returns the i-th message of the page as it is shown, nil if it was not read yet.
-func (m *model) shownItem(i int) *maildir.Item {
+func (m *model) shownItem(i int) *wire.Item {
 	if m.page().kind == mailPage {
 		return m.rows[nth(m.snapshot.Mail, i)].item
 	}
@@ -152,7 +151,7 @@ func (m *model) shownItem(i int) *maildir.Item {
 const maxReadBy = 1000
 
 // load reads messages for a page, which may take a while. With an error, some may be missing.
-func (m *model) load(p *page, read func() ([]*maildir.Item, error)) tea.Cmd {
+func (m *model) load(p *page, read func() ([]*wire.Item, error)) tea.Cmd {
 	return func() tea.Msg {
 		items, err := read()
 		items = m.room.AsMine(items)
@@ -175,7 +174,7 @@ func (m *model) load(p *page, read func() ([]*maildir.Item, error)) tea.Cmd {
 
 // A row is a message of mine in the list, as it was read for a version of my mail.
 type row struct {
-	item    *maildir.Item // nil: not read yet, or it has moved
+	item    *wire.Item // nil: not read yet, or it has moved
 	isRead  bool
 	isKept  bool // from me: see letter.Renderer
 	readFor int
@@ -220,7 +219,7 @@ func (m *model) loadRows() tea.Cmd {
 }
 
 func (m *model) loadThread(p *page) tea.Cmd {
-	return m.load(p, func() ([]*maildir.Item, error) { return m.room.Thread(m.ctx, p.message.ThreadID(), p.message.ID) })
+	return m.load(p, func() ([]*wire.Item, error) { return m.room.Thread(m.ctx, p.message.ThreadID(), p.message.ID) })
 }
 
 // loadAgent shows an agent's screen. If it has no runner, loadAgent reads its turns for each new snapshot.

@@ -28,7 +28,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/cmd/internal/tui/keymap"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/screen"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
@@ -602,7 +601,7 @@ func TestFollows(t *testing.T) {
 			if m.rows == nil {
 				m.rows = map[wire.ID]row{}
 			}
-			m.rows[id] = row{item: &maildir.Item{Message: &wire.Message{ID: id, SentAt: time.Now(), Body: "Message " + string(id) + "."}}, isRead: true}
+			m.rows[id] = row{item: &wire.Item{Message: &wire.Message{ID: id, SentAt: time.Now(), Body: "Message " + string(id) + "."}}, isRead: true}
 		}
 		m.Update(s)
 	}
@@ -965,7 +964,7 @@ func TestViewIsPure(t *testing.T) {
 	questions := []room.Question{{Question: ask.Question{Agent: "bob", Prompt: "Go on?"}}, {Question: ask.Question{Agent: "eve"}}}
 	m.Update(&room.Snapshot{Version: 2, Mail: mail, MailVersion: 1, Waiting: questions})
 	m.room = nil // whoever reads fails
-	m.rows[mail[0]] = row{item: &maildir.Item{Message: &wire.Message{ID: mail[0], Body: "hello"}}, isRead: true}
+	m.rows[mail[0]] = row{item: &wire.Item{Message: &wire.Message{ID: mail[0], Body: "hello"}}, isRead: true}
 	before := *m
 	drawn := m.View().Content
 	if !strings.Contains(drawn, "hello") || !strings.Contains(drawn, "Go on?") || m.View().Content != drawn {

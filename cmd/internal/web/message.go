@@ -7,7 +7,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -35,12 +34,12 @@ func (p part) Unread() (ids []wire.ID) {
 func (p part) Last() wire.ID { return p.Messages[len(p.Messages)-1].ID }
 
 type message struct {
-	*maildir.Item
+	*wire.Item
 	Notes []letter.Note
 	page  *page
 }
 
-func (p *page) messages(items []*maildir.Item) (out []message) {
+func (p *page) messages(items []*wire.Item) (out []message) {
 	for _, it := range items {
 		notes := room.Notes(command.Notes(p.renderer(), it), it, p.ReadBy(it))
 		out = append(out, message{it, notes, p})
@@ -98,7 +97,7 @@ func (p *page) addMine(id, title string, ids []wire.ID, most int) {
 	p.Parts = append(p.Parts, part{id, title, p.messages(p.Mail(ids[:n])), len(ids) - n})
 }
 
-func (p *page) addFound(items []*maildir.Item) {
+func (p *page) addFound(items []*wire.Item) {
 	n := min(len(items), maxMail)
 	p.Parts = append(p.Parts, part{"found", "Messages", p.messages(p.AsMine(items[:n])), len(items) - n})
 }

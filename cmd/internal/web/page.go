@@ -17,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -199,12 +198,12 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 	case "search":
 		p.Query = about
 		if about != "" {
-			var items []*maildir.Item
+			var items []*wire.Item
 			items, err = command.SearchWords(ctx, p.Scope, strings.Fields(about))
 			p.addFound(items)
 		}
 	case "timeline":
-		var sent []*maildir.Item
+		var sent []*wire.Item
 		p.Timeline, sent, err = p.timeline(ctx)
 		slices.Reverse(sent)
 		p.addFound(sent)

@@ -97,7 +97,7 @@ func (t *timeline) x(at time.Time) float64 {
 
 // timeline draws the last hour, or what there is of it, and returns the messages that were sent in it as well, oldest
 // first. An error does not hide the rest.
-func (p *page) timeline(ctx context.Context) (t *timeline, sent []*maildir.Item, err error) {
+func (p *page) timeline(ctx context.Context) (t *timeline, sent []*wire.Item, err error) {
 	t = &timeline{since: p.Now.Add(-maxWindow), now: p.Now, Width: chartWidth, Height: firstLane}
 	middle := map[wire.Address]int{} // the height of each lane's middle
 	first := p.Now.Add(-minWindow)
@@ -112,7 +112,7 @@ func (p *page) timeline(ctx context.Context) (t *timeline, sent []*maildir.Item,
 		for _, b := range bars {
 			first = earlier(first, b.from)
 		}
-		_, unreadable2 := box.Walk(maildir.Range{Sent: true, Newest: true, Since: t.since}, func(it *maildir.Item) bool {
+		_, unreadable2 := box.Walk(maildir.Range{Sent: true, Newest: true, Since: t.since}, func(it *wire.Item) bool {
 			if !it.SentAt.Before(t.since) {
 				sent = append(sent, it)
 				first = earlier(first, it.SentAt)
@@ -123,7 +123,7 @@ func (p *page) timeline(ctx context.Context) (t *timeline, sent []*maildir.Item,
 		err = errors.Join(err, unreadable, unreadable2)
 	}
 	t.since = first
-	slices.SortFunc(sent, func(a, b *maildir.Item) int { return a.SentAt.Compare(b.SentAt) })
+	slices.SortFunc(sent, func(a, b *wire.Item) int { return a.SentAt.Compare(b.SentAt) })
 	t.place()
 	t.addArrows(sent, middle)
 	return t, sent, err
@@ -195,7 +195,7 @@ func (t *timeline) place() {
 }
 
 // addArrows adds an arrow for each message from a lane to another.
-func (t *timeline) addArrows(sent []*maildir.Item, middle map[wire.Address]int) {
+func (t *timeline) addArrows(sent []*wire.Item, middle map[wire.Address]int) {
 	for _, it := range sent {
 		for _, a := range it.To {
 			from, to, x := middle[it.From], middle[a], t.x(it.SentAt)

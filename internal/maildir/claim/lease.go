@@ -27,14 +27,14 @@ func checkLease(d time.Duration) error {
 //
 // show reports whether the member received the message. While it runs the lease is only ten seconds long, in case it is
 // killed; then the lease gets its full length.
-func Lease(ctx context.Context, b *maildir.Box, by wire.Address, d time.Duration, opt inbox.ReadOptions, show func(*maildir.Item, maildir.Lease) (received bool, err error)) (*maildir.Item, error) {
+func Lease(ctx context.Context, b *maildir.Box, by wire.Address, d time.Duration, opt inbox.ReadOptions, show func(*wire.Item, wire.Lease) (received bool, err error)) (*wire.Item, error) {
 	if err := checkLease(d); err != nil {
 		return nil, err
 	}
 	drop.Ingest(ctx, b, drop.Patience) // what cannot be ingested now stays where it is
 	opt.Limit = 1
 	var group Claim
-	lease := maildir.Lease{By: by}
+	lease := wire.Lease{By: by}
 	err := b.Locked(ctx, "reader", func() error {
 		now := time.Now() // after the wait for the lock
 		lease.Until = holder.Moment(now.Add(d))
@@ -82,7 +82,7 @@ func last(b *maildir.Box, id wire.ID) (holder.Holder, error) {
 }
 
 // LastLease returns the live or last lease of an unread message.
-func LastLease(b *maildir.Box, id wire.ID) (lease maildir.Lease, ok bool, err error) {
+func LastLease(b *maildir.Box, id wire.ID) (lease wire.Lease, ok bool, err error) {
 	h, err := last(b, id)
 	if h.Kind != holder.Lease {
 		return lease, false, err

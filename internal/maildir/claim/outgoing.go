@@ -18,12 +18,12 @@ func Outgoing(b *maildir.Box) ([]wire.ID, error) {
 
 // TakeOutgoing moves messages that Outgoing listed to cur, where they cannot be withdrawn any more, and returns them.
 // It skips those that were withdrawn. If some cannot be read, it returns the others with the error.
-func TakeOutgoing(ctx context.Context, b *maildir.Box, ids []wire.ID) (items []*maildir.Item, err error) {
+func TakeOutgoing(ctx context.Context, b *maildir.Box, ids []wire.ID) (items []*wire.Item, err error) {
 	err = b.Locked(ctx, "reader", func() (errs error) {
 		for _, id := range ids {
 			err := b.Move(id, b.Unread(), b.Owed())
 			if err == nil || errors.Is(err, maildir.ErrNotFound) { // not in new: taken before, or withdrawn
-				var it *maildir.Item
+				var it *wire.Item
 				if it, err = b.Open(b.Owed(), id); err == nil {
 					items = append(items, it)
 				}

@@ -13,10 +13,11 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/maildir/headers"
 	"github.com/agentteammail/atm/internal/maildir/holder"
+	"github.com/agentteammail/atm/wire"
 )
 
 // Walk is Box.Walk, and with Unread it ingests dropped files first.
-func Walk(ctx context.Context, b *maildir.Box, rg maildir.Range, f func(*maildir.Item) bool) (maildir.Walked, error) {
+func Walk(ctx context.Context, b *maildir.Box, rg maildir.Range, f func(*wire.Item) bool) (maildir.Walked, error) {
 	if rg.Unread {
 		ingested, _ := drop.Ingest(ctx, b, 0) // what cannot be ingested now stays where it is
 		rg.Listed = ingested.Unread
@@ -65,10 +66,10 @@ const dueFor = 14 * 24 * time.Hour
 
 // Due lists the unread, owed and recently read messages that have a due date, also those that gc has archived, but for
 // expired ones. Some may have been answered. Files that were just dropped count from the next look at the inbox on.
-func Due(b *maildir.Box) (due []*maildir.Item, err error) {
+func Due(b *maildir.Box) (due []*wire.Item, err error) {
 	now := time.Now()
 	rg := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), With: headers.HasDue}
-	_, err = b.Walk(rg, func(it *maildir.Item) bool {
+	_, err = b.Walk(rg, func(it *wire.Item) bool {
 		if !it.Expired(now) {
 			due = append(due, it)
 		}

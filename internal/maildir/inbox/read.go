@@ -23,7 +23,7 @@ var moveBadTime = time.Second
 type ReadOptions struct {
 	IDs      []wire.ID                // these only; nil: all
 	listed   *maildir.Listing         // all, as listed just now; nil: they are listed
-	Match    func(*maildir.Item) bool // nil: all
+	Match    func(*wire.Item) bool    // nil: all
 	Current  bool                     // skip expired messages
 	Limit    int                      // 0: none
 	MaxBytes int64                    // the message with which the files have as many ends the batch; 0: none does
@@ -34,7 +34,7 @@ type ReadOptions struct {
 
 // Batch is a list of unread messages.
 type Batch struct {
-	Items []*maildir.Item
+	Items []*wire.Item
 	More  int  // unread messages that match and are not in the batch; those behind a cut count without a look
 	IsCut bool // by MaxBytes, and there are more
 	Bad   int  // files that are not messages, or cannot be read
@@ -46,7 +46,7 @@ func (b *Batch) Sender() string {
 		return ""
 	}
 	from := b.Items[0].From.Agent
-	if slices.ContainsFunc(b.Items, func(it *maildir.Item) bool { return it.From.Agent != from }) {
+	if slices.ContainsFunc(b.Items, func(it *wire.Item) bool { return it.From.Agent != from }) {
 		return "atm"
 	}
 	return string(from)
@@ -89,7 +89,7 @@ func Read(ctx context.Context, b *maildir.Box, opt ReadOptions, use func(Batch) 
 // MarkShown marks messages as read that were shown, also if ctx has ended. One that was moved or claimed meanwhile stays as
 // it is. batch is the id of those that LastBatch returns together; "": a new one. It returns an *UnmarkedError if it could
 // not mark some, and an *UnloggedError if it could not log it of those that it has marked.
-func MarkShown(ctx context.Context, b *maildir.Box, batch wire.ID, items ...*maildir.Item) error {
+func MarkShown(ctx context.Context, b *maildir.Box, batch wire.ID, items ...*wire.Item) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (e *UnmarkedError) Unwrap() error { return e.error }
 
 // CheckMark returns an *UnmarkedError if it is known beforehand that the items cannot be marked: a read-only disk, or a
 // file in place of a directory.
-func CheckMark(b *maildir.Box, items ...*maildir.Item) error {
+func CheckMark(b *maildir.Box, items ...*wire.Item) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -168,7 +168,7 @@ func Choose(b *maildir.Box, opt ReadOptions, held, skipped maildir.Held) (batch 
 	}
 	isFull, bytes := false, int64(0)
 	isLast := false
-	found, err := b.Walk(rg, func(it *maildir.Item) bool {
+	found, err := b.Walk(rg, func(it *wire.Item) bool {
 		if isWanted := opt.wants(it, now); isWanted && (isFull || opt.Fits != nil && !opt.Fits(it.Message)) {
 			isFull = true
 			batch.More++
@@ -190,13 +190,13 @@ func Choose(b *maildir.Box, opt ReadOptions, held, skipped maildir.Held) (batch 
 	return batch, err
 }
 
-func (opt *ReadOptions) wants(it *maildir.Item, now time.Time) bool {
+func (opt *ReadOptions) wants(it *wire.Item, now time.Time) bool {
 	return it.State != wire.Later && !(opt.Current && it.Expired(now)) && (opt.Match == nil || opt.Match(it))
 }
 
 // LastBatch returns the messages that the last Read marked, oldest first, but for those that are gone or cannot be
 // read.
-func LastBatch(b *maildir.Box) (items []*maildir.Item, err error) {
+func LastBatch(b *maildir.Box) (items []*wire.Item, err error) {
 	batch, ids := "", []wire.ID(nil)
 	_, err = b.Log().Tail(func(e *wire.Event) bool {
 		if e.Kind != wire.EventRead {

@@ -40,7 +40,7 @@ func ExampleSendInput() {
 	fmt.Println(err)
 	out, err := input.SendInput(ctx, team, s.SessionID, input.SessionInput{From: me, Input: foreign.HumanInput{Kind: "abort"}})
 	fmt.Println(out.Session.State, err)
-	inbox.Walk(ctx, team.Box("bob"), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
+	inbox.Walk(ctx, team.Box("bob"), maildir.Range{Unread: true}, func(it *wire.Item) bool {
 		in, _ := session.InputOf(it.Message)
 		fmt.Println(in)
 		return true

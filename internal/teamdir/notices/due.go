@@ -24,7 +24,7 @@ import (
 
 // overdueItem is a message whose answer by the owner of a mailbox is overdue.
 type overdueItem struct {
-	*maildir.Item
+	*wire.Item
 	by wire.Name
 }
 
@@ -34,9 +34,9 @@ func overdue(ctx context.Context, t *teamdir.Team, boxes ...*maildir.Box) (all [
 	errs, now := make([]error, len(boxes)), time.Now()
 	var asked []*wire.Message
 	for i, b := range boxes {
-		var due []*maildir.Item
+		var due []*wire.Item
 		due, errs[i] = inbox.Due(b)
-		due, pastErr := withoutPast(t, b, slices.DeleteFunc(due, func(it *maildir.Item) bool { return !it.DueAt.Before(now) }))
+		due, pastErr := withoutPast(t, b, slices.DeleteFunc(due, func(it *wire.Item) bool { return !it.DueAt.Before(now) }))
 		errs[i] = errors.Join(errs[i], pastErr)
 		for _, it := range due {
 			all, asked = append(all, overdueItem{it, b.Agent()}), append(asked, it.Message)
@@ -48,8 +48,8 @@ func overdue(ctx context.Context, t *teamdir.Team, boxes ...*maildir.Box) (all [
 }
 
 // withoutPast leaves out what was read before a fresh start of the log: nobody is reminded of what came with a root.
-func withoutPast(t *teamdir.Team, b *maildir.Box, due []*maildir.Item) ([]*maildir.Item, error) {
-	if !slices.ContainsFunc(due, (*maildir.Item).IsRead) {
+func withoutPast(t *teamdir.Team, b *maildir.Box, due []*wire.Item) ([]*wire.Item, error) {
+	if !slices.ContainsFunc(due, (*wire.Item).IsRead) {
 		return due, nil
 	}
 	s, err := t.State(b.Agent())
@@ -61,7 +61,7 @@ func withoutPast(t *teamdir.Team, b *maildir.Box, due []*maildir.Item) ([]*maild
 		since[e.MessageID()] = true
 		return e.IsFreshStart()
 	})
-	return slices.DeleteFunc(due, func(it *maildir.Item) bool { return it.IsRead() && !since[it.ID] }), err
+	return slices.DeleteFunc(due, func(it *wire.Item) bool { return it.IsRead() && !since[it.ID] }), err
 }
 
 // Remind sends the notices about a member's overdue answers to the lead and to subscribers and, between two turns, reminders of those that

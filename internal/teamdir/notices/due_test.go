@@ -28,7 +28,7 @@ func postDue(t *testing.T, team *teamdir.Team, from, to wire.Name, body string, 
 func take(t *testing.T, box *maildir.Box, by wire.Name) wire.ID {
 	t.Helper()
 	taker := wire.Address{Agent: by, Team: box.Address().Team}
-	it, err := claim.Lease(context.Background(), box, taker, time.Minute, inbox.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
+	it, err := claim.Lease(context.Background(), box, taker, time.Minute, inbox.ReadOptions{}, func(*wire.Item, wire.Lease) (bool, error) { return true, nil })
 	teamtest.Must(t, err)
 	if it == nil {
 		return ""

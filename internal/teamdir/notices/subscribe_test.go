@@ -44,7 +44,7 @@ func TestSubscribersAreToldOfTheStateThatHolds(t *testing.T) {
 		state, err := team.State("bob")
 		teamtest.Must(t, err)
 		var unread []string
-		_, err = inbox.Walk(t.Context(), team.Box("alice"), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
+		_, err = inbox.Walk(t.Context(), team.Box("alice"), maildir.Range{Unread: true}, func(it *wire.Item) bool {
 			unread = append(unread, it.Subject)
 			return true
 		})

@@ -123,12 +123,12 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 	}
 	isAck := isAckFor(r, box.Address(), m, persons(r))
 	recipient := sender.AddressThere(box.Address())
-	acks, err := acksBy(m, recipient, func(id wire.ID) (*maildir.Item, error) {
+	acks, err := acksBy(m, recipient, func(id wire.ID) (*wire.Item, error) {
 		if sender.Host() == "" {
 			return sender.GetDerived(id, isAck)
 		}
 		sent, err := me.Sent(id) // the bridge may have taken it from the outbox
-		return &maildir.Item{Message: sent}, err
+		return &wire.Item{Message: sent}, err
 	})
 	if err != nil {
 		return a, nil, nil, err
@@ -199,7 +199,7 @@ func isAckFor(r *teamdir.Root, recipient wire.Address, m *wire.Message, isPerson
 const maxAcks = 100
 
 // acksBy returns the acks of a message by one recipient, in order, as get finds them under their ids.
-func acksBy(m *wire.Message, recipient wire.Address, get func(wire.ID) (*maildir.Item, error)) (acks []*maildir.Item, err error) {
+func acksBy(m *wire.Message, recipient wire.Address, get func(wire.ID) (*wire.Item, error)) (acks []*wire.Item, err error) {
 	for n := range maxAcks {
 		it, err := get(wire.AckID(m.ID, recipient, n))
 		if errors.Is(err, maildir.ErrNotFound) {
@@ -214,18 +214,18 @@ func acksBy(m *wire.Message, recipient wire.Address, get func(wire.ID) (*maildir
 
 // AcksOf returns the acks of a message for a recipient from its sender's mailbox, oldest first, but for withdrawn ones: each
 // has another outcome than the one before. ErrNotFound if there is none.
-func AcksOf(r *teamdir.Root, m *wire.Message, recipient wire.Address) ([]*maildir.Item, error) {
+func AcksOf(r *teamdir.Root, m *wire.Message, recipient wire.Address) ([]*wire.Item, error) {
 	return acksOf(r, m, recipient, persons(r))
 }
 
-func acksOf(r *teamdir.Root, m *wire.Message, recipient wire.Address, isPerson func(wire.Address) bool) ([]*maildir.Item, error) {
+func acksOf(r *teamdir.Root, m *wire.Message, recipient wire.Address, isPerson func(wire.Address) bool) ([]*wire.Item, error) {
 	sender, err := r.Mailbox(m.From)
 	if err != nil {
 		return nil, err
 	}
 	isAck := isAckFor(r, recipient, m, isPerson)
-	acks, err := acksBy(m, sender.AddressThere(recipient), func(id wire.ID) (*maildir.Item, error) { return sender.GetDerived(id, isAck) })
-	acks = slices.DeleteFunc(acks, func(it *maildir.Item) bool { return it.State == wire.Withdrawn })
+	acks, err := acksBy(m, sender.AddressThere(recipient), func(id wire.ID) (*wire.Item, error) { return sender.GetDerived(id, isAck) })
+	acks = slices.DeleteFunc(acks, func(it *wire.Item) bool { return it.State == wire.Withdrawn })
 	if len(acks) == 0 {
 		return nil, cmp.Or(err, maildir.ErrNotFound)
 	}
@@ -233,7 +233,7 @@ func acksOf(r *teamdir.Root, m *wire.Message, recipient wire.Address, isPerson f
 }
 
 // AckOf returns the last ack of AcksOf, which counts.
-func AckOf(r *teamdir.Root, m *wire.Message, recipient wire.Address) (*maildir.Item, error) {
+func AckOf(r *teamdir.Root, m *wire.Message, recipient wire.Address) (*wire.Item, error) {
 	acks, err := AcksOf(r, m, recipient)
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ var ErrDeclined = errors.New("it will not be done")
 
 // CheckDeclined returns ErrDeclined, with what was said to that, if a recipient's last ack of a message declines it, or says that
 // it is blocked. nil is no ack.
-func CheckDeclined(m *wire.Message, ack *maildir.Item) error {
+func CheckDeclined(m *wire.Message, ack *wire.Item) error {
 	if ack == nil || ack.Outcome() == "" || ack.Outcome() == "done" {
 		return nil
 	}
@@ -259,7 +259,7 @@ func (e *declinedError) Error() string        { return e.said }
 func (e *declinedError) Is(target error) bool { return target == ErrDeclined }
 
 // SaidOf says what an ack says of a message, in its sender's words: "bob declined 9f3a1c: no time", "bob acked 9f3a1c as done".
-func SaidOf(m *wire.Message, ack *maildir.Item) string {
+func SaidOf(m *wire.Message, ack *wire.Item) string {
 	text := fmt.Sprintf("%s acked %s", who(m, ack.From), m.ID.Short(6))
 	switch outcome := ack.Outcome(); outcome {
 	case "":
@@ -354,7 +354,7 @@ func FindLease(r *teamdir.Root, box *maildir.Box, m *wire.Message, by wire.Addre
 		if a.Host != "" { // no member here takes a message elsewhere
 			continue
 		}
-		var lease maildir.Lease
+		var lease wire.Lease
 		isTaken := false
 		b, bad := r.Mailbox(a)
 		if bad == nil {
@@ -376,7 +376,7 @@ func FindLease(r *teamdir.Root, box *maildir.Box, m *wire.Message, by wire.Addre
 }
 
 // LeaseFlags returns what is shown of a message's lease.
-func LeaseFlags(it *maildir.Item) letter.Flags {
+func LeaseFlags(it *wire.Item) letter.Flags {
 	f := letter.Flags{TimesTaken: it.TimesHandedOut, IsAside: it.IsAside}
 	if it.Lease != nil {
 		f.TakenBy, f.TakenUntil = it.Lease.By, it.Lease.Until

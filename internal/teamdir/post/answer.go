@@ -119,7 +119,7 @@ type asked struct {
 }
 
 // answers are what was found for a message, oldest first.
-type answers struct{ replies, acks []*maildir.Item }
+type answers struct{ replies, acks []*wire.Item }
 
 // AnswersTo finds the answers to messages.
 func AnswersTo(ctx context.Context, r *teamdir.Root, to ...*wire.Message) *Answers {
@@ -150,8 +150,8 @@ func answersTo(ctx context.Context, r *teamdir.Root, to []*wire.Message) map[ask
 		found[asked{m.From, m.ID}], ids[m.From] = answers{}, append(ids[m.From], m.ID)
 	}
 	for from, ids := range ids {
-		var all []*maildir.Item
-		isAnswer := func(it *maildir.Item) bool {
+		var all []*wire.Item
+		isAnswer := func(it *wire.Item) bool {
 			_, isAsked := found[asked{from, it.InReplyTo}]
 			return isAsked && it.Type != wire.TypeNotice
 		}
@@ -160,7 +160,7 @@ func answersTo(ctx context.Context, r *teamdir.Root, to []*wire.Message) map[ask
 			rg.Unread, rg.Owed, rg.Done, rg.Archive, rg.Sent = false, false, false, false, true
 			all, _ = search.Collect(ctx, t, rg, nil, isAnswer)
 		} else if box, err := r.Mailbox(from); err == nil {
-			inbox.Walk(ctx, box, search.Answering(ids, box), func(it *maildir.Item) bool {
+			inbox.Walk(ctx, box, search.Answering(ids, box), func(it *wire.Item) bool {
 				if isAnswer(it) {
 					all = append(all, it)
 				}
@@ -181,13 +181,13 @@ func answersTo(ctx context.Context, r *teamdir.Root, to []*wire.Message) map[ask
 }
 
 // Acks is AcksOf for one of the messages.
-func (a *Answers) Acks(m *wire.Message, recipient wire.Address) ([]*maildir.Item, error) {
+func (a *Answers) Acks(m *wire.Message, recipient wire.Address) ([]*wire.Item, error) {
 	if a.isOne && m.From.Host == "" {
 		return acksOf(a.root, m, recipient, a.isPerson)
 	}
 	isAck := isAckFor(a.root, recipient, m, a.isPerson)
 	acks := slices.Clone(a.found()[asked{m.From, m.ID}].acks)
-	acks = slices.DeleteFunc(acks, func(it *maildir.Item) bool { return !isAck(it.Message) })
+	acks = slices.DeleteFunc(acks, func(it *wire.Item) bool { return !isAck(it.Message) })
 	if len(acks) == 0 {
 		return nil, maildir.ErrNotFound
 	}
@@ -200,7 +200,7 @@ func (a *Answers) Acks(m *wire.Message, recipient wire.Address) ([]*maildir.Item
 }
 
 // Ack is AckOf for one of the messages.
-func (a *Answers) Ack(m *wire.Message, recipient wire.Address) (*maildir.Item, error) {
+func (a *Answers) Ack(m *wire.Message, recipient wire.Address) (*wire.Item, error) {
 	acks, err := a.Acks(m, recipient)
 	if err != nil {
 		return nil, err
@@ -210,13 +210,13 @@ func (a *Answers) Ack(m *wire.Message, recipient wire.Address) (*maildir.Item, e
 
 // Replies are the replies to a message, oldest first.
 type Replies struct {
-	Counted []*maildir.Item
+	Counted []*wire.Item
 	Others  []NoAnswer
 }
 
 // NoAnswer is a reply that does not count as an answer, and why.
 type NoAnswer struct {
-	*maildir.Item
+	*wire.Item
 	Reason error
 }
 
@@ -252,7 +252,7 @@ func (a *Answers) IsAnswered(m *wire.Message, recipient wire.Address) bool {
 
 // HasFinished reports whether a member has acknowledged or answered one of the messages for one of its recipients.
 func (a *Answers) HasFinished(m *wire.Message, recipient, by wire.Address) bool {
-	isBy := func(it *maildir.Item) bool { return it.From == by }
+	isBy := func(it *wire.Item) bool { return it.From == by }
 	acks, err := a.Acks(m, recipient)
 	return err == nil && isBy(acks[len(acks)-1]) || slices.ContainsFunc(a.Replies(m, recipient).Counted, isBy)
 }
@@ -296,7 +296,7 @@ func ReplyTo(ctx context.Context, r *teamdir.Root, parent *wire.Message, box *ma
 	to, me := []wire.Address{parent.From}, box.Address()
 	hasTaken := func() bool { // now, or before an earlier answer finished it
 		from, err := FindLease(r, box, parent, me)
-		isMine := func(it *maildir.Item) bool { return it.From == me }
+		isMine := func(it *wire.Item) bool { return it.From == me }
 		return from != nil && err == nil || slices.ContainsFunc(AnswersTo(ctx, r, parent).Replies(parent, wire.Address{}).Counted, isMine)
 	}
 	if all || parent.From == me && !hasTaken() {

@@ -26,7 +26,7 @@ func (e *AmbiguousError) Error() string {
 // Find finds the message that matches a fragment of an id: in me, else in the mailboxes of the team, else in those of
 // retired members. An *AmbiguousError if the first of these places with a match has several. box is the mailbox that has it;
 // if the item's State is "", box's owner sent it.
-func Find(t *teamdir.Team, me *maildir.Box, fragment string) (it *maildir.Item, box *maildir.Box, err error) {
+func Find(t *teamdir.Team, me *maildir.Box, fragment string) (it *wire.Item, box *maildir.Box, err error) {
 	f, err := wire.ParseFragment(fragment)
 	if err != nil {
 		return nil, nil, err
@@ -65,7 +65,7 @@ func Find(t *teamdir.Team, me *maildir.Box, fragment string) (it *maildir.Item, 
 
 // message returns a message that box's owner received or sent. If a power cut damaged the sent copy, it returns that of
 // a recipient.
-func message(t *teamdir.Team, id wire.ID, box *maildir.Box) (*maildir.Item, error) {
+func message(t *teamdir.Team, id wire.ID, box *maildir.Box) (*wire.Item, error) {
 	it, err := search.Own(box, id)
 	if !errors.Is(err, maildir.ErrNotFound) {
 		return it, err
@@ -74,7 +74,7 @@ func message(t *teamdir.Team, id wire.ID, box *maildir.Box) (*maildir.Item, erro
 	outboxes, _ := t.Store.Outboxes()
 	for _, b := range append(boxes, outboxes...) {
 		if it, e := b.Get(id); e == nil && it.From == box.Address() {
-			return &maildir.Item{Message: it.Message}, nil
+			return &wire.Item{Message: it.Message}, nil
 		}
 	}
 	return nil, err

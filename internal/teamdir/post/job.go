@@ -20,18 +20,18 @@ import (
 // one, else the oldest, but for expired ones, those that the inbox's from keeps, and those that the member has declined. A
 // job that was acked is done, whatever kept it from moving; one that was given out often enough in vain is set aside. show is
 // as in claim.Lease.
-func GiveJob(ctx context.Context, t *teamdir.Team, from wire.Name, to wire.Address, d time.Duration, show func(*maildir.Item, maildir.Lease) (received bool, err error)) (it *maildir.Item, err error) {
+func GiveJob(ctx context.Context, t *teamdir.Team, from wire.Name, to wire.Address, d time.Duration, show func(*wire.Item, wire.Lease) (received bool, err error)) (it *wire.Item, err error) {
 	box := t.Box(from)
 	if err := endTries(ctx, t, box); err != nil {
 		return nil, err
 	}
 	isIn := t.NotKept(from)
-	mayGive := func(it *maildir.Item) bool {
+	mayGive := func(it *wire.Item) bool {
 		isDeclined := it.TimesHandedOut > 0 && slices.Contains(Decliners(box, it.ID), to)
 		return (isIn == nil || isIn(it)) && !isDeclined
 	}
 	for _, urgent := range []bool{true, false} {
-		it, err = claim.Lease(ctx, box, to, d, inbox.ReadOptions{Current: true, Match: func(it *maildir.Item) bool {
+		it, err = claim.Lease(ctx, box, to, d, inbox.ReadOptions{Current: true, Match: func(it *wire.Item) bool {
 			return (it.Urgent() || !urgent) && mayGive(it)
 		}}, show)
 		if it != nil || err != nil {
@@ -71,7 +71,7 @@ func isAcked(r *teamdir.Root, m *wire.Message, recipient wire.Address) bool {
 }
 
 // setAside tells the sender of a job that nobody gets it any more, and then does so.
-func setAside(ctx context.Context, t *teamdir.Team, box *maildir.Box, it *maildir.Item, h holder.Holder) error {
+func setAside(ctx context.Context, t *teamdir.Team, box *maildir.Box, it *wire.Item, h holder.Holder) error {
 	id, queue := it.ID.Short(6), box.Agent()
 	why := fmt.Sprintf("it was given out %d times, and nobody finished it", h.Times)
 	if no := Decliners(box, it.ID); len(no) > 0 {

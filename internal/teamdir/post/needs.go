@@ -58,9 +58,9 @@ func NeedFor(t *teamdir.Team, m *wire.Message) (need Need) {
 func IsDue(t *teamdir.Team, m *wire.Message) bool { return m.IsDue(time.Now(), t.Store.IsDone) }
 
 // LaterMail calls f with each mailbox, retired ones too, and outbox of the team and each message in it that is not due.
-func LaterMail(t *teamdir.Team, f func(*maildir.Box, *maildir.Item)) error {
+func LaterMail(t *teamdir.Team, f func(*maildir.Box, *wire.Item)) error {
 	walk := func(box *maildir.Box) error {
-		_, err := box.Walk(maildir.Range{Later: true}, func(it *maildir.Item) bool { f(box, it); return true })
+		_, err := box.Walk(maildir.Range{Later: true}, func(it *wire.Item) bool { f(box, it); return true })
 		return err
 	}
 	errs := t.Each(walk)
@@ -71,7 +71,7 @@ func LaterMail(t *teamdir.Team, f func(*maildir.Box, *maildir.Item)) error {
 	outboxes, outErr := t.Store.Outboxes()
 	err = errors.Join(err, outErr)
 	for _, box := range outboxes {
-		_, walkErr := box.Walk(maildir.Range{Unread: true, Owed: true}, func(it *maildir.Item) bool {
+		_, walkErr := box.Walk(maildir.Range{Unread: true, Owed: true}, func(it *wire.Item) bool {
 			if !IsDue(t, it.Message) {
 				f(box, it)
 			}
@@ -93,7 +93,7 @@ type Stuck struct {
 
 // StuckMail lists the messages that may never be due, each once.
 func StuckMail(t *teamdir.Team) (stuck []Stuck, err error) {
-	err = LaterMail(t, func(_ *maildir.Box, it *maildir.Item) {
+	err = LaterMail(t, func(_ *maildir.Box, it *wire.Item) {
 		isKnown := slices.ContainsFunc(stuck, func(s Stuck) bool { return s.ID == it.ID })
 		why := WhyNever(t, it.Message)
 		if why == "" || isKnown {

@@ -31,7 +31,7 @@ func MayBeAcked(ctx context.Context, r *teamdir.Root, sender *maildir.Box) map[w
 		}
 		return false
 	}
-	none := func(*maildir.Item) bool { return true }
+	none := func(*wire.Item) bool { return true }
 	inbox.Walk(ctx, sender, acks, none)
 	sender.Walk(asked, none)
 	for to := range recipients {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ type Progress struct {
 	Stages []Stage    `json:"stages"`
 	Due    string     `json:"due,omitempty"` // when the missing answer is due
 
-	Item     *maildir.Item     `json:"-"` // in its inbox, or in the outbox of its host
+	Item     *wire.Item        `json:"-"` // in its inbox, or in the outbox of its host
 	Delivery *history.Delivery `json:"-"` // by its events, after Trace; nil: it has no mailbox here
 	Err      error             `json:"-"` // why there is no Item
 	Returned *wire.Message     `json:"-"` // the notice that it is not there
@@ -99,9 +100,9 @@ func (answers *Answers) Trace(m *wire.Message, a wire.Address) *Progress {
 		p.addStages(StagesOf(log, a.Agent))
 	}
 	if p.Item != nil {
-		p.add("stored", m.SentAt, "", "%s", p.Item.Dir)
+		p.add("stored", m.SentAt, "", "%s", filepath.Dir(p.Item.File))
 		if p.Item.IsRead() && !r.IsRemote(a) {
-			p.add("read", time.Time{}, "", "it is in %s", p.Item.Dir)
+			p.add("read", time.Time{}, "", "it is in %s", filepath.Dir(p.Item.File))
 		}
 	}
 	if reply := p.Stage("replied"); reply.At != nil && m.RequiresAck {
@@ -116,7 +117,7 @@ func (answers *Answers) Trace(m *wire.Message, a wire.Address) *Progress {
 }
 
 // Ack returns the recipient's last ack of the message, which counts; nil: there is none.
-func (p *Progress) Ack() *maildir.Item {
+func (p *Progress) Ack() *wire.Item {
 	ack, _ := p.answers.Ack(p.message, p.at)
 	return ack
 }
@@ -188,7 +189,7 @@ func (p *Progress) addAnswers() {
 	}
 	if acks, err := answers.Acks(m, a); err == nil {
 		first, last := acks[0], acks[len(acks)-1]
-		evidence := func(ack *maildir.Item) string { return fmt.Sprintf("ack %s %s", ack.ID.Short(6), where) }
+		evidence := func(ack *wire.Item) string { return fmt.Sprintf("ack %s %s", ack.ID.Short(6), where) }
 		text := first.Body
 		if first.Outcome() != "" {
 			text = "" // which is about the outcome

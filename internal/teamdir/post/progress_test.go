@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
@@ -75,7 +74,7 @@ func TestProgressWord(t *testing.T) {
 	check(asked, "answered", "")
 
 	job := send("queue", &wire.Message{Body: "job"})
-	_, err = GiveJob(t.Context(), team, "queue", bob.Address(), time.Minute, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
+	_, err = GiveJob(t.Context(), team, "queue", bob.Address(), time.Minute, func(*wire.Item, wire.Lease) (bool, error) { return true, nil })
 	teamtest.Must(t, err)
 	check(job, "taken", "")
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
@@ -76,7 +75,7 @@ func TestThreadWrittenByOthers(t *testing.T) {
 		text := fmt.Sprintf(`{"id":"%s","from":"alice@main","thread":"%s","in_reply_to":"%s","body":""}`, id, written, written)
 		teamtest.Must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox/new", string(id)+".json"), []byte(text), 0o600))
 		items, err := search.Thread(t.Context(), team, thread)
-		if teamtest.Must(t, err); !slices.ContainsFunc(items, func(it *maildir.Item) bool { return it.ID == id }) {
+		if teamtest.Must(t, err); !slices.ContainsFunc(items, func(it *wire.Item) bool { return it.ID == id }) {
 			t.Errorf("%s: not found", written)
 		}
 	}

@@ -263,7 +263,7 @@ func isHot(r *teamdir.Root, o *Outgoing) bool {
 		return false
 	}
 	thread, _ := search.Thread(context.Background(), t, o.Parent.ThreadID())
-	thread = slices.DeleteFunc(thread, func(it *maildir.Item) bool { return !isRecent(it.Message) })
+	thread = slices.DeleteFunc(thread, func(it *wire.Item) bool { return !isRecent(it.Message) })
 	return len(thread) >= wire.MaxHops-1
 }
 

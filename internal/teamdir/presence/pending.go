@@ -96,7 +96,7 @@ func MailQuestions(t *teamdir.Team) (out []ask.Question, err error) {
 			continue
 		}
 		rg := maildir.Range{Unread: true, Owed: true, Newest: true, With: headers.HasChoices | headers.WantsAck}
-		_, walkErr := box.Walk(rg, func(it *maildir.Item) bool {
+		_, walkErr := box.Walk(rg, func(it *wire.Item) bool {
 			if !it.Expired(time.Now()) {
 				out = append(out, mailQuestion(it.Message, box.Address()))
 			}
@@ -199,7 +199,7 @@ func DraftAnswers(ctx context.Context, t *teamdir.Team, agent wire.Name, looked 
 		With: headers.IsInput,
 	}
 	// Without dropped files, which are no verdicts, and may need git, for which nobody waits under a lock.
-	_, err := t.Box(agent).Walk(rg, func(it *maildir.Item) bool {
+	_, err := t.Box(agent).Walk(rg, func(it *wire.Item) bool {
 		in, isInput := t.Sessions().InputOf(agent, it.Message)
 		first, isAnswered := answers[string(in.DraftID)]
 		if isInput && in.IsVerdict() && in.ArtifactURI == nil && (!isAnswered || in.At.Before(first.At)) {

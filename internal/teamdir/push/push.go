@@ -65,7 +65,7 @@ func (c Carrier) Carry(ctx context.Context, ids []wire.ID) (by string, err error
 		return "", nil
 	case way.Way != nil && len(ids) > 0:
 		_, err = Into(ctx, c.Team, c.Name, p, Options{
-			Way: way, Limit: letter.MaxMessages, Match: func(m *maildir.Item) bool { return slices.Contains(ids, m.ID) },
+			Way: way, Limit: letter.MaxMessages, Match: func(m *wire.Item) bool { return slices.Contains(ids, m.ID) },
 		})
 	}
 	if errors.Is(err, delivery.ErrUnsure) {
@@ -173,8 +173,8 @@ func Waited(ctx context.Context, t *teamdir.Team, given map[string]bool) {
 // Options say which mail is put into a program's conversation, and by which way.
 type Options struct {
 	Way   delivery.Way
-	Limit int                      // of messages at a time
-	Match func(*maildir.Item) bool // which; nil: all
+	Limit int                   // of messages at a time
+	Match func(*wire.Item) bool // which; nil: all
 
 	IdleSince *time.Time // of the program; nil: it is not idle, as far as is known
 }
@@ -199,11 +199,11 @@ func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Progr
 	to := holder.New(holder.Push, p.Session, "push "+string(wire.NewID()), l.Now)
 	h, err := claim.HandOver(ctx, box, to, false, inbox.ReadOptions{
 		Limit: o.Limit, MaxBytes: 16 << 20, Fits: l.LimitToPage(), Current: true,
-		Match: func(m *maildir.Item) bool {
+		Match: func(m *wire.Item) bool {
 			return (o.Match == nil || o.Match(m)) && holds(m.Message) == (teamdir.Hold{})
 		},
 	})
-	startsTurn := slices.ContainsFunc(h.Items, func(it *maildir.Item) bool { return !it.StartsNoTurn() })
+	startsTurn := slices.ContainsFunc(h.Items, func(it *wire.Item) bool { return !it.StartsNoTurn() })
 	if err != nil || !startsTurn {
 		err = errors.Join(err, h.Release(after))
 		h.Items = nil
@@ -216,7 +216,7 @@ func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Progr
 		}
 	}
 	if err == nil && !isIn {
-		isUrgent := slices.ContainsFunc(h.Items, (*maildir.Item).Urgent)
+		isUrgent := slices.ContainsFunc(h.Items, (*wire.Item).Urgent)
 		err = o.Way.Put(ctx, delivery.Text{ID: first, From: h.Sender(), Body: h.PushText(l), IsUrgent: isUrgent})
 	}
 	if errors.Is(err, delivery.ErrUnsure) {

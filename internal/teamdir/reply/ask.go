@@ -23,7 +23,7 @@ type Response struct {
 	ID     wire.ID        // of the question; "": it could not be sent
 	To     post.Recipient // what became of the question
 	From   wire.Address   // who has answered
-	Reply  *maildir.Item  // nil if the turn ended without a reply
+	Reply  *wire.Item     // nil if the turn ended without a reply
 	Turn   string         // the turn that the question was handed into; "": unknown
 	Status string         // replied, or how the turn ended: completed, interrupted, failed
 	Text   string         // the reply's body, or the turn's response; "": unknown
@@ -41,7 +41,7 @@ type Observer struct {
 
 	Sent    func(*Response)                         // after the question is delivered
 	Event   func(e *wire.Event, turn *history.Turn) // an event of the recipient; turn: that of the question, or nil
-	Message func(answer *maildir.Item)              // a message from the recipient
+	Message func(answer *wire.Item)                 // a message from the recipient
 	Other   func(post.NoAnswer)                     // a reply that does not count, once
 }
 
@@ -235,7 +235,7 @@ func (q *asking) note(entry watcher.Entry) {
 		isInThread := isTheirs && m.Thread == q.message.ThreadID() && m.InReplyTo == "" // no reply to another message
 		it, err := q.me.Get(m.ID)
 		if err != nil { // it has moved on just now
-			it = &maildir.Item{Message: m}
+			it = &wire.Item{Message: m}
 		}
 		if post.IsReply(m) && (isInThread || m.InReplyTo == q.ID) {
 			if err := post.CheckAnswer(q.root, q.message, m); err == nil {

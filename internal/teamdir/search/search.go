@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -20,10 +21,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-func Own(box *maildir.Box, id wire.ID) (*maildir.Item, error) {
+func Own(box *maildir.Box, id wire.ID) (*wire.Item, error) {
 	it, err := box.Get(id)
 	if errors.Is(err, maildir.ErrNotFound) {
-		it = &maildir.Item{}
+		it = &wire.Item{}
 		it.Message, err = box.Sent(id)
 	}
 	return it, err
@@ -58,29 +59,29 @@ func EveryBox(t *teamdir.Team) []*maildir.Box {
 	return append(boxes, retired...)
 }
 
-func ByID(a, b *maildir.Item) int { return strings.Compare(string(a.ID), string(b.ID)) }
+func ByID(a, b *wire.Item) int { return strings.Compare(string(a.ID), string(b.ID)) }
 
 // Thread returns the messages of a thread that members have received or sent, each once, in order: all members, or only
 // the named ones.
-func Thread(ctx context.Context, t *teamdir.Team, thread wire.ID, members ...wire.Name) ([]*maildir.Item, error) {
+func Thread(ctx context.Context, t *teamdir.Team, thread wire.ID, members ...wire.Name) ([]*wire.Item, error) {
 	key := headers.KeyOf(thread)
 	rg := maildir.Everywhere
 	rg.Later = false
 	rg.Sent, rg.Since = true, BeforeAnswers(thread, thread.Time(), EveryBox(t)...)
 	rg.Keep = func(h *headers.Header) bool { return h.Thread == key }
-	out, err := Collect(ctx, t, rg, members, func(it *maildir.Item) bool { return it.ThreadID() == thread })
+	out, err := Collect(ctx, t, rg, members, func(it *wire.Item) bool { return it.ThreadID() == thread })
 	// Not by id alone: the id of an ack or a notice is derived from another message's.
-	slices.SortFunc(out, func(a, b *maildir.Item) int { return cmp.Or(a.SentAt.Compare(b.SentAt), ByID(a, b)) })
+	slices.SortFunc(out, func(a, b *wire.Item) int { return cmp.Or(a.SentAt.Compare(b.SentAt), ByID(a, b)) })
 	return out, err
 }
 
 // Collect returns the matching messages, each once, in the mailboxes of the named members, or of all members and
 // retired members. It goes on after an error. A copy of a message that it has looked at is not opened.
-func Collect(ctx context.Context, t *teamdir.Team, rg maildir.Range, members []wire.Name, matches func(*maildir.Item) bool) ([]*maildir.Item, error) {
-	found := map[wire.ID]*maildir.Item{}
+func Collect(ctx context.Context, t *teamdir.Team, rg maildir.Range, members []wire.Name, matches func(*wire.Item) bool) ([]*wire.Item, error) {
+	found := map[wire.ID]*wire.Item{}
 	looked, rejected := 0, map[wire.ID]bool{}
 	walk := func(b *maildir.Box) error {
-		_, err := inbox.Walk(ctx, b, rg, func(it *maildir.Item) bool {
+		_, err := inbox.Walk(ctx, b, rg, func(it *wire.Item) bool {
 			if looked++; t.Progress != nil {
 				t.Progress(looked)
 			}
@@ -170,15 +171,15 @@ type Query struct {
 }
 
 // Search looks through every message of the team, newest first.
-func Search(ctx context.Context, t *teamdir.Team, q Query) ([]*maildir.Item, error) {
+func Search(ctx context.Context, t *teamdir.Team, q Query) ([]*wire.Item, error) {
 	in := func(place string) bool { return q.In == "" || q.In == place }
 	rg := maildir.Range{
 		Unread: in("new"), Owed: in("cur"), Done: in("done"), Archive: in("done"),
 		Withdrawn: q.In == "", Sent: q.In == "", Since: q.Since,
 	}
 	rg.Texts, rg.Keep = true, q.mayMatch
-	out, err := Collect(ctx, t, rg, nil, func(it *maildir.Item) bool { return q.matches(it, t.Name) })
-	slices.SortFunc(out, func(a, b *maildir.Item) int { return ByID(b, a) })
+	out, err := Collect(ctx, t, rg, nil, func(it *wire.Item) bool { return q.matches(it, t.Name) })
+	slices.SortFunc(out, func(a, b *wire.Item) int { return ByID(b, a) })
 	return out, err
 }
 
@@ -193,11 +194,11 @@ func (q Query) mayMatch(h *headers.Header) bool {
 	return !h.Has(headers.IsWhole) || !slices.ContainsFunc(q.Words, func(w string) bool { return !strings.Contains(h.Text, w) })
 }
 
-func (q Query) matches(it *maildir.Item, team wire.Name) bool {
+func (q Query) matches(it *wire.Item, team wire.Name) bool {
 	isCalled := func(a wire.Address, word string) bool { // a name without a team means a member of this one
 		return word == "" || word == a.String() || word == (&letter.Renderer{Team: team}).Who(a)
 	}
-	if !q.Says.Matches(it.Message) || !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written().Before(q.Since) || !q.Until.IsZero() && !it.Written().Before(q.Until) {
+	if !q.Says.Matches(it.Message) || !isCalled(it.From, q.From) || !q.Since.IsZero() && Written(it).Before(q.Since) || !q.Until.IsZero() && !Written(it).Before(q.Until) {
 		return false
 	}
 	if q.To != "" && !slices.ContainsFunc(it.To, func(a wire.Address) bool { return isCalled(a, q.To) }) {
@@ -220,4 +221,12 @@ func BeforeAnswers(id wire.ID, sent time.Time, in ...*maildir.Box) time.Time {
 		first = now
 	}
 	return first.Add(-24 * time.Hour)
+}
+
+// Written returns when an item's file was written, or zero if it is no longer there.
+func Written(it *wire.Item) (at time.Time) {
+	if info, err := os.Lstat(it.File); err == nil {
+		at = info.ModTime()
+	}
+	return at
 }

@@ -67,7 +67,7 @@ func Post(t *testing.T, team *teamdir.Team, from, to wire.Name, body string, wit
 // UnreadOf returns the bodies of a member's unread messages.
 func UnreadOf(t *testing.T, team *teamdir.Team, name wire.Name) (out []string) {
 	t.Helper()
-	if _, err := inbox.Walk(context.Background(), team.Box(name), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
+	if _, err := inbox.Walk(context.Background(), team.Box(name), maildir.Range{Unread: true}, func(it *wire.Item) bool {
 		out = append(out, it.Body)
 		return true
 	}); err != nil {

@@ -68,8 +68,8 @@ func (w Taker) Take(ctx context.Context) (isTaken bool, err error) {
 		if shared, err := claim.Shared(box); err != nil || !shared {
 			continue
 		}
-		var lease maildir.Lease
-		it, err := post.GiveJob(ctx, w.Team, name, me, w.Lease, func(_ *maildir.Item, l maildir.Lease) (bool, error) {
+		var lease wire.Lease
+		it, err := post.GiveJob(ctx, w.Team, name, me, w.Lease, func(_ *wire.Item, l wire.Lease) (bool, error) {
 			lease = l
 			return true, nil
 		})
@@ -163,7 +163,7 @@ func (w Taker) forget(ctx context.Context) (isEmpty bool, err error) {
 }
 
 // withdrawUngiven withdraws an unread notice, unless the member is just being given it.
-func withdrawUngiven(ctx context.Context, me *maildir.Box, it *maildir.Item) (isWithdrawn bool, err error) {
+func withdrawUngiven(ctx context.Context, me *maildir.Box, it *wire.Item) (isWithdrawn bool, err error) {
 	state, err := me.Withdraw(ctx, it.ID, it.From)
 	if errors.Is(err, maildir.ErrBeingTyped) || err == nil && state != wire.Unread {
 		return false, nil
@@ -172,7 +172,7 @@ func withdrawUngiven(ctx context.Context, me *maildir.Box, it *maildir.Item) (is
 }
 
 // tell sends the member a message that it has taken.
-func (w Taker) tell(ctx context.Context, from *maildir.Box, it *maildir.Item, lease maildir.Lease) error {
+func (w Taker) tell(ctx context.Context, from *maildir.Box, it *wire.Item, lease wire.Lease) error {
 	me, id := w.Team.Box(w.Agent), it.ID.Short(6)
 	before := ""
 	if it.TimesHandedOut > 0 {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -62,7 +61,7 @@ func (in *Inbox) gateOf(w run.Way, now time.Time) control.Gate {
 }
 
 // typable returns those of queued messages that may still be typed, and why the others may not.
-func (in *Inbox) typable(items []*maildir.Item) (ids []wire.ID, why string) {
+func (in *Inbox) typable(items []*wire.Item) (ids []wire.ID, why string) {
 	for _, it := range items {
 		if in.queue.MayHandOver(it.ID, in.Now()) {
 			ids = append(ids, it.ID)

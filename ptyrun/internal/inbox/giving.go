@@ -9,7 +9,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/delivery"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/wire"
@@ -125,7 +124,7 @@ func (in *Inbox) claim(g *giving) {
 		if err == nil && isPointer { // at once, so that a hook of this prompt may hand the messages over
 			c.Release(in.Context()) // an error does not matter: it is done again at the end
 		}
-		var leased []*maildir.Item // of them the queue has to know until when
+		var leased []*wire.Item // of them the queue has to know until when
 		for i := 0; c != nil && i < len(c.Leased); i++ {
 			if it, err := in.Box.Get(c.Leased[i]); err == nil {
 				leased = append(leased, it)
@@ -140,7 +139,7 @@ func (in *Inbox) claim(g *giving) {
 			if err == nil {
 				in.unqueue(ids...)
 				for _, id := range ids { // somebody else may have claimed it, and lose it
-					if !slices.ContainsFunc(c.Items, func(it *maildir.Item) bool { return it.ID == id }) {
+					if !slices.ContainsFunc(c.Items, func(it *wire.Item) bool { return it.ID == id }) {
 						in.queue.Hold(id, in.Now().Add(in.queue.Patience))
 					}
 				}
@@ -275,7 +274,7 @@ func (in *Inbox) appendForAll(e wire.Event, ids []wire.ID) {
 	}
 }
 
-func idsOf(items []*maildir.Item) []wire.ID {
+func idsOf(items []*wire.Item) []wire.ID {
 	ids := make([]wire.ID, 0, len(items))
 	for _, it := range items {
 		ids = append(ids, it.ID)

@@ -21,7 +21,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/delivery"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/queue"
 	"github.com/agentteammail/atm/ptyrun/internal/loop"
@@ -138,7 +137,7 @@ func (in *Inbox) withheld(ids ...wire.ID) {
 }
 
 // isWithheld reports whether a message must not be given now. It runs beside the loop.
-func (in *Inbox) isWithheld(it *maildir.Item) bool {
+func (in *Inbox) isWithheld(it *wire.Item) bool {
 	return it.State == wire.Unread && in.o.Withhold != nil && in.o.Withhold(it.Message) != ""
 }
 
@@ -168,7 +167,7 @@ func (in *Inbox) HandleEvent(e *wire.Event) {
 }
 
 // Arrived tells the queue of a message that is new or has changed, if the queue has any use for it.
-func (in *Inbox) Arrived(it *maildir.Item, now time.Time) {
+func (in *Inbox) Arrived(it *wire.Item, now time.Time) {
 	mail := queue.Message{
 		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
 		IsRead: it.State != wire.Unread, AtPrompt: it.Message.Kind() == wire.TypeHumanInput, IsAside: it.StartsNoTurn(),

@@ -163,7 +163,7 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		if !in.queue.HasRoom() {
 			t.Fatalf("after %d", i)
 		}
-		it := &maildir.Item{Message: &wire.Message{ID: wire.NewID()}, State: wire.Unread}
+		it := &wire.Item{Message: &wire.Message{ID: wire.NewID()}, State: wire.Unread}
 		it.ID = it.Message.ID
 		in.Arrived(it, now)
 	}
@@ -181,9 +181,9 @@ func TestFrames(t *testing.T) {
 	opencode, _ := driver.Named("opencode") // which acts on nothing in a text
 	testround.Check(t, 100, func(t *rapid.T) {
 		hostile := testframe.Hostile()
-		var items []*maildir.Item
+		var items []*wire.Item
 		for i := range rapid.IntRange(1, 3).Draw(t, "messages") {
-			items = append(items, &maildir.Item{Message: &wire.Message{
+			items = append(items, &wire.Item{Message: &wire.Message{
 				ID: wire.ID(fmt.Sprintf("01900000-0000-7000-8000-0000000000a%d", i)), From: wire.Address{Agent: "mallory", Team: "main"}, SentAt: time.Now(),
 				Subject: hostile.Draw(t, "subject"), Type: hostile.Draw(t, "type"), Body: hostile.Draw(t, "body"),
 			}})

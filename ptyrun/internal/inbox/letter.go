@@ -13,13 +13,13 @@ import (
 
 const maxLetter = 8 << 10 // bytes of one text, in which several messages may be
 
-func (in *Inbox) renderer(now time.Time, items []*maildir.Item) *letter.Renderer {
+func (in *Inbox) renderer(now time.Time, items []*wire.Item) *letter.Renderer {
 	return &letter.Renderer{Now: now, Team: in.Box.Address().Team, Digits: letter.ShortLength(idsOf(items)), Bytes: maxLetter}
 }
 
 // letterText renders messages for a driver's program, which acts on nothing in the text; "": that cannot be. Nil: the
 // program acts on no text that it gets so.
-func (in *Inbox) letterText(items []*maildir.Item, repeats map[wire.ID]bool, l *letter.Renderer, d *driver.Driver) string {
+func (in *Inbox) letterText(items []*wire.Item, repeats map[wire.ID]bool, l *letter.Renderer, d *driver.Driver) string {
 	var b strings.Builder
 	for i, f := range maildir.Flags(items, nil) {
 		f.Repeat = repeats[items[i].ID]
@@ -63,7 +63,7 @@ func (in *Inbox) countTogether(ids []wire.ID, now time.Time, reader *driver.Driv
 		if err != nil { // it is gone, as the claim will find
 			continue
 		}
-		one := []*maildir.Item{it}
+		one := []*wire.Item{it}
 		text := in.letterText(one, nil, in.renderer(now, one), reader)
 		if size > 0 && (isPointer != (text == "") || size+len(text) > maxLetter) {
 			return i, isPointer
@@ -84,7 +84,7 @@ func (in *Inbox) mailText(g *giving, now time.Time) string {
 
 // pointerText says how to read messages, and contains nothing that their senders chose, not even their names. A shell
 // can run it, and a model behind another plain program can understand it.
-func pointerText(items []*maildir.Item, isPlain bool) string {
+func pointerText(items []*wire.Item, isPlain bool) string {
 	if isPlain {
 		return "atm read"
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/driver"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -82,9 +81,9 @@ type Text struct {
 	Since time.Time // of the state
 	Words string
 
-	IDs       []wire.ID       // of its messages
-	Items     []*maildir.Item // those that were claimed, which the text contains or points at
-	IsPointer bool            // it only points at them, and they stay unread
+	IDs       []wire.ID    // of its messages
+	Items     []*wire.Item // those that were claimed, which the text contains or points at
+	IsPointer bool         // it only points at them, and they stay unread
 
 	IsTyped bool           // by a terminal
 	Turn    string         // that it began, if known

@@ -36,7 +36,7 @@ func Once(c *cli.Context) (string, error) {
 }
 
 // Search returns the team's messages that match a query and words, filters such as from: among them, newest first.
-func Search(ctx context.Context, s *app.Scope, query search.Query, words []string) ([]*maildir.Item, error) {
+func Search(ctx context.Context, s *app.Scope, query search.Query, words []string) ([]*wire.Item, error) {
 	query, err := parseQuery(query, words)
 	if err != nil {
 		return nil, failure.Usage("%v", err).WithHint("`atm search WORDS in:cur since:7d`")
@@ -45,7 +45,7 @@ func Search(ctx context.Context, s *app.Scope, query search.Query, words []strin
 }
 
 // SearchWords is Search by words alone.
-func SearchWords(ctx context.Context, s *app.Scope, words []string) ([]*maildir.Item, error) {
+func SearchWords(ctx context.Context, s *app.Scope, words []string) ([]*wire.Item, error) {
 	return Search(ctx, s, search.Query{}, words)
 }
 
@@ -104,12 +104,12 @@ func (p *Printer) RendererFor(s *app.Scope, box *maildir.Box) *letter.Renderer {
 }
 
 // IsKept reports whether a message is unread, and kept.
-func IsKept(r *letter.Renderer, m *maildir.Item) bool {
+func IsKept(r *letter.Renderer, m *wire.Item) bool {
 	return m.State == wire.Unread && r.IsKept != nil && r.IsKept(m.Message)
 }
 
 // Letters renders whole messages, one piece each. Further messages in behind may supersede or follow these.
-func Letters(r *letter.Renderer, items, behind []*maildir.Item) (pieces [][]byte) {
+func Letters(r *letter.Renderer, items, behind []*wire.Item) (pieces [][]byte) {
 	flags := maildir.Flags(items, behind)
 	for i, it := range items {
 		f := post.LeaseFlags(it)
@@ -125,7 +125,7 @@ func Letters(r *letter.Renderer, items, behind []*maildir.Item) (pieces [][]byte
 }
 
 // Notes are what a line about a message adds to its sender and age: "to ack", "urgent".
-func Notes(r *letter.Renderer, m *maildir.Item) (notes []letter.Note) {
+func Notes(r *letter.Renderer, m *wire.Item) (notes []letter.Note) {
 	add := func(isSo bool, n letter.Note) {
 		if isSo && n.Text != "" {
 			notes = append(notes, n)

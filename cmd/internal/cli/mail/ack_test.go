@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/wire"
@@ -17,7 +16,7 @@ func TestFindHeld(t *testing.T) {
 	must(t, claim.Share(jobs))
 	take := func(by wire.Name) {
 		t.Helper()
-		_, err := claim.Lease(t.Context(), jobs, s.Team.Box(by).Address(), time.Hour, inbox.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
+		_, err := claim.Lease(t.Context(), jobs, s.Team.Box(by).Address(), time.Hour, inbox.ReadOptions{}, func(*wire.Item, wire.Lease) (bool, error) { return true, nil })
 		must(t, err)
 	}
 	mine := deliverTo(t, s, "bob", wire.Message{Body: "mine"}, "alice")

@@ -109,7 +109,7 @@ func TestBatch(t *testing.T) {
 		t.Errorf("sent %d, last line %d, any bad: %v", b.sent, b.last, b.isAnyBad)
 	}
 	var texts []string
-	_, err := inbox.Walk(t.Context(), s.Team.Box("bob"), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
+	_, err := inbox.Walk(t.Context(), s.Team.Box("bob"), maildir.Range{Unread: true}, func(it *wire.Item) bool {
 		texts = append(texts, it.Body)
 		return true
 	})

@@ -10,7 +10,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
@@ -95,7 +94,7 @@ func waitFor(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 // printAwaited prints what was waited for, and marks the acks and the answer as read.
 func printAwaited(ctx context.Context, s *app.Scope, p *command.Printer, m *wire.Message, met []*app.Match, r *app.Outcome) error {
 	var text []byte
-	var read, letters []*maildir.Item
+	var read, letters []*wire.Item
 	answers := post.AnswersTo(ctx, s.Root, m)
 	for _, a := range m.To {
 		ack := answers.At(m, a).Ack()

@@ -21,7 +21,7 @@ import (
 
 // A message adds to the JSON of a message its state and short id and, if I sent it, its state at each recipient.
 type message struct {
-	*maildir.Item
+	*wire.Item
 	recipients   []recipientState
 	slowest      wire.State
 	supersededBy wire.ID // a message beside it that replaces it
@@ -133,7 +133,7 @@ type listing struct {
 }
 
 // newListing lists messages and, if it is known who I am, those that I owe an ack.
-func newListing(p *command.Printer, items []*maildir.Item, me *maildir.Box) *listing {
+func newListing(p *command.Printer, items []*wire.Item, me *maildir.Box) *listing {
 	l := &listing{Messages: make([]message, len(items)), Owed: []wire.ID{}}
 	for i, it := range items {
 		l.Messages[i].Item = it
@@ -251,7 +251,7 @@ func statesText(recipients []recipientState) string {
 }
 
 // printLetters prints whole messages, the last ones up to a limit (0: all), or ifEmpty.
-func printLetters(s *app.Scope, p *command.Printer, r *letter.Renderer, items []*maildir.Item, limit int, ifEmpty string) error {
+func printLetters(s *app.Scope, p *command.Printer, r *letter.Renderer, items []*wire.Item, limit int, ifEmpty string) error {
 	earlier := max(0, len(items)-cmp.Or(limit, len(items)))
 	l := newListing(p, items[earlier:], s.Me)
 	l.More, r.Digits = earlier, l.setDigits()

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -36,20 +35,20 @@ func TestMessageJSON(t *testing.T) {
 	ack := *m
 	ack.Type = wire.TypeAck
 	ack.SetOutcome("blocked")
-	lease := &maildir.Lease{By: wire.Address{Agent: "bob", Team: "main"}, Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	lease := &wire.Lease{By: wire.Address{Agent: "bob", Team: "main"}, Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for name, tt := range map[string]struct {
 		m    message
 		want map[string]any
 	}{
-		"received": {message{Item: &maildir.Item{Message: m, State: wire.Owed}}, map[string]any{"state": "owed", "short": "00abcd"}},
-		"long id":  {message{Item: &maildir.Item{Message: m, State: wire.Unread}, digits: 8}, map[string]any{"state": "unread", "short": "0000abcd"}},
-		"sent": {message{Item: &maildir.Item{Message: m}, slowest: wire.Unread, recipients: []recipientState{{To: "alice@main", State: "unread"}}},
+		"received": {message{Item: &wire.Item{Message: m, State: wire.Owed}}, map[string]any{"state": "owed", "short": "00abcd"}},
+		"long id":  {message{Item: &wire.Item{Message: m, State: wire.Unread}, digits: 8}, map[string]any{"state": "unread", "short": "0000abcd"}},
+		"sent": {message{Item: &wire.Item{Message: m}, slowest: wire.Unread, recipients: []recipientState{{To: "alice@main", State: "unread"}}},
 			map[string]any{"state": "unread", "short": "00abcd", "recipients": []any{map[string]any{"to": "alice@main", "state": "unread"}}}},
-		"leased": {message{Item: &maildir.Item{Message: m, State: wire.Unread, Lease: lease}},
+		"leased": {message{Item: &wire.Item{Message: m, State: wire.Unread, Lease: lease}},
 			map[string]any{"state": "unread", "short": "00abcd", "lease": map[string]any{"by": "bob@main", "until": "2026-01-02T03:04:05Z"}}},
-		"replaced": {message{Item: &maildir.Item{Message: m, State: wire.Done}, supersededBy: m.ID},
+		"replaced": {message{Item: &wire.Item{Message: m, State: wire.Done}, supersededBy: m.ID},
 			map[string]any{"state": "done", "short": "00abcd", "superseded_by": string(m.ID)}},
-		"ack": {message{Item: &maildir.Item{Message: &ack, State: wire.Done}}, map[string]any{"state": "done", "short": "00abcd", "outcome": "blocked"}},
+		"ack": {message{Item: &wire.Item{Message: &ack, State: wire.Done}}, map[string]any{"state": "done", "short": "00abcd", "outcome": "blocked"}},
 	} {
 		text, err := json.Marshal(tt.m)
 		must(t, err)
@@ -70,9 +69,9 @@ func TestMessageJSON(t *testing.T) {
 // Beyond the limit messages are counted, and so are those that were left out before.
 func TestPrintLinesLimit(t *testing.T) {
 	s := newScope(t)
-	var items []*maildir.Item
+	var items []*wire.Item
 	for range 5 {
-		items = append(items, &maildir.Item{Message: &wire.Message{ID: wire.NewID(), Body: "x"}, State: wire.Done})
+		items = append(items, &wire.Item{Message: &wire.Message{ID: wire.NewID(), Body: "x"}, State: wire.Done})
 	}
 	for page, want := range map[[2]int][2]int{{0, 0}: {5, 2}, {0, 3}: {3, 4}, {0, 4}: {4, 3}, {0, 5}: {5, 2}, {0, 9}: {5, 2}, {2, 2}: {2, 3}, {4, 2}: {1, 2}, {9, 2}: {0, 2}} {
 		p, out := newPrinter(s, true)

@@ -161,7 +161,7 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 		rg.Listed = in.Unread
 	}
 	before := len(l.Messages)
-	found, err := box.Walk(rg, func(it *maildir.Item) bool {
+	found, err := box.Walk(rg, func(it *wire.Item) bool {
 		if o.filter.matches(it) {
 			l.Messages = append(l.Messages, message{Item: it})
 		}
@@ -177,7 +177,7 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 func (l *listing) acked(ctx context.Context, s *app.Scope, box *maildir.Box, rg maildir.Range) map[wire.ID]bool {
 	may, acked, some := post.MayBeAcked(ctx, s.Root, box), map[wire.ID]bool{}, []message(nil)
 	rg.Wants = func(id wire.ID) bool { return may[id] }
-	box.Walk(rg, func(it *maildir.Item) bool {
+	box.Walk(rg, func(it *wire.Item) bool {
 		some = append(some, message{Item: it})
 		return true
 	})
@@ -197,7 +197,7 @@ func listLater(ctx context.Context, s *app.Scope, p *command.Printer, o lsOption
 		return err
 	}
 	l, seen := newListing(p, nil, nil), map[wire.ID]bool{}
-	err = post.LaterMail(s.Team, func(box *maildir.Box, it *maildir.Item) {
+	err = post.LaterMail(s.Team, func(box *maildir.Box, it *wire.Item) {
 		isOf := by == nil || it.From == by.Address() || box.Address() == by.Address()
 		if !isOf || seen[it.ID] {
 			return

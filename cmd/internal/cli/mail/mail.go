@@ -121,13 +121,13 @@ func (f Filter) matchesAll() bool {
 	return f.From == nil && f.to == nil && f.since.IsZero() && f.IsAll()
 }
 
-func (f Filter) matches(m *maildir.Item) bool {
+func (f Filter) matches(m *wire.Item) bool {
 	isTo := func(a wire.Address) bool { return slices.Contains(f.to, a) }
 	switch {
 	case f.From != nil && !slices.Contains(f.From, m.From),
 		f.to != nil && !slices.ContainsFunc(m.To, isTo),
 		!f.Matches(m.Message),
-		!f.since.IsZero() && m.Written().Before(f.since):
+		!f.since.IsZero() && search.Written(m).Before(f.since):
 		return false
 	}
 	return true

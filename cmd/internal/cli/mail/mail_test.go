@@ -108,8 +108,8 @@ func TestFilter(t *testing.T) {
 	alice, bob, carol := wire.Address{Agent: "alice", Team: "main"}, wire.Address{Agent: "bob", Team: "main"}, wire.Address{Agent: "carol", Team: "main"}
 	s := newScope(t)
 	deliverTo(t, s, "bob", wire.Message{Body: "x", Priority: "urgent"}, "alice", "carol")
-	var it *maildir.Item
-	_, err := inbox.Walk(t.Context(), s.Me, maildir.Range{Unread: true}, func(found *maildir.Item) bool { it = found; return true })
+	var it *wire.Item
+	_, err := inbox.Walk(t.Context(), s.Me, maildir.Range{Unread: true}, func(found *wire.Item) bool { it = found; return true })
 	must(t, err)
 	for name, tt := range map[string]struct {
 		f    Filter

@@ -127,7 +127,7 @@ type page struct {
 	p       *command.Printer
 	options inbox.ReadOptions
 	shown   map[wire.ID]bool // of this batch yet: it is shown inPortions
-	again   []*maildir.Item  // messages that were named and are not to be marked: printed as well
+	again   []*wire.Item     // messages that were named and are not to be marked: printed as well
 
 	inPortions bool
 	unmarkable error // why what is shown cannot be marked
@@ -228,14 +228,14 @@ func (g *page) showPortion(ctx context.Context, r *letter.Renderer, options inbo
 }
 
 // ahead returns more unread messages, without their texts: they may replace those of a batch, or follow them.
-func (g *page) ahead(b inbox.Batch) (ahead []*maildir.Item) {
+func (g *page) ahead(b inbox.Batch) (ahead []*wire.Item) {
 	if g.follows || b.More == 0 && g.options.Match == nil {
 		return nil
 	}
 	bytes := 0
-	g.s.Me.Walk(maildir.Range{Unread: true, Limit: 200 + len(b.Items)}, func(it *maildir.Item) bool {
-		if !slices.ContainsFunc(b.Items, func(shown *maildir.Item) bool { return it.ID == shown.ID }) {
-			ahead = append(ahead, it.WithoutText())
+	g.s.Me.Walk(maildir.Range{Unread: true, Limit: 200 + len(b.Items)}, func(it *wire.Item) bool {
+		if !slices.ContainsFunc(b.Items, func(shown *wire.Item) bool { return it.ID == shown.ID }) {
+			ahead = append(ahead, withoutText(it))
 			bytes += len(it.Body)
 		}
 		return bytes < maxPortion
@@ -273,7 +273,7 @@ func (g *page) write(ctx context.Context, b inbox.Batch, r *letter.Renderer) (re
 }
 
 // afterReading lists the messages of a batch with the states that they have once they are marked, and what I owe then.
-func (g *page) afterReading(b inbox.Batch, ahead []*maildir.Item) *listing {
+func (g *page) afterReading(b inbox.Batch, ahead []*wire.Item) *listing {
 	l := newListing(g.p, b.Items, g.s.Me)
 	l.More = b.More
 	if g.unmarkable != nil {
@@ -343,4 +343,11 @@ func (g *page) follow(ctx context.Context) error {
 		}
 		return false, err
 	})
+}
+
+// withoutText returns what an item says about others.
+func withoutText(it *wire.Item) *wire.Item {
+	brief := *it
+	brief.Message = &wire.Message{ID: it.ID, From: it.From, Supersedes: it.Supersedes}
+	return &brief
 }

@@ -82,7 +82,7 @@ func TestPageLimit(t *testing.T) {
 func TestAfterReading(t *testing.T) {
 	s := newScope(t)
 	batch := func() inbox.Batch {
-		return inbox.Batch{Items: []*maildir.Item{
+		return inbox.Batch{Items: []*wire.Item{
 			{Message: &wire.Message{ID: wire.NewID(), Body: "plain"}, State: wire.Unread},
 			{Message: &wire.Message{ID: wire.NewID(), Body: "wants an ack", RequiresAck: true}, State: wire.Unread},
 			{Message: &wire.Message{ID: wire.NewID(), Body: "read before", RequiresAck: true}, State: wire.Done},

@@ -67,7 +67,7 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	r := p.RendererFor(s, box)
 	r.Whole = true
-	text := command.Letters(r, []*maildir.Item{it}, nil)[0]
+	text := command.Letters(r, []*wire.Item{it}, nil)[0]
 	for _, a := range it.Attachments {
 		text = fmt.Appendf(text, "attached: %s, %s\n", letter.Quote(a.Name, 200), letter.Size(a.Size))
 	}

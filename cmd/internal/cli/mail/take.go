@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/wire"
 )
 
 var takeCommand = &cli.Command{
@@ -102,7 +103,7 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 
 // takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
 func takeOne(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Box, lease time.Duration) (bool, error) {
-	it, err := post.GiveJob(ctx, s.Team, box.Agent(), s.Me.Address(), lease, func(it *maildir.Item, l maildir.Lease) (bool, error) {
+	it, err := post.GiveJob(ctx, s.Team, box.Agent(), s.Me.Address(), lease, func(it *wire.Item, l wire.Lease) (bool, error) {
 		r := p.Renderer(s)
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut}),
 			"yours until %s: %s when it is done, %s gives it back, %s extends it\n", letter.Stamp(l.Until),

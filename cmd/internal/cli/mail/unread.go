@@ -9,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/wire"
 )
 
 var unreadCommand = &cli.Command{
@@ -16,7 +17,7 @@ var unreadCommand = &cli.Command{
 	UsageText:   "atm unread 9f3a1c    what is unread: atm ls",
 	Description: "A message that you took (atm take) goes back to its inbox.",
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		var items []*maildir.Item
+		var items []*wire.Item
 		found, err := findAllHeld(c.Context, s, c.Args().Slice(), false)
 		if err != nil {
 			return err

@@ -24,6 +24,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/watcher"
@@ -159,8 +160,8 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 			return err
 		}
 		box := team.Box(watched.Address().Agent)
-		_, err = inbox.Walk(ctx, box, everything, func(it *maildir.Item) bool {
-			if at := it.Written(); !at.Before(w.since) {
+		_, err = inbox.Walk(ctx, box, everything, func(it *wire.Item) bool {
+			if at := search.Written(it); !at.Before(w.since) {
 				mail = append(mail, logLine{watcher.Entry{Address: box.Address(), Message: it.Message}, at})
 			}
 			return true
@@ -272,7 +273,7 @@ func (l logLine) print(s *app.Scope, p *command.Printer) error {
 	if l.Message != nil {
 		it, err := box.Get(l.Message.ID)
 		if err != nil { // it has moved on just now
-			it = &maildir.Item{Message: l.Message}
+			it = &wire.Item{Message: l.Message}
 		}
 		return p.PrintAs(map[string]message{"message": {Item: it}}, l.line(s, p))
 	}

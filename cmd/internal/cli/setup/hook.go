@@ -25,7 +25,6 @@ import (
 	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/internal/runinfo"
@@ -181,9 +180,9 @@ func (h *hookCall) options() hook.Options {
 	o := hook.Options{
 		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: v.IsScript != nil && v.IsScript(os.Getenv, arguments), IsTyped: h.isRunning && run.Inject != "body", Flags: s.Given.Flags("", "root", "team", "as"),
 		Stdout: s.Given.Out, Stderr: s.Given.Err,
-		MayDeliver: func() func(*maildir.Item) bool {
+		MayDeliver: func() func(*wire.Item) bool {
 			holds := team.Holds(name)
-			return func(m *maildir.Item) bool { return holds(m.Message) == (teamdir.Hold{}) }
+			return func(m *wire.Item) bool { return holds(m.Message) == (teamdir.Hold{}) }
 		},
 		State:     func() (*reducer.State, error) { return team.State(name) },
 		Arguments: arguments,
