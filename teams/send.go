@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -227,18 +228,9 @@ func (t *Team) taken(me *maildir.Box, id wire.ID) (*maildir.Box, *wire.Item, err
 // Delivery says how far a message got at one of its recipients.
 type Delivery struct {
 	To     wire.Address
-	State  wire.State // "": not known
-	Stages []Stage    // those that it has reached
-	Err    error      // why its state is not known
-}
-
-// Stage is a step of a delivery: stored, announced, read, turn_started, turn_done, acked, replied or outcome.
-type Stage struct {
-	Name     string
-	At       time.Time // zero: not known
-	Evidence string
-	Text     string // of the ack or the reply; how the turn ended, if it was cut short
-	Outcome  string // of the stage outcome, what the last ack says of the work: done, blocked or declined
+	State  wire.State      // "": not known
+	Stages []history.Stage // those that it has reached
+	Err    error           // why its state is not known
 }
 
 // Trace says how far a message that a member has sent or got is at each of its recipients, or returns
@@ -255,16 +247,11 @@ func (t *Team) Trace(ctx context.Context, member wire.Name, id wire.ID) (all []D
 	answers := post.AnswersTo(ctx, t.in.Root(), m)
 	for _, a := range m.To {
 		found := answers.Trace(m, a)
-		d := Delivery{To: a, State: wire.State(found.State), Err: found.Err}
+		d := Delivery{To: a, State: found.State, Err: found.Err}
 		for _, s := range found.Stages {
-			if s.Evidence == nil {
-				continue
+			if s.Evidence != "" {
+				d.Stages = append(d.Stages, s)
 			}
-			stage := Stage{Name: s.Name, Evidence: *s.Evidence, Text: s.Text, Outcome: s.Outcome}
-			if s.At != nil {
-				stage.At = *s.At
-			}
-			d.Stages = append(d.Stages, stage)
 		}
 		all = append(all, d)
 	}

@@ -3,9 +3,40 @@ package history
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
+
+// Stage is a step of a message's delivery, with the evidence for it: stored, announced, read, turn_started, turn_done, acked,
+// replied, or outcome, what the last ack says of the work.
+type Stage struct {
+	Name     string    `json:"stage"`
+	At       time.Time `json:"at"`                // zero, in JSON null: not known
+	Evidence string    `json:"evidence"`          // "", in JSON null: there is none, which is not "no"
+	Outcome  string    `json:"outcome,omitempty"` // of the stage outcome: done, blocked or declined
+	Text     string    `json:"text,omitempty"`    // of the ack or the reply; how the turn ended, if it was cut short
+	Host     wire.Name `json:"host,omitempty"`    // the other host where it was reached
+}
+
+// MarshalJSON writes the stage.
+func (s Stage) MarshalJSON() ([]byte, error) {
+	out := struct {
+		Name     string     `json:"stage"`
+		At       *time.Time `json:"at"`
+		Evidence *string    `json:"evidence"`
+		Outcome  string     `json:"outcome,omitempty"`
+		Text     string     `json:"text,omitempty"`
+		Host     wire.Name  `json:"host,omitempty"`
+	}{Name: s.Name, Outcome: s.Outcome, Text: s.Text, Host: s.Host}
+	if !s.At.IsZero() {
+		out.At = new(s.At.UTC())
+	}
+	if s.Evidence != "" {
+		out.Evidence = &s.Evidence
+	}
+	return wire.Marshal(out)
+}
 
 // Delivery is the delivery of a message to one recipient, as far as the recipient's events show it. History updates it.
 type Delivery struct {

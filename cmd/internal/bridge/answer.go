@@ -12,9 +12,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
-	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -64,7 +64,7 @@ func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *maildir.Box
 		return true, nil
 	default:
 		now, evidence := time.Now().UTC(), "it answered the question"
-		err = b.publishStages(ctx, done, "answered", []post.Stage{{Name: "acked", At: &now, Evidence: &evidence}})()
+		err = b.publishStages(ctx, done, "answered", []history.Stage{{Name: "acked", At: now, Evidence: evidence}})()
 		b.reportMail("received", m, m.From.Host, string(box.Agent()), "")
 	}
 	if err == nil {

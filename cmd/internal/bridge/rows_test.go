@@ -175,7 +175,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	sent, err := laptop.Team.Box("alice").Sent(id)
 	must(t, err)
 	for _, stage := range post.AnswersTo(t.Context(), laptop.Root, sent).Trace(sent, sent.To[0]).Stages {
-		if (stage.Evidence != nil) != (stage.Name == "acked") {
+		if (stage.Evidence != "") != (stage.Name == "acked") {
 			t.Errorf("stage %+v", stage)
 		}
 	}

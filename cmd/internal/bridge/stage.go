@@ -91,10 +91,10 @@ func (b *Bridge) openReceipts() (open map[wire.Name][]*receipt, err error) {
 
 // stages is the content of a stage envelope: new stages of a message at one recipient.
 type stages struct {
-	ID     wire.ID      `json:"id"`
-	Sender string       `json:"sender"`
-	To     string       `json:"to"`
-	Stages []post.Stage `json:"stages"`
+	ID     wire.ID         `json:"id"`
+	Sender string          `json:"sender"`
+	To     string          `json:"to"`
+	Stages []history.Stage `json:"stages"`
 }
 
 // sendStages reports new stages to the senders on other hosts.
@@ -129,8 +129,8 @@ func (b *Bridge) sendStages(ctx context.Context) (errs error) {
 // it if no more can come.
 func (b *Bridge) publishNewStages(ctx context.Context, r *receipt, d *history.Delivery) (acked func() error) {
 	boxPath := b.Team.Box(r.recipient).Path()
-	all := append([]post.Stage{{Name: "stored", At: &r.At, Evidence: &boxPath}}, post.StagesOf(d, r.recipient)...)
-	fresh := slices.DeleteFunc(all, func(s post.Stage) bool { return slices.Contains(r.Reported, s.Name) })
+	all := append([]history.Stage{{Name: "stored", At: r.At, Evidence: boxPath}}, post.StagesOf(d, r.recipient)...)
+	fresh := slices.DeleteFunc(all, func(s history.Stage) bool { return slices.Contains(r.Reported, s.Name) })
 	if len(fresh) == 0 {
 		return func() error {
 			isOver := d.Turn.HasEnded() || d.Turn == nil && time.Since(r.At) > turnWithin
@@ -153,7 +153,7 @@ func (b *Bridge) publishNewStages(ctx context.Context, r *receipt, d *history.De
 }
 
 // publishStages reports stages to the sender of a message, once for each name.
-func (b *Bridge) publishStages(ctx context.Context, r *receipt, name string, list []post.Stage) (acked func() error) {
+func (b *Bridge) publishStages(ctx context.Context, r *receipt, name string, list []history.Stage) (acked func() error) {
 	to := wire.Address{Agent: r.recipient, Team: b.Team.Name, Host: b.Host}
 	content, _ := json.Marshal(stages{r.id, r.Sender, to.String(), list})
 	return b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages "+name, r.id, to), ToHost: r.host, Content: content})

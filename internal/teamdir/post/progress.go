@@ -22,10 +22,10 @@ import (
 // Progress is how far a message got at one recipient: by that one's mailbox and events, also in a linked root, by the answers
 // to it, or, of another host, by what the bridge has reported. At makes it, and Trace with its stages.
 type Progress struct {
-	To     string     `json:"to"`
-	State  wire.State `json:"state"` // of its copy there; "": not known; "bad": it cannot be read
-	Stages []Stage    `json:"stages"`
-	Due    string     `json:"due,omitempty"` // when the missing answer is due
+	To     string          `json:"to"`
+	State  wire.State      `json:"state"` // of its copy there; "": not known; "bad": it cannot be read
+	Stages []history.Stage `json:"stages"`
+	Due    string          `json:"due,omitempty"` // when the missing answer is due
 
 	Item     *wire.Item        `json:"-"` // in its inbox, or in the outbox of its host
 	Delivery *history.Delivery `json:"-"` // by its events, after Trace; nil: it has no mailbox here
@@ -35,17 +35,7 @@ type Progress struct {
 	message  *wire.Message
 	at       wire.Address
 	answers  *Answers
-	reported []Stage // what another host has reported
-}
-
-// Stage is one step of a message's delivery, with the evidence for it.
-type Stage struct {
-	Name     string     `json:"stage"`
-	At       *time.Time `json:"at"`
-	Evidence *string    `json:"evidence"`          // null: no evidence, which is not "no"
-	Outcome  string     `json:"outcome,omitempty"` // of the stage outcome: done, blocked or declined
-	Text     string     `json:"text,omitempty"`
-	Host     wire.Name  `json:"host,omitempty"` // the other host where it was reached
+	reported []history.Stage // what another host has reported
 }
 
 // The outcomes of a message that nobody will do. The others are those of acks: wire.Outcomes.
@@ -58,7 +48,7 @@ const (
 func (answers *Answers) At(m *wire.Message, a wire.Address) *Progress {
 	p := &Progress{To: a.String(), message: m, at: a, answers: answers}
 	for _, name := range []string{"stored", "announced", "read", "turn_started", "turn_done", "acked", "replied"} {
-		p.Stages = append(p.Stages, Stage{Name: name})
+		p.Stages = append(p.Stages, history.Stage{Name: name})
 	}
 	p.look()
 	return p
@@ -105,11 +95,11 @@ func (answers *Answers) Trace(m *wire.Message, a wire.Address) *Progress {
 			p.add("read", time.Time{}, "", "it is in %s", filepath.Dir(p.Item.File))
 		}
 	}
-	if reply := p.Stage("replied"); reply.At != nil && m.RequiresAck {
-		p.add("acked", *reply.At, "", "the reply")
+	if reply := p.Stage("replied"); !reply.At.IsZero() && m.RequiresAck {
+		p.add("acked", reply.At, "", "the reply")
 	}
 	for i := range p.Stages { // the evidence is here
-		if isAnswer := slices.Contains([]string{"acked", "replied", "outcome"}, p.Stages[i].Name); isAnswer && r.IsRemote(a) && p.Stages[i].Evidence != nil {
+		if isAnswer := slices.Contains([]string{"acked", "replied", "outcome"}, p.Stages[i].Name); isAnswer && r.IsRemote(a) && p.Stages[i].Evidence != "" {
 			p.Stages[i].Host = a.Host
 		}
 	}
@@ -196,7 +186,7 @@ func (p *Progress) addAnswers() {
 		}
 		p.add("acked", first.SentAt, text, "%s", evidence(first))
 		if outcome := last.Outcome(); outcome != "" {
-			p.Stages = append(p.Stages, Stage{Name: "outcome", At: presence.TimeOrNil(last.SentAt), Evidence: new(evidence(last)), Outcome: outcome, Text: last.Body})
+			p.Stages = append(p.Stages, history.Stage{Name: "outcome", At: last.SentAt, Evidence: evidence(last), Outcome: outcome, Text: last.Body})
 		}
 	}
 	if len(replies) > 0 {
@@ -226,21 +216,21 @@ func (p past) turnsOf(team *teamdir.Team, box *maildir.Box, since time.Time) *hi
 }
 
 // Stage returns a stage by its name.
-func (p *Progress) Stage(name string) *Stage {
-	return &p.Stages[slices.IndexFunc(p.Stages, func(s Stage) bool { return s.Name == name })]
+func (p *Progress) Stage(name string) *history.Stage {
+	return &p.Stages[slices.IndexFunc(p.Stages, func(s history.Stage) bool { return s.Name == name })]
 }
 
 // Reached reports whether there is evidence for a stage.
-func (p *Progress) Reached(name string) bool { return p.Stage(name).Evidence != nil }
+func (p *Progress) Reached(name string) bool { return p.Stage(name).Evidence != "" }
 
 // add adds evidence for a stage that has none yet.
 func (p *Progress) add(name string, at time.Time, text, format string, args ...any) {
-	p.addStages([]Stage{{Name: name, At: presence.TimeOrNil(at), Evidence: new(fmt.Sprintf(format, args...)), Text: text}})
+	p.addStages([]history.Stage{{Name: name, At: at, Evidence: fmt.Sprintf(format, args...), Text: text}})
 }
 
-func (p *Progress) addStages(stages []Stage) {
+func (p *Progress) addStages(stages []history.Stage) {
 	for _, s := range stages {
-		i := slices.IndexFunc(p.Stages, func(old Stage) bool { return old.Name == s.Name && old.Evidence == nil })
+		i := slices.IndexFunc(p.Stages, func(old history.Stage) bool { return old.Name == s.Name && old.Evidence == "" })
 		if i >= 0 {
 			p.Stages[i] = s
 		}
@@ -248,11 +238,10 @@ func (p *Progress) addStages(stages []Stage) {
 }
 
 // StagesOf returns the stages for which the recipient's events are evidence.
-func StagesOf(d *history.Delivery, agent wire.Name) (out []Stage) {
+func StagesOf(d *history.Delivery, agent wire.Name) (out []history.Stage) {
 	add := func(name string, ref history.Event, text string) {
 		if ref.Exists() {
-			evidence := fmt.Sprintf("event %d of %s", ref.Seq, agent)
-			out = append(out, Stage{Name: name, At: presence.TimeOrNil(ref.At), Evidence: &evidence, Text: text})
+			out = append(out, history.Stage{Name: name, At: ref.At.UTC(), Evidence: fmt.Sprintf("event %d of %s", ref.Seq, agent), Text: text})
 		}
 	}
 	add("announced", d.Announced, "")
@@ -286,7 +275,7 @@ func (p *Progress) lookRemote() {
 		for _, e := range events {
 			if e.Kind == wire.EventStage && e.Source == wire.SourceBridge && e.MessageID() == m.ID && e.Field("to") == p.To {
 				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
-				p.reported = append(p.reported, Stage{Name: e.Field("stage"), At: presence.TimeOrNil(at), Evidence: new(e.Field("evidence")), Text: e.Field("text"), Host: a.Host})
+				p.reported = append(p.reported, history.Stage{Name: e.Field("stage"), At: at, Evidence: e.Field("evidence"), Text: e.Field("text"), Host: a.Host})
 				reached[e.Field("stage")] = true
 			}
 		}

@@ -30,7 +30,7 @@ func TestTraceToMissing(t *testing.T) {
 		if got.Err == nil || got.Reached("replied") != hasReplied || got.Reached("stored") {
 			t.Errorf("%+v", got)
 		}
-		if at := got.Stage("replied").At; hasReplied && time.Since(*at) > time.Hour {
+		if at := got.Stage("replied").At; hasReplied && time.Since(at) > time.Hour {
 			t.Errorf("replied at %v", at)
 		}
 	}

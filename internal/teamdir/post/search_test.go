@@ -55,7 +55,7 @@ func TestClockAhead(t *testing.T) {
 				t.Fatal("it is not found")
 			}
 			got := AnswersTo(ctx, r, m).Trace(m, m.To[0])
-			if !got.Reached("replied") || !got.Reached("read") || !strings.HasPrefix(*got.Stage("read").Evidence, "event ") {
+			if !got.Reached("replied") || !got.Reached("read") || !strings.HasPrefix(got.Stage("read").Evidence, "event ") {
 				t.Errorf("%+v", got)
 			}
 		})

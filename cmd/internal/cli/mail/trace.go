@@ -46,12 +46,12 @@ var traceCommand = &cli.Command{
 func stagesText(r outlook.Trace) string {
 	var parts []string
 	for _, stage := range r.Stages {
-		if stage.Evidence == nil {
+		if stage.Evidence == "" {
 			continue
 		}
 		part := cmp.Or(stage.Outcome, stage.Name)
-		if stage.At != nil {
-			part += " " + letter.Stamp(*stage.At)
+		if !stage.At.IsZero() {
+			part += " " + letter.Stamp(stage.At)
 		}
 		if stage.Host != "" {
 			part += " at " + string(stage.Host)
