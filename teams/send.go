@@ -75,32 +75,23 @@ func (t *Team) Send(ctx context.Context, m Message) (id wire.ID, to []Recipient,
 	return id, to, err
 }
 
-// Answer is the answer to a question.
-type Answer struct {
-	ID      wire.ID // of the question; "": it was not sent
-	Status  string  // replied, or how the turn ended: completed, interrupted, failed; "": there is none yet
-	From    wire.Address
-	Text    string        // of the reply, or of the turn; "": not known
-	Message *wire.Message // the reply; nil: the turn ended without one
-}
-
 // Ask sends a message to one member and waits for what comes first: a reply that counts, or the end of the turn in which
 // the member's program got the question. The reply stays unread in the mailbox of From. A person answers with a reply
 // only. If the member declines, the error says so.
 //
 // A program that was killed asks again under the same key: the question is sent once, and the answer may be there
 // already. With another question under that key the error is ErrOtherText. If ctx ends first, it is that of ctx.
-func (t *Team) Ask(ctx context.Context, m Message) (Answer, error) {
+func (t *Team) Ask(ctx context.Context, m Message) (history.Answer, error) {
 	m.WantsReply = true
 	out, err := t.outgoing(ctx, m)
 	if err != nil {
-		return Answer{}, err
+		return history.Answer{}, err
 	}
 	r, err := reply.Ask(ctx, t.in.Root(), out, reply.Observer{})
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil { // while it was sent, as while it waits
 		err = context.Cause(ctx)
 	}
-	a := Answer{ID: r.ID, Status: r.Status, From: r.From, Text: r.Text}
+	a := r.Answer
 	if err != nil && !r.To.Stored {
 		a.ID = ""
 	}

@@ -38,6 +38,17 @@ func (s Stage) MarshalJSON() ([]byte, error) {
 	return wire.Marshal(out)
 }
 
+// Answer is the answer to a question: a reply, or what the turn said into which the question went.
+type Answer struct {
+	ID      wire.ID       // of the question; "": it was not sent
+	From    wire.Address  // who has answered
+	Status  string        // replied, or how the turn ended: completed, interrupted, failed; "": there is none yet
+	Text    string        // of the reply, or of the turn; "": not known
+	Turn    string        // the turn's id; "": not known
+	Took    time.Duration // since the question was sent
+	Message *wire.Message // the reply; nil: the turn ended without one
+}
+
 // Delivery is the delivery of a message to one recipient, as far as the recipient's events show it. History updates it.
 type Delivery struct {
 	ID wire.ID

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/reply"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -63,7 +64,7 @@ func (s *Scope) askElsewhere(ctx context.Context, o *post.Outgoing, timeout time
 	if err != nil {
 		return &reply.Response{}, err
 	}
-	r := &reply.Response{ID: o.Message.ID, Status: "replied"}
+	r := &reply.Response{Answer: history.Answer{ID: o.Message.ID, Status: "replied"}}
 	if r.To = post.Deliver(ctx, s.Root, posted)[0]; r.To.Err != nil {
 		return r, r.To.Err
 	}

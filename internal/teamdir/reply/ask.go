@@ -18,16 +18,11 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Response is the answer to a question.
+// Response is the answer to a question, and what became of the question.
 type Response struct {
-	ID     wire.ID        // of the question; "": it could not be sent
-	To     post.Recipient // what became of the question
-	From   wire.Address   // who has answered
-	Reply  *wire.Item     // nil if the turn ended without a reply
-	Turn   string         // the turn that the question was handed into; "": unknown
-	Status string         // replied, or how the turn ended: completed, interrupted, failed
-	Text   string         // the reply's body, or the turn's response; "": unknown
-	Took   time.Duration
+	history.Answer
+	To    post.Recipient
+	Reply *wire.Item // nil if the turn ended without a reply
 }
 
 // settleTime is how long a restart may take after a program has ended, and how long after the end of a turn, which the
@@ -60,7 +55,7 @@ func Ask(ctx context.Context, r *teamdir.Root, o *post.Outgoing, observer Observ
 	if err != nil {
 		return &Response{}, err
 	}
-	a := &Response{ID: o.Message.ID}
+	a := &Response{Answer: history.Answer{ID: o.Message.ID}}
 	if len(posted.To) != 1 || posted.To[0].Address() == o.From.Address() {
 		return a, errors.New("ask exactly one other member")
 	}
