@@ -127,20 +127,13 @@ func (m *Mailbox) Address() wire.Address { return m.box().Address() }
 // Log returns the events of the owner.
 func (m *Mailbox) Log() *eventlog.Log { return m.box().Log() }
 
-// Outcome says what became of a delivery.
-type Outcome struct {
-	ID           wire.ID
-	IsStored     bool // the message is in the mailbox, whatever the error says
-	WasDelivered bool // it was there before, from an earlier call
-}
-
 // Deliver delivers a message. It needs From, and Body or a Payload or Attachments. Without an ID it gets a new one, without
-// To or SentAt the mailbox's address and the time, and an address without a Team the mailbox's team. With an ID it is delivered once, however often Deliver is called: after a kill, call it
-// again. Under the ID of a message that says something else it is ErrIDTaken. A sender with a mailbox in this team has it
+// To or SentAt the mailbox's address and the time, and an address without a Team the mailbox's team. With an ID it is
+// delivered once, however often Deliver is called: after a kill, call it again. Under the ID of a message that says something else it is ErrIDTaken. A sender with a mailbox in this team has it
 // among the sent mail then.
 //
 // Errors: ErrNoMailbox if the agent was retired, ErrIDTaken, ErrNotDurable, or why the content cannot be sent.
-func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, error) {
+func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (wire.Receipt, error) {
 	post := &maildir.Post{Message: &message, To: []*maildir.Box{m.box()}, Given: message.ID != ""}
 	var err error
 	if message.ID == "" {
@@ -152,7 +145,7 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 		err = errors.New("the message is empty")
 	}
 	if err != nil {
-		return Outcome{}, fmt.Errorf("deliver to %s: %w", m.Address(), err)
+		return wire.Receipt{}, fmt.Errorf("deliver to %s: %w", m.Address(), err)
 	}
 	message.From, message.To = m.withTeam(message.From), slices.Clone(message.To)
 	for i, to := range message.To {
@@ -173,12 +166,11 @@ func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, e
 		}
 	}
 	maildir.Deliver(ctx, post)
-	out := post.Outcomes[0]
-	err = out.Err
-	if err != nil {
+	out := post.Outcomes[0].Receipt
+	if err = out.Err; err != nil {
 		err = fmt.Errorf("deliver to %s: %w", m.Address(), err)
 	}
-	return Outcome{message.ID, out.Stored, out.AlreadyStored}, err
+	return out, err
 }
 
 // withTeam returns an address with the mailbox's team if it names none.

@@ -48,18 +48,10 @@ type File struct {
 	Content io.ReadSeeker
 }
 
-// Recipient says what became of a message at one of its recipients.
-type Recipient struct {
-	Address      wire.Address
-	IsStored     bool  // it is in the mailbox, whatever Err says
-	WasDelivered bool  // it was there before, from an earlier call
-	Err          error // such as mailbox.ErrNoMailbox, ErrOtherText, or mailbox.ErrNotDurable: then send it again under its key
-}
-
 // Send sends a message, also to several members, and returns its id and what became of it at each of them. One that it
 // does not reach does not keep it from the others; the error is for all of those. Without recipients in the result
 // nothing was sent.
-func (t *Team) Send(ctx context.Context, m Message) (id wire.ID, to []Recipient, err error) {
+func (t *Team) Send(ctx context.Context, m Message) (id wire.ID, to []wire.Receipt, err error) {
 	out, err := t.outgoing(ctx, m)
 	if err != nil {
 		return "", nil, err
@@ -70,7 +62,7 @@ func (t *Team) Send(ctx context.Context, m Message) (id wire.ID, to []Recipient,
 	}
 	id = out.Message.ID
 	for _, r := range sent.To {
-		to = append(to, Recipient{r.Address, r.Stored, r.AlreadyStored, r.Err})
+		to = append(to, r.Receipt)
 	}
 	return id, to, err
 }
@@ -92,7 +84,7 @@ func (t *Team) Ask(ctx context.Context, m Message) (history.Answer, error) {
 		err = context.Cause(ctx)
 	}
 	a := r.Answer
-	if err != nil && !r.To.Stored {
+	if err != nil && !r.To.IsStored {
 		a.ID = ""
 	}
 	if r.Reply != nil {

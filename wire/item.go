@@ -46,3 +46,12 @@ func (it *Item) UnmarshalJSON(data []byte) error {
 	}
 	return err
 }
+
+// Receipt says what became of a message at one of its recipients.
+type Receipt struct {
+	ID           ID      // of the message; "": it was not sent there
+	Address      Address // of the recipient
+	IsStored     bool    // it is in the mailbox, whatever Err says
+	WasDelivered bool    // it was there before, from an earlier call
+	Err          error   // such as mailbox.ErrNoMailbox, ErrIDTaken, or ErrNotDurable: then send it again, under its key or id
+}

@@ -35,10 +35,8 @@ type Post struct {
 
 // Outcome is the result of a post for one recipient.
 type Outcome struct {
-	Box           *Box
-	Stored        bool // the message is in the mailbox, whatever Err says
-	AlreadyStored bool // it was in the mailbox before
-	Err           error
+	wire.Receipt
+	Box *Box
 
 	post  *Post
 	at    *target
@@ -144,7 +142,7 @@ func Deliver(ctx context.Context, posts ...*Post) {
 		data, err := encode(p.Message)
 		for i, b := range p.To {
 			o := &p.Outcomes[i]
-			*o = Outcome{Box: b, Err: err, post: p, data: data}
+			*o = Outcome{Receipt: wire.Receipt{Address: b.Address(), Err: err}, Box: b, post: p, data: data}
 			if b.as != "" && err == nil {
 				o.data, o.Err = encode(b.MessageThere(p.Message))
 			}
@@ -245,9 +243,9 @@ func (t *target) publish(ctx context.Context) {
 			continue
 		}
 		if o.Err = err; err == nil {
-			o.AlreadyStored, o.Err = o.moveToNew()
+			o.WasDelivered, o.Err = o.moveToNew()
 		}
-		if o.Stored = o.Err == nil; !o.Stored || o.AlreadyStored {
+		if o.IsStored = o.Err == nil; !o.IsStored || o.WasDelivered {
 			t.inbox.Remove(o.temp)
 		}
 	}
@@ -312,7 +310,7 @@ func (o *Outcome) isDelivered() (bool, error) {
 
 // sync makes the messages that are stored survive a power cut.
 func (t *target) sync() {
-	stored := slices.DeleteFunc(slices.Clone(t.outcomes), func(o *Outcome) bool { return !o.Stored })
+	stored := slices.DeleteFunc(slices.Clone(t.outcomes), func(o *Outcome) bool { return !o.IsStored })
 	if len(stored) == 0 {
 		return
 	}
@@ -339,30 +337,31 @@ func (t *target) sync() {
 func (p *Post) finish(ctx context.Context) {
 	for i := range slices.Backward(p.Outcomes) {
 		o := &p.Outcomes[i]
+		o.ID = p.Message.ID
 		if o.first != nil {
-			o.Stored, o.AlreadyStored, o.Err = o.first.Stored, o.first.AlreadyStored, o.first.Err
+			o.IsStored, o.WasDelivered, o.Err = o.first.IsStored, o.first.WasDelivered, o.first.Err
 		}
 		// An outbox has one file for the members of its host: one that lies there need not be for this member.
-		if o.AlreadyStored && o.Box.host != "" {
+		if o.WasDelivered && o.Box.host != "" {
 			it, err := o.Box.Get(p.Message.ID)
 			if err == nil && !slices.Contains(it.To, o.Box.Address()) {
-				o.Stored, o.AlreadyStored = false, false
+				o.IsStored, o.WasDelivered = false, false
 				o.Err = fmt.Errorf("message %s is in the outbox of host %s for others only: send this one with an id of its own",
 					it.ID.Short(6), o.Box.host)
 			}
 		}
 	}
 	for _, o := range p.Outcomes {
-		if o.Stored {
+		if o.IsStored {
 			o.Box.withdrawReplaced(ctx, p.Message)
 		}
 	}
-	at := slices.IndexFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
+	at := slices.IndexFunc(p.Outcomes, func(o Outcome) bool { return o.IsStored })
 	if at < 0 || p.Sender == nil {
 		return
 	}
 	sent := *p.Message
-	if o := p.Outcomes[at]; o.AlreadyStored {
+	if o := p.Outcomes[at]; o.WasDelivered {
 		if it, err := o.Box.Get(sent.ID); err == nil { // the text of the first delivery counts
 			sent = *it.Message
 		}

@@ -41,11 +41,11 @@ func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 		err    error
 	}{{false, syscall.EDQUOT}, {false, maildir.ErrNoAgent}, {true, nil}, {false, syscall.EIO}, {true, syscall.EIO}, {true, nil}}
 	for i, o := range p.Outcomes {
-		if o.Box != p.To[i] || o.Stored != want[i].stored || o.AlreadyStored || !errors.Is(o.Err, want[i].err) || o.Err != nil && want[i].err == nil {
+		if o.Box != p.To[i] || o.IsStored != want[i].stored || o.WasDelivered || !errors.Is(o.Err, want[i].err) || o.Err != nil && want[i].err == nil {
 			t.Errorf("%s: %+v", p.To[i].Agent(), o)
 		}
-		if there := o.Box.Exists() && takeCensus(t, o.Box).place(m.ID) == "new"; there != o.Stored {
-			t.Errorf("%s: there %v, stored %v", o.Box.Agent(), there, o.Stored)
+		if there := o.Box.Exists() && takeCensus(t, o.Box).place(m.ID) == "new"; there != o.IsStored {
+			t.Errorf("%s: there %v, stored %v", o.Box.Agent(), there, o.IsStored)
 		}
 	}
 	var nd *maildir.NotDurableError
@@ -132,10 +132,10 @@ func TestDeliverAgainOverATornFile(t *testing.T) {
 		must(t, err)
 		file, before := it.File, time.Now().Add(-time.Minute)
 		must(t, errors.Join(os.Truncate(file, 60), os.Chtimes(file, before, before)))
-		if o := post(bob, m, true); o.Err != nil || o.AlreadyStored {
+		if o := post(bob, m, true); o.Err != nil || o.WasDelivered {
 			t.Errorf("torn in %s: %+v", where, o)
 		}
-		if o := post(bob, m, true); o.Err != nil || !o.AlreadyStored {
+		if o := post(bob, m, true); o.Err != nil || !o.WasDelivered {
 			t.Errorf("torn in %s, once more: %+v", where, o)
 		}
 		bad, _ := drop.BadFiles(bob)

@@ -162,7 +162,7 @@ func (p *process) send() {
 	maildir.Deliver(ctx, posts...)
 	for _, post := range posts {
 		for _, o := range post.Outcomes {
-			retired := o.Stored && o.Box.Agent() == "dave" && errors.Is(o.Err, os.ErrNotExist)
+			retired := o.IsStored && o.Box.Agent() == "dave" && errors.Is(o.Err, os.ErrNotExist)
 			if retired || !p.failed(o.Box, o.Err) {
 				p.say("ack %s %s", o.Box.Agent(), post.Message.ID)
 			} else if !post.Given && errors.Is(o.Err, maildir.ErrNoAgent) {

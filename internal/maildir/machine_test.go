@@ -103,12 +103,12 @@ func (m *machine) Deliver(t *rapid.T) {
 		}
 		known := m.place[id] != ""
 		if known && m.body[id] != msg.Body {
-			if !errors.Is(o.Err, maildir.ErrIDTaken) || o.Stored {
+			if !errors.Is(o.Err, maildir.ErrIDTaken) || o.IsStored {
 				t.Fatalf("%s, which has another text: %+v", id, o)
 			}
 			continue
 		}
-		if o.Err != nil || !o.Stored || o.AlreadyStored != known {
+		if o.Err != nil || !o.IsStored || o.WasDelivered != known {
 			t.Fatalf("%s, which was in %q: %+v", id, m.place[id], o)
 		}
 		if !known {

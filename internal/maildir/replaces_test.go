@@ -49,7 +49,7 @@ func TestReplaces(t *testing.T) {
 	if got := state(old.ID); got != wire.Unread {
 		t.Error("the old one beside the new one", got)
 	}
-	if o := post(bob, m, true); o.Err != nil || !o.AlreadyStored {
+	if o := post(bob, m, true); o.Err != nil || !o.WasDelivered {
 		t.Error(o)
 	}
 	if got := state(old.ID); got != wire.Withdrawn {

@@ -123,11 +123,11 @@ func (r *run) post(posts ...*maildir.Post) (err error) {
 		for _, o := range p.Outcomes {
 			err = errors.Join(err, o.Err)
 			var nd *maildir.NotDurableError
-			if o.Stored && o.Err != nil && !errors.As(o.Err, &nd) || !o.Stored && o.Err == nil {
-				r.t.Errorf("stored is %v: %v", o.Stored, o.Err)
+			if o.IsStored && o.Err != nil && !errors.As(o.Err, &nd) || !o.IsStored && o.Err == nil {
+				r.t.Errorf("stored is %v: %v", o.IsStored, o.Err)
 			}
-			if there := len(takeCensus(r.t, o.Box).places[p.Message.ID]) == 1; there != o.Stored {
-				r.t.Errorf("stored is %v, the message is there: %v", o.Stored, there)
+			if there := len(takeCensus(r.t, o.Box).places[p.Message.ID]) == 1; there != o.IsStored {
+				r.t.Errorf("stored is %v, the message is there: %v", o.IsStored, there)
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 	r, err := reply.Ask(limited, s.Root, o, reply.Observer{Other: s.warnNoAnswer, Sent: func(r *reply.Response) {
 		isSent = true
 		seen := outlook.Of(ctx, s.Root, r.To, o.Message)
-		if r.To.AlreadyStored {
+		if r.To.WasDelivered {
 			seen.Text = s.alreadySent(r.To, o.Message)
 		}
 		sent(seen)

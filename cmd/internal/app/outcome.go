@@ -99,10 +99,10 @@ func (f *Failed) addRetry(s *Scope, m *Submission, to post.Recipient) {
 	switch {
 	case m.Once != "":
 		again = "retry with the same command: it stays one message"
-	case to.Stored:
+	case to.IsStored:
 		return // its own hint forbids to send it again
 	}
-	if f.Hint != "" && !to.Stored {
+	if f.Hint != "" && !to.IsStored {
 		again = f.Hint + "; " + again
 	}
 	f.Hint = again

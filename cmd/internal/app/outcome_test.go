@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
@@ -27,7 +26,7 @@ func TestAddRetry(t *testing.T) {
 		{"ci/1", false, "atm doctor", "atm doctor; " + again},
 	} {
 		f := Failed{Error: &failure.Error{Hint: tt.own}}
-		to := post.Recipient{Address: wire.Address{Agent: "bob", Team: "main"}, Outcome: maildir.Outcome{Stored: tt.isStored}}
+		to := post.Recipient{Receipt: wire.Receipt{Address: wire.Address{Agent: "bob", Team: "main"}, IsStored: tt.isStored}}
 		f.addRetry(s, &Submission{Once: tt.once}, to)
 		if f.Hint != tt.want {
 			t.Errorf("%+v: %q", tt, f.Hint)

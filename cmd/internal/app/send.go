@@ -139,7 +139,7 @@ func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 func (s *Scope) endSessions(ctx context.Context, m *wire.Message, to []post.Recipient) (err error) {
 	for _, to := range to {
 		in, counts := s.Team.Sessions().InputOf(to.Address.Agent, m)
-		if counts && in.Kind == foreign.HumanAbort && to.Stored {
+		if counts && in.Kind == foreign.HumanAbort && to.IsStored {
 			err = errors.Join(err, s.Team.Sessions().Abort(ctx, to.Address.Agent, in))
 		}
 	}
@@ -184,15 +184,15 @@ func (s *Scope) open(ctx context.Context, m *Submission, isPerson bool, origin *
 func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address) presence.Member) *Outcome {
 	out := s.NewOutcome(m.Content.ID)
 	out.look = look
-	isStored := slices.ContainsFunc(sent.To, func(to post.Recipient) bool { return to.Stored })
+	isStored := slices.ContainsFunc(sent.To, func(to post.Recipient) bool { return to.IsStored })
 	for _, to := range sent.To {
 		switch {
 		case to.Err != nil:
 			out.addFailed(s, to.Address, to.Err)
-			if isStored && to.Box != nil && !errors.Is(to.Err, maildir.ErrIDTaken) {
+			if isStored && to.ID != "" && !errors.Is(to.Err, maildir.ErrIDTaken) {
 				out.Failed[len(out.Failed)-1].addRetry(s, m, to)
 			}
-		case to.AlreadyStored:
+		case to.WasDelivered:
 			out.addKnown(s, to, m.Content)
 		default:
 			if member, seen := out.addDelivered(s, to, m.Content, ""); seen.When == outlook.Never {
@@ -366,7 +366,7 @@ func (s *Scope) describeAck(a post.Acked, of wire.ID, ack *wire.Message, outcome
 	for _, note := range a.Notes {
 		out.warn("%s", note)
 	}
-	if a.To.Box != nil {
+	if a.To.ID != "" {
 		out.addDelivered(s, a.To, ack, "")
 	}
 	if did = "acked " + of.Short(6); outcome != "" {

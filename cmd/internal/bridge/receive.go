@@ -343,7 +343,7 @@ func (b *Bridge) finishDelivery(m *wire.Message, o maildir.Outcome) error {
 	if o.Err != nil {
 		return o.Err
 	}
-	if !o.AlreadyStored {
+	if !o.WasDelivered {
 		b.reportMail("received", m, m.From.Host, string(o.Box.Agent()), "")
 	}
 	return b.addReceipt(m, o.Box.Agent()) // after an error the message comes again and is deduplicated

@@ -108,7 +108,7 @@ func TestOutlook(t *testing.T) {
 
 // Of a member that is retired meanwhile nothing is known.
 func TestOfUnknown(t *testing.T) {
-	to := post.Recipient{Address: wire.Address{Agent: "bob", Team: "main"}}
+	to := post.Recipient{Receipt: wire.Receipt{Address: wire.Address{Agent: "bob", Team: "main"}}}
 	if got := Of(t.Context(), newTeam(t).Root(), to, &wire.Message{}); got.Text != "unknown" {
 		t.Errorf("%+v", got)
 	}
@@ -143,7 +143,7 @@ func TestSentIsHandedOver(t *testing.T) {
 	box := team.Box("bob")
 	m := &wire.Message{ID: wire.NewID(), SentAt: time.Now()}
 	sent := func(state reducer.Word) string {
-		return Sent(team.Root(), &presence.Member{Name: "bob", Running: true, State: state, Inject: "body"}, post.Recipient{Address: box.Address()}, m).Text
+		return Sent(team.Root(), &presence.Member{Name: "bob", Running: true, State: state, Inject: "body"}, post.Recipient{Receipt: wire.Receipt{Address: box.Address()}}, m).Text
 	}
 	if got := sent(reducer.WordBusy); got != "busy: typed in when idle" {
 		t.Error(got)
@@ -156,7 +156,7 @@ func TestSentIsHandedOver(t *testing.T) {
 			t.Errorf("%s: %s", state, got)
 		}
 	}
-	to := post.Recipient{Address: box.Address(), Push: push.Outcome{By: agents.ByHook}} // which hands it over with the next turn
+	to := post.Recipient{Receipt: wire.Receipt{Address: box.Address()}, Push: push.Outcome{By: agents.ByHook}} // which hands it over with the next turn
 	busy := &presence.Member{Name: "bob", Running: true, State: reducer.WordBusy, Inject: "body"}
 	if got := Sent(team.Root(), busy, to, m).Text; got != "idle: typed in now" {
 		t.Error(got)
@@ -176,7 +176,7 @@ func TestBefore(t *testing.T) {
 	teamtest.Must(t, err)
 	teamtest.Post(t, team, "alice", "bob", "third")
 	sent := func(state reducer.Word) string {
-		return Sent(team.Root(), &presence.Member{Name: "bob", Running: true, State: state, Inject: "body"}, post.Recipient{Address: box.Address()}, it.Message).Text
+		return Sent(team.Root(), &presence.Member{Name: "bob", Running: true, State: state, Inject: "body"}, post.Recipient{Receipt: wire.Receipt{Address: box.Address()}}, it.Message).Text
 	}
 	if got := sent(reducer.WordBusy); got != "busy: typed in when idle; 1 before it" {
 		t.Error(got)

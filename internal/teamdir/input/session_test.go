@@ -81,7 +81,7 @@ func TestSendInput(t *testing.T) {
 	in := SessionInput{From: team.Box("me"), Input: foreign.HumanInput{Kind: "message", Text: "hello"}}
 	out, err := SendInput(t.Context(), team, s.SessionID, in)
 	teamtest.Must(t, err)
-	if !out.To.Stored || out.To.Address.Agent != "bob" {
+	if !out.To.IsStored || out.To.Address.Agent != "bob" {
 		t.Errorf("%+v", out.To)
 	}
 }

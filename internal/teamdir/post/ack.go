@@ -163,10 +163,10 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 	post = &maildir.Post{Message: ack, To: []*maildir.Box{sender}, Derived: isAck, Sender: me}
 	return a, post, func(to Recipient) (Acked, error) {
 		a.To = to
-		if outcome != "" && to.AlreadyStored && !isRepeat && sender.Host() == "" { // another ack came first
+		if outcome != "" && to.WasDelivered && !isRepeat && sender.Host() == "" { // another ack came first
 			return Ack(ctx, r, me, box, m, ack)
 		}
-		a.ID, a.WasAcked = ack.ID, to.AlreadyStored || isRepeat // the id that was free
+		a.ID, a.WasAcked = ack.ID, to.WasDelivered || isRepeat // the id that was free
 		if to.Err != nil {
 			return a, to.Err
 		}

@@ -67,7 +67,7 @@ func TestLinked(t *testing.T) {
 	m := &wire.Message{ID: wire.NewID(), Body: "?", RequiresAck: true}
 	for range 2 {
 		sent, err := Send(t.Context(), r.app.Root(), &Outgoing{From: r.app.Box("alice"), To: []wire.Address{bobAtWeb, carol, elsewhere}, Message: m})
-		if err == nil || len(sent.To) != 3 || !sent.To[0].Stored || sent.To[0].Address != bobAtWeb || sent.To[2].Err == nil {
+		if err == nil || len(sent.To) != 3 || !sent.To[0].IsStored || sent.To[0].Address != bobAtWeb || sent.To[2].Err == nil {
 			t.Fatalf("%+v, %v", sent, err)
 		}
 	}

@@ -50,11 +50,10 @@ type Sent struct {
 	Unlisted error       // why it is not in the sender's index of sent mail; doctor can rebuild that
 }
 
-// Recipient says what became of a message at one of its recipients. Box is nil if it is unknown.
+// Recipient says what became of a message at one of its recipients.
 type Recipient struct {
-	maildir.Outcome
-	Address wire.Address
-	Push    push.Outcome // what was given to its program
+	wire.Receipt
+	Push push.Outcome // what was given to its program
 }
 
 // ErrTooManyHops refuses a reply in a chain of MaxHops replies within an hour.
@@ -152,7 +151,7 @@ func Prepare(r *teamdir.Root, o *Outgoing) (post *maildir.Post, unknown []Recipi
 	for _, a := range unique(o.To) {
 		b, err := recipient(r, m.From, a)
 		if err != nil {
-			unknown = append(unknown, Recipient{Address: a, Outcome: maildir.Outcome{Err: err}})
+			unknown = append(unknown, Recipient{Receipt: wire.Receipt{Address: a, Err: err}})
 			continue
 		}
 		m.To = append(m.To, a)
@@ -211,7 +210,7 @@ func recipients(posts []*maildir.Post) [][]Recipient {
 			continue
 		}
 		for _, out := range post.Outcomes {
-			all[i] = append(all[i], Recipient{Outcome: out, Address: out.Box.Address()})
+			all[i] = append(all[i], Recipient{Receipt: out.Receipt})
 		}
 	}
 	return all

@@ -33,7 +33,9 @@ func TestSend(t *testing.T) {
 			t.Errorf("%+v", sent)
 		}
 		for _, to := range sent.To {
-			f, err := filestore.Open(to.Box.Store().Dir(), answer.Message.Attachments[0])
+			box, err := r.Mailbox(to.Address)
+			teamtest.Must(t, err)
+			f, err := filestore.Open(box.Store().Dir(), answer.Message.Attachments[0])
 			teamtest.Must(t, err)
 			f.Close()
 		}

@@ -237,7 +237,7 @@ func All(ctx context.Context, r *teamdir.Root, posts []*maildir.Post) map[wire.A
 	for _, post := range posts {
 		for _, out := range post.Outcomes {
 			a := out.Box.Address()
-			if out.Err != nil || out.AlreadyStored || out.Box.Host() != "" || !out.Box.IsDue(post.Message) || slices.Contains(reached, a) {
+			if out.Err != nil || out.WasDelivered || out.Box.Host() != "" || !out.Box.IsDue(post.Message) || slices.Contains(reached, a) {
 				continue
 			}
 			if t, err := r.TeamOf(a); err == nil && !post.Message.StartsNoTurn() && t.HoldReason(out.Box.MessageThere(post.Message), a.Agent) == (teamdir.Hold{}) {

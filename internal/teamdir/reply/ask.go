@@ -110,7 +110,7 @@ type asking struct {
 func (q *asking) send(ctx context.Context, posted *maildir.Post) error {
 	q.To = post.Deliver(ctx, q.root, posted)[0]
 	err := q.To.Err
-	if err == nil && q.To.AlreadyStored {
+	if err == nil && q.To.WasDelivered {
 		q.isAcked = true // perhaps
 		err = q.handOverAgain(ctx)
 	}
