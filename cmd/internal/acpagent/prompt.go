@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/reply"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
@@ -92,7 +93,7 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *post.Outgoing, err error) {
 	o = &post.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
 	_, _, err = post.Find(p.Team, p.Me, string(p.session))
 	switch {
-	case errors.Is(err, maildir.ErrNotFound):
+	case errors.Is(err, mailbox.ErrNotFound):
 		p.message.ID = wire.ID(p.session)
 	case err != nil:
 		return nil, err

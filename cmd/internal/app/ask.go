@@ -11,9 +11,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/reply"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
@@ -50,7 +50,7 @@ func (s *Scope) Ask(ctx context.Context, o *post.Outgoing, timeout time.Duration
 		return r, context.Cause(ctx)
 	case errors.Is(err, post.ErrDeclined):
 		return r, err
-	case errors.Is(err, maildir.ErrNoAgent): // it was retired meanwhile
+	case errors.Is(err, mailbox.ErrNoMailbox): // it was retired meanwhile
 		return r, fmt.Errorf("sent %s, but %w", short, err)
 	}
 	return r, failure.Failed("%w", err).WithHint("`atm trace %s` says what became of the question", short)

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -363,7 +364,7 @@ func (c *Condition) mayChange(e watcher.Entry) bool {
 // examine looks after an entry; after a tick also for what no entry reports.
 func (c *Condition) examine(ctx context.Context, s *Scope, e watcher.Entry, isTick bool) finding {
 	f := c.look(ctx, e)
-	if errors.Is(f.err, maildir.ErrNoAgent) {
+	if errors.Is(f.err, mailbox.ErrNoMailbox) {
 		f.inVain, f.err = cmp.Or(c.impossible(ctx, s, nil), f.err), nil
 		return f
 	}
@@ -431,7 +432,7 @@ func (s *Scope) retired(a wire.Address) error {
 	if s.Root.IsRemote(a) {
 		return nil
 	}
-	if _, err := s.Root.Mailbox(a); errors.Is(err, maildir.ErrNoAgent) {
+	if _, err := s.Root.Mailbox(a); errors.Is(err, mailbox.ErrNoMailbox) {
 		return err
 	}
 	return nil

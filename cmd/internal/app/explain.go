@@ -26,6 +26,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
@@ -61,11 +62,11 @@ var known = []struct {
 	{is(ask.ErrNoQuestion, input.ErrAnswered), failure.NotFound, "`atm pending` lists the open questions"},
 	{is(policy.ErrNotYours), failure.Refused, "approvers in team.toml says who may answer"},
 	{is(session.ErrNotFound), failure.NotFound, "`atm session ls --all` lists them"},
-	{is(maildir.ErrNotFound), failure.NotFound, "`atm ls --all` lists your messages, `atm search WORDS` the team's"},
+	{is(mailbox.ErrNotFound), failure.NotFound, "`atm ls --all` lists your messages, `atm search WORDS` the team's"},
 	{is(filestore.ErrNoContent), failure.NotFound, "ask for it again: `atm reply ID \"…\"`"},
 	{is(filestore.ErrDamaged), failure.Failed, "ask for it again: `atm reply ID \"…\"`"},
-	{is(maildir.ErrNoAgent), failure.NotFound, "`atm team` lists the members"},
-	{is(maildir.ErrExists), failure.Refused, "`atm team` lists the members; `atm team retire NAME` frees the name"},
+	{is(mailbox.ErrNoMailbox), failure.NotFound, "`atm team` lists the members"},
+	{is(mailbox.ErrExists), failure.Refused, "`atm team` lists the members; `atm team retire NAME` frees the name"},
 	{is(maildir.ErrUnreadable), failure.Refused, "send as the inbox's owner"},
 	{is(maildir.ErrRunning), failure.Refused, "stop it first: `atm stop NAME`"},
 	{is(maildir.ErrBeingTyped), failure.Refused, "try again in a moment; once it is read, `atm withdraw ID` sends a notice"},

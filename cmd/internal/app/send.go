@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
@@ -189,7 +190,7 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 		switch {
 		case to.Err != nil:
 			out.addFailed(s, to.Address, to.Err)
-			if isStored && to.ID != "" && !errors.Is(to.Err, maildir.ErrIDTaken) {
+			if isStored && to.ID != "" && !errors.Is(to.Err, mailbox.ErrIDTaken) {
 				out.Failed[len(out.Failed)-1].addRetry(s, m, to)
 			}
 		case to.WasDelivered:

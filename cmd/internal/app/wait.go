@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -200,7 +201,7 @@ func UntilMail(ctx context.Context, timeout time.Duration, box *maildir.Box, try
 	defer stop()
 	return watcher.Until(ctx, []watcher.Mailbox{box}, watcher.Options{Messages: true}, func(e watcher.Entry) (bool, error) {
 		done, err := try()
-		if !done && err == nil && errors.Is(e.Err, maildir.ErrNoAgent) {
+		if !done && err == nil && errors.Is(e.Err, mailbox.ErrNoMailbox) {
 			err = e.Err
 		}
 		return done, err

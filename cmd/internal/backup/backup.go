@@ -28,6 +28,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -86,7 +87,7 @@ func (w *writer) fail(err error) { w.err = cmp.Or(w.err, err) }
 
 // reportMissing records once that something could not be read, and reports whether err is set.
 func (w *writer) reportMissing(what string, err error) bool {
-	if err == nil || errors.Is(err, maildir.ErrNoAgent) { // retired meanwhile: the archive has it
+	if err == nil || errors.Is(err, mailbox.ErrNoMailbox) { // retired meanwhile: the archive has it
 		return err != nil
 	}
 	err = fmt.Errorf("the backup lacks a part of %s: %w", what, err)
@@ -142,7 +143,7 @@ func (w *writer) writeMessages(box *maildir.Box) {
 			continue
 		}
 		name, data, err := keep.ReadRaw(box, m)
-		if errors.Is(err, maildir.ErrNotFound) || w.reportMissing(what, err) { // a bridge has sent it
+		if errors.Is(err, mailbox.ErrNotFound) || w.reportMissing(what, err) { // a bridge has sent it
 			continue
 		}
 		w.writeHeader(tar.Header{Name: string(box.Address().Team) + "/" + name, Size: int64(len(data)), ModTime: m.ID.Time()})
@@ -193,7 +194,7 @@ func (w *writer) isMailbox(t *teamdir.Team, name string) bool {
 		return false
 	}
 	err := t.Box(wire.Name(name)).CheckPresent()
-	return err == nil || !errors.Is(err, maildir.ErrNoAgent) && w.reportMissing("the mailbox of "+name, err)
+	return err == nil || !errors.Is(err, mailbox.ErrNoMailbox) && w.reportMissing("the mailbox of "+name, err)
 }
 
 // holdsMessages reports whether writeMessages saves what a directory has.

@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -293,7 +294,7 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 	for _, in := range mail {
 		var unknown []*maildir.Box
 		for _, o := range in.post.Outcomes { // none if it was not delivered
-			if errors.Is(o.Err, maildir.ErrNoAgent) {
+			if errors.Is(o.Err, mailbox.ErrNoMailbox) {
 				unknown = append(unknown, o.Box)
 				continue
 			}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
@@ -106,7 +106,7 @@ func (b *Bridge) sendStages(ctx context.Context) (errs error) {
 	for name, receipts := range open {
 		since := slices.MinFunc(receipts, func(x, y *receipt) int { return x.At.Compare(y.At) }).At
 		turns, err := b.Team.HistorySince(name, since.Add(-time.Minute))
-		if errors.Is(err, maildir.ErrNoAgent) {
+		if errors.Is(err, mailbox.ErrNoMailbox) {
 			continue // retired; it may be restored
 		}
 		var acks []func() error // as in sendBatch
@@ -194,7 +194,7 @@ func (b *Bridge) recordStages(ctx context.Context, batch []*incoming) {
 	}
 	for name, list := range events {
 		err := b.Team.Box(name).Log().AppendSync(ctx, list...)
-		if err == nil || errors.Is(err, maildir.ErrNoAgent) { // the sender may be gone
+		if err == nil || errors.Is(err, mailbox.ErrNoMailbox) { // the sender may be gone
 			continue
 		}
 		for _, in := range batch { // the log deduplicates events that come again

@@ -26,6 +26,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/testtree"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -94,7 +95,7 @@ func openTeam(t testing.TB, path string, members ...wire.Name) *teamdir.Team {
 	team, err := root.CreateTeam("main")
 	must(t, err)
 	for _, m := range members {
-		if err := team.Store.Create(context.Background(), m); !errors.Is(err, maildir.ErrExists) {
+		if err := team.Store.Create(context.Background(), m); !errors.Is(err, mailbox.ErrExists) {
 			must(t, err)
 		}
 	}

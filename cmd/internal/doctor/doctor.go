@@ -30,6 +30,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -250,7 +251,7 @@ func (d *doctor) checkAgents(t *teamdir.Team) {
 			d.add("agent.broken", "warning", fix, "%s in team %s is not a valid agent name", n, t.Name)
 		case !info.IsDir():
 			d.add("agent.link", "error", fix, "%s in team %s is a symbolic link, which atm does not follow", n, t.Name)
-		case errors.Is(t.Box(wire.Name(n)).CheckPresent(), maildir.ErrNoAgent):
+		case errors.Is(t.Box(wire.Name(n)).CheckPresent(), mailbox.ErrNoMailbox):
 			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s is not an agent: it has no inbox/new", n, t.Name)
 		}
 	}

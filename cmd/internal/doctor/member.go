@@ -26,6 +26,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/setaside"
 	"github.com/agentteammail/atm/internal/teamdir/snapshot"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -75,7 +76,7 @@ type examined struct {
 }
 
 func (d *doctor) checkMailbox(b *maildir.Box, h keep.Health, err error) {
-	if errors.Is(b.CheckPresent(), maildir.ErrNoAgent) {
+	if errors.Is(b.CheckPresent(), mailbox.ErrNoMailbox) {
 		return // retired meanwhile
 	}
 	d.addUnreadable("agent.unreadable", b.Path(), "%v", err)

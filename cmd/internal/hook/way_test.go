@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/delivery/waytest"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -48,7 +49,7 @@ func (p *looker) Put(_ context.Context, text delivery.Text) error {
 
 func (p *looker) Has(_ context.Context, id wire.ID) (bool, error) {
 	it, err := p.bob.Get(id)
-	if errors.Is(err, maildir.ErrNotFound) {
+	if errors.Is(err, mailbox.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil && it.State == wire.Done, err

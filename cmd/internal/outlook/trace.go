@@ -9,12 +9,12 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -110,7 +110,7 @@ func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) 
 	case t.State != "", m.From.Host != "": // its own host knows more
 	case t.Returned != nil:
 		return failure.Say("it was returned: `atm show %s`", t.Returned.ID.Short(6))
-	case errors.Is(t.Err, maildir.ErrNotFound):
+	case errors.Is(t.Err, mailbox.ErrNotFound):
 		return failure.Say("it was sent; host %s has reported nothing yet", a.Host)
 	default:
 		return failure.Say("atm cannot tell whether it was sent: %v", t.Err)

@@ -14,10 +14,10 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -115,7 +115,7 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 		a, _ := u.s.Address(word) // @bob, bob@main
 		if a.Team != u.s.Team.Name || a.Host != "" || !slices.Contains(startable, a.Agent) {
 			_, err := u.s.Member(word)
-			if errors.Is(err, maildir.ErrNoAgent) && len(named) == 0 && len(words) > 1 && !slices.ContainsFunc(words[1:], u.s.IsMember) {
+			if errors.Is(err, mailbox.ErrNoMailbox) && len(named) == 0 && len(words) > 1 && !slices.ContainsFunc(words[1:], u.s.IsMember) {
 				e := u.p.Explain(err) // start carol bash
 				return e.WithHint("`atm run %s -- %s`; %s", word, policy.QuoteAll(words[1:]), e.Hint.String())
 			}
@@ -139,7 +139,7 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 		}
 	}
 	for n := range u.plan.Members {
-		if err := u.s.Team.Store.Create(ctx, n); err != nil && !errors.Is(err, maildir.ErrExists) {
+		if err := u.s.Team.Store.Create(ctx, n); err != nil && !errors.Is(err, mailbox.ErrExists) {
 			return err
 		}
 	}

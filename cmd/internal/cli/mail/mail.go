@@ -20,8 +20,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/search"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -67,7 +67,7 @@ func FindThread(s *app.Scope, word string) (wire.ID, error) {
 	if err == nil {
 		return it.ThreadID(), nil
 	}
-	if id, notWhole := wire.ParseID(word); notWhole == nil && errors.Is(err, maildir.ErrNotFound) {
+	if id, notWhole := wire.ParseID(word); notWhole == nil && errors.Is(err, mailbox.ErrNotFound) {
 		return id, nil
 	}
 	return "", err

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -96,7 +96,7 @@ func TestAfterReading(t *testing.T) {
 	}{
 		"marked":     {false, nil, "done owed done", 1},
 		"peeked":     {true, nil, "unread unread done", 0},
-		"not marked": {false, maildir.ErrNotFound, "unread unread done", 0},
+		"not marked": {false, mailbox.ErrNotFound, "unread unread done", 0},
 	} {
 		p, _ := newPrinter(s, true)
 		g, err := newPage(s, p, ReadOptions{Peeks: tt.peeks})

@@ -9,8 +9,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/search"
+	"github.com/agentteammail/atm/mailbox"
 )
 
 var threadCommand = &cli.Command{
@@ -41,7 +41,7 @@ func Thread(ctx context.Context, s *app.Scope, p *command.Printer, word string, 
 		return err
 	}
 	if len(items) == 0 {
-		return fmt.Errorf("thread %s: %w", id, maildir.ErrNotFound)
+		return fmt.Errorf("thread %s: %w", id, mailbox.ErrNotFound)
 	}
 	r := p.Renderer(s)
 	r.Whole = true

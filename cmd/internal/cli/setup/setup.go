@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -59,7 +59,7 @@ func addMembers(ctx context.Context, t *teamdir.Team, names []wire.Name) (added 
 	for _, n := range names {
 		if err := t.Store.Create(ctx, n); err == nil {
 			added = append(added, n)
-		} else if !errors.Is(err, maildir.ErrExists) {
+		} else if !errors.Is(err, mailbox.ErrExists) {
 			return added, err
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
@@ -27,6 +26,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
@@ -153,7 +153,7 @@ func (m members) lines(p *command.Printer) []string {
 
 func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if name := c.Args().First(); name != "" {
-		if _, err := s.Member(name); errors.Is(err, maildir.ErrNoAgent) {
+		if _, err := s.Member(name); errors.Is(err, mailbox.ErrNoMailbox) {
 			return cmdline.UnknownWord(c.Command, name)
 		}
 		q, err := room.Open(s).Queue(wire.Name(name))
