@@ -164,6 +164,9 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 			if at := search.Written(it); !at.Before(w.since) {
 				mail = append(mail, logLine{watcher.Entry{Address: box.Address(), Message: it.Message}, at})
 			}
+			if w.limit > 0 && len(mail) >= 2*w.limit+100 { // do not keep them all
+				mail = w.last(mail)
+			}
 			return true
 		})
 		from, to, n, logErr := w.eventsOf(box.Log())
@@ -186,7 +189,7 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 		})
 		p.WarnUnreadable(teamdir.Unreadable(box, cmp.Or(err, logErr)))
 	}
-	slices.SortStableFunc(mail, func(a, b logLine) int { return a.at.Compare(b.at) })
+	mail = w.last(mail)
 	skip := max(0, total+len(mail)-cmp.Or(w.limit, total+len(mail)))
 	for l := range inOrder(append([]iter.Seq[logLine]{slices.Values(mail)}, sources...)) {
 		if w.isFollowing {
@@ -200,6 +203,15 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 		}
 	}
 	return nil
+}
+
+// last puts lines in order, and returns the last ones up to the limit.
+func (w watchOptions) last(lines []logLine) []logLine {
+	slices.SortStableFunc(lines, func(a, b logLine) int { return a.at.Compare(b.at) })
+	if w.limit == 0 {
+		return lines
+	}
+	return slices.Clone(lines[max(0, len(lines)-w.limit):])
 }
 
 // eventsOf returns which events of a log are shown: those after one up to another, and how many they are; 0 for all, which
