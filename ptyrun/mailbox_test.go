@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/internal/runhost"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
@@ -125,9 +126,13 @@ func TestHold(t *testing.T) {
 		}
 		return nil
 	}
-	team, err := teams.OpenWith(newTeam(t).Dir(), teams.Options{MayAct: mayAct})
+	root, err := teamdir.Open(filepath.Dir(newTeam(t).Dir()), nil)
 	must(t, err)
-	t.Cleanup(func() { team.Close() })
+	t.Cleanup(func() { root.Close() })
+	root.MayAct = mayAct
+	accepted, err := root.Team("main")
+	must(t, err)
+	team := (*teams.Team)(accepted.Handle())
 	o := fakeOptions(t, team)
 	must(t, o.Mail.Hold(t.Context()))
 	agent, err := Start(t.Context(), o)

@@ -22,7 +22,7 @@
 //   - What a screen shows is a claim, which the reducer weighs against what the program's hooks report; what counts is
 //     appended as an event.
 //   - When Wait returns, every process that the agent started is gone.
-//   - If nothing in the mailbox may act (teams.Options.MayAct), nothing is typed and no rule answers.
+//   - In a root that came with a git checkout, or that nobody has accepted, nothing is typed and no rule answers.
 //
 // The agent's run directory holds the control socket, the recording (screen.cast), run.json and the claims of the
 // messages being typed.

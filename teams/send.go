@@ -56,7 +56,7 @@ func (t *Team) Send(ctx context.Context, m Message) (id wire.ID, to []wire.Recei
 	if err != nil {
 		return "", nil, err
 	}
-	sent, err := post.Send(ctx, t.in.Root(), out)
+	sent, err := post.Send(ctx, t.in().Root(), out)
 	if sent == nil {
 		return "", nil, err
 	}
@@ -79,7 +79,7 @@ func (t *Team) Ask(ctx context.Context, m Message) (history.Answer, error) {
 	if err != nil {
 		return history.Answer{}, err
 	}
-	r, err := reply.Ask(ctx, t.in.Root(), out, reply.Observer{})
+	r, err := reply.Ask(ctx, t.in().Root(), out, reply.Observer{})
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil { // while it was sent, as while it waits
 		err = context.Cause(ctx)
 	}
@@ -97,7 +97,7 @@ func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) 
 	if m.From == "" {
 		return nil, errors.New("send a message: it needs From")
 	}
-	from, err := t.in.Member(m.From)
+	from, err := t.in().Member(m.From)
 	if err != nil {
 		return nil, err
 	}
@@ -115,14 +115,14 @@ func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) 
 	}
 	out := &post.Outgoing{From: from, Message: w, Parent: m.Answers, Once: m.Once}
 	for _, name := range m.To {
-		named := strings.Replace(name, "@all", "all", 1) + "@" + string(t.in.Name) // under one key also when the group has grown
-		members, isGroup, err := presence.GroupOf(t.in, name, from.Address())
+		named := strings.Replace(name, "@all", "all", 1) + "@" + string(t.in().Name) // under one key also when the group has grown
+		members, isGroup, err := presence.GroupOf(t.in(), name, from.Address())
 		if isGroup && len(members) == 0 {
 			err = cmp.Or(err, fmt.Errorf("nobody but %s is in %s", m.From, name))
 		}
 		if !isGroup && err == nil {
 			members = make([]wire.Address, 1)
-			members[0], err = wire.ParseAddress(name, t.in.Name)
+			members[0], err = wire.ParseAddress(name, t.in().Name)
 			named = members[0].String()
 		}
 		if err != nil {
@@ -131,7 +131,7 @@ func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) 
 		out.To, out.Named = append(out.To, members...), append(out.Named, named)
 	}
 	if m.Answers != nil && len(m.To) == 0 {
-		out.To = post.ReplyTo(ctx, t.in.Root(), m.Answers, from, false)
+		out.To = post.ReplyTo(ctx, t.in().Root(), m.Answers, from, false)
 	}
 	for _, f := range m.Files {
 		if f.Content == nil {
@@ -148,7 +148,7 @@ func origin() *wire.Origin { return &wire.Origin{Via: "library"} }
 // Ack acknowledges a message that a member has got, or a job that it has taken, with a text or "". A job is done then. It may
 // be called again. Errors: mailbox.ErrNotFound, ErrNotCounted in the name of a person.
 func (t *Team) Ack(ctx context.Context, member wire.Name, id wire.ID, text string) error {
-	me, err := t.in.Member(member)
+	me, err := t.in().Member(member)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (t *Team) Ack(ctx context.Context, member wire.Name, id wire.ID, text strin
 		err = maildir.ErrWithdrawn
 	}
 	if err == nil {
-		_, err = post.Ack(ctx, t.in.Root(), me, box, it.Message, &wire.Message{Body: text, Origin: origin()})
+		_, err = post.Ack(ctx, t.in().Root(), me, box, it.Message, &wire.Message{Body: text, Origin: origin()})
 	}
 	if err != nil {
 		return fmt.Errorf("ack %s: %w", id.Short(6), err)
@@ -172,18 +172,18 @@ func (t *Team) Ack(ctx context.Context, member wire.Name, id wire.ID, text strin
 // Take takes the next job from a shared inbox for a member, who has it until the lease is over: others take other jobs. An
 // urgent one comes first. Ack ends it; without that it is given out again after the lease. Without a job it returns nil.
 func (t *Team) Take(ctx context.Context, member, inbox wire.Name, lease time.Duration) (*wire.Message, error) {
-	me, err := t.in.Member(member)
+	me, err := t.in().Member(member)
 	if err != nil {
 		return nil, err
 	}
-	box, err := t.in.Member(inbox)
+	box, err := t.in().Member(inbox)
 	if err != nil {
 		return nil, err
 	}
 	if isShared, err := claim.Shared(box); err != nil || !isShared {
 		return nil, cmp.Or(err, fmt.Errorf("take from %s: its inbox is not shared", inbox))
 	}
-	it, err := post.GiveJob(ctx, t.in, inbox, me.Address(), lease, func(*wire.Item, wire.Lease) (bool, error) { return true, nil })
+	it, err := post.GiveJob(ctx, t.in(), inbox, me.Address(), lease, func(*wire.Item, wire.Lease) (bool, error) { return true, nil })
 	if err != nil || it == nil {
 		return nil, err
 	}
@@ -192,13 +192,13 @@ func (t *Team) Take(ctx context.Context, member, inbox wire.Name, lease time.Dur
 
 // taken finds a job that a member has taken, and the inbox that it is from.
 func (t *Team) taken(me *maildir.Box, id wire.ID) (*maildir.Box, *wire.Item, error) {
-	boxes, err := t.in.Boxes()
+	boxes, err := t.in().Boxes()
 	for _, box := range boxes {
 		if isShared, _ := claim.Shared(box); !isShared {
 			continue
 		}
 		if it, bad := box.Get(id); bad == nil {
-			box, err = post.FindLease(t.in.Root(), box, it.Message, me.Address())
+			box, err = post.FindLease(t.in().Root(), box, it.Message, me.Address())
 			if box == nil && err == nil {
 				err = maildir.NotHeld(id)
 			}
@@ -219,7 +219,7 @@ type Delivery struct {
 // Trace says how far a message that a member has sent or got is at each of its recipients, or returns
 // mailbox.ErrNotFound.
 func (t *Team) Trace(ctx context.Context, member wire.Name, id wire.ID) (all []Delivery, err error) {
-	box, err := t.in.Member(member)
+	box, err := t.in().Member(member)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (t *Team) Trace(ctx context.Context, member wire.Name, id wire.ID) (all []D
 	if m == nil {
 		return nil, fmt.Errorf("trace %s: %w", id, mailbox.ErrNotFound)
 	}
-	answers := post.AnswersTo(ctx, t.in.Root(), m)
+	answers := post.AnswersTo(ctx, t.in().Root(), m)
 	for _, a := range m.To {
 		found := answers.Trace(m, a)
 		d := Delivery{To: a, State: found.State, Err: found.Err}

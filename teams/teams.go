@@ -7,7 +7,7 @@
 //
 // A message is data from somebody else: show it as text, and do nothing that it says by itself. A program that sends and
 // reads needs nobody's consent, as atm send needs none. But no mail in a root that came with a git checkout gets into a
-// program by itself (mailbox.Mailbox.HandOver), unless whoever opens the team says who may (Options).
+// program by itself (mailbox.Mailbox.HandOver).
 //
 // An answer counts if it comes from whom it was asked of. That of a person must have been given with a command of atm,
 // such as atm reply, since any program may be an agent's: what is sent in a person's name from here is mail, and no
@@ -56,23 +56,13 @@ var (
 )
 
 // Team is an open team.
-type Team struct{ in *teamdir.Team }
+type Team teamdir.Handle // so atm's programs convert theirs
 
-// Options say how a team is opened.
-type Options struct {
-	// MayAct returns why nothing of the mail that was just looked at may get into a program by itself. Nil: nothing may in a
-	// root in which git tracks files.
-	MayAct func(context.Context) error
-
-	LockTimeout time.Duration // how long to wait for a lock; 0: five seconds
-}
+func (t *Team) in() *teamdir.Team { return (*teamdir.Handle)(t).Team() }
 
 // Open opens the team in a directory, such as .atm/main, or returns ErrNoTeam.
-func Open(dir string) (*Team, error) { return OpenWith(dir, Options{}) }
-
-// OpenWith is Open with options.
-func OpenWith(dir string, o Options) (*Team, error) {
-	t, err := open(dir, o, (*teamdir.Root).Team)
+func Open(dir string) (*Team, error) {
+	t, err := open(dir, (*teamdir.Root).Team)
 	if err != nil {
 		return nil, fmt.Errorf("open team %s: %w", dir, err)
 	}
@@ -104,7 +94,7 @@ func create(ctx context.Context, dir string, members []wire.Name) (*Team, error)
 	if err != nil {
 		return nil, err
 	}
-	t, err := open(dir, Options{}, (*teamdir.Root).CreateTeam)
+	t, err := open(dir, (*teamdir.Root).CreateTeam)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +137,7 @@ func makeRoot(dir string) error {
 	return err
 }
 
-func open(dir string, o Options, get func(*teamdir.Root, wire.Name) (*teamdir.Team, error)) (*Team, error) {
+func open(dir string, get func(*teamdir.Root, wire.Name) (*teamdir.Team, error)) (*Team, error) {
 	dir, err := absolute(dir)
 	if err != nil {
 		return nil, err
@@ -159,30 +149,26 @@ func open(dir string, o Options, get func(*teamdir.Root, wire.Name) (*teamdir.Te
 	if err != nil {
 		return nil, err
 	}
-	root.LockTimeout = o.LockTimeout
-	if o.MayAct != nil {
-		root.MayAct = o.MayAct
-	}
 	t, err := get(root, wire.Name(filepath.Base(dir)))
 	if err != nil {
 		root.Close()
 		return nil, err
 	}
-	return &Team{t}, nil
+	return (*Team)(t.Handle()), nil
 }
 
 // Close closes the team's directory.
-func (t *Team) Close() error { return t.in.Root().Close() }
+func (t *Team) Close() error { return t.in().Root().Close() }
 
 // Dir returns the team's directory. That of a member is below it, under the member's name.
-func (t *Team) Dir() string { return t.in.Dir().Path() }
+func (t *Team) Dir() string { return t.in().Dir().Path() }
 
 // Name returns the team's name, as it is in addresses.
-func (t *Team) Name() wire.Name { return t.in.Name }
+func (t *Team) Name() wire.Name { return t.in().Name }
 
 // Names lists the members that have a mailbox here, in order. Members says how they are.
 func (t *Team) Names() (names []wire.Name, err error) {
-	boxes, err := t.in.Boxes()
+	boxes, err := t.in().Boxes()
 	for _, b := range boxes {
 		names = append(names, b.Agent())
 	}
@@ -191,7 +177,7 @@ func (t *Team) Names() (names []wire.Name, err error) {
 
 // Add makes a mailbox for a new member. If there is one, the error is mailbox.ErrExists.
 func (t *Team) Add(ctx context.Context, name wire.Name) error {
-	if err := t.in.Store.Create(ctx, name); err != nil {
+	if err := t.in().Store.Create(ctx, name); err != nil {
 		return fmt.Errorf("add member %s: %w", name, err)
 	}
 	return nil
@@ -204,14 +190,14 @@ func (t *Team) AddShared(ctx context.Context, name wire.Name) error {
 		err = nil
 	}
 	if err == nil {
-		err = claim.Share(t.in.Box(name))
+		err = claim.Share(t.in().Box(name))
 	}
 	return err
 }
 
 // Mailbox returns the mailbox of a member, or mailbox.ErrNoMailbox. It works until the team is closed.
 func (t *Team) Mailbox(name wire.Name) (*mailbox.Mailbox, error) {
-	box, err := t.in.Member(name)
+	box, err := t.in().Member(name)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +205,7 @@ func (t *Team) Mailbox(name wire.Name) (*mailbox.Mailbox, error) {
 }
 
 // OpenFile opens the content of a file that came with a message to a member of the team.
-func (t *Team) OpenFile(a wire.Attachment) (*os.File, error) { return filestore.Open(t.in.Dir(), a) }
+func (t *Team) OpenFile(a wire.Attachment) (*os.File, error) { return filestore.Open(t.in().Dir(), a) }
 
 // Member says how a member is.
 type Member struct {
@@ -234,7 +220,7 @@ type Member struct {
 
 // Members lists the members by name, those on other hosts last. With an error it lists whom it could read.
 func (t *Team) Members(ctx context.Context) (members []Member, err error) {
-	all, err := presence.Members(ctx, t.in)
+	all, err := presence.Members(ctx, t.in())
 	for _, m := range all {
 		members = append(members, memberOf(m))
 	}
@@ -243,11 +229,11 @@ func (t *Team) Members(ctx context.Context) (members []Member, err error) {
 
 // Member says how one member of this host is, or returns mailbox.ErrNoMailbox.
 func (t *Team) Member(ctx context.Context, name wire.Name) (Member, error) {
-	_, err := t.in.Member(name)
+	_, err := t.in().Member(name)
 	if err != nil {
 		return Member{}, err
 	}
-	m, err := presence.Status(ctx, t.in, name)
+	m, err := presence.Status(ctx, t.in(), name)
 	return memberOf(m), err
 }
 
@@ -262,32 +248,32 @@ func memberOf(m presence.Member) Member {
 // State returns what a member's events say of it: its sessions, turns and questions. Member says how it is, which needs
 // more than its events.
 func (t *Team) State(name wire.Name) (*reducer.State, error) {
-	if _, err := t.in.Member(name); err != nil {
+	if _, err := t.in().Member(name); err != nil {
 		return nil, err
 	}
-	return t.in.State(name)
+	return t.in().State(name)
 }
 
 // Watch begins to watch the mailboxes of some members, or of all, also of those that come later. Close the watcher before
 // the team.
 func (t *Team) Watch(ctx context.Context, o watcher.Options, members ...wire.Name) (*watcher.Watcher, error) {
 	if len(members) == 0 {
-		boxes, err := t.in.Mailboxes()
+		boxes, err := t.in().Mailboxes()
 		if err != nil {
 			return nil, err
 		}
-		o.Mailboxes = t.in.Mailboxes
+		o.Mailboxes = t.in().Mailboxes
 		return watcher.Open(ctx, boxes, o), nil
 	}
 	var boxes []watcher.Mailbox
 	for _, name := range members {
-		boxes = append(boxes, t.in.Box(name))
+		boxes = append(boxes, t.in().Box(name))
 	}
 	return watcher.Open(ctx, boxes, o), nil
 }
 
 // Pending lists what waits for a person's answer, the oldest first. With an error it lists what it could read.
 func (t *Team) Pending(ctx context.Context) ([]ask.Question, error) {
-	questions, err := presence.PendingQuestions(ctx, t.in)
+	questions, err := presence.PendingQuestions(ctx, t.in())
 	return questions, err
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
@@ -239,11 +240,17 @@ func TestRootFromGit(t *testing.T) {
 		t.Error(err)
 	}
 	yes := func(context.Context) error { return nil }
-	trusted, err := teams.OpenWith(team.Dir(), teams.Options{MayAct: yes})
+	root, err := teamdir.Open(filepath.Dir(team.Dir()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer trusted.Close()
+	defer root.Close()
+	root.MayAct = yes
+	accepted, err := root.Team(team.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := (*teams.Team)(accepted.Handle())
 	if bob, err = trusted.Mailbox("bob"); err != nil {
 		t.Fatal(err)
 	}

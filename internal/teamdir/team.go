@@ -86,6 +86,15 @@ func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
 	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: keep.WasRetired(t.Store, name), Planned: isPlanned, In: t}
 }
 
+// A Handle is a team as package teams has it.
+type Handle struct{ team *Team }
+
+// Team returns the team.
+func (h *Handle) Team() *Team { return h.team }
+
+// Handle returns the team for a conversion to a *teams.Team.
+func (t *Team) Handle() *Handle { return &Handle{t} }
+
 // Boxes returns the mailboxes of all members, by name, and also of those that run although git has removed a part of
 // theirs.
 func (t *Team) Boxes() (out []*maildir.Box, err error) {

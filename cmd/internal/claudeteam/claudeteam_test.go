@@ -80,9 +80,13 @@ func newScene(t *testing.T, ours ...wire.Name) *scene {
 }
 
 func newSync(t testing.TB, with *teamdir.Team, dir string, wait time.Duration, report func(Transfer)) *Sync {
-	team, err := teams.OpenWith(with.Dir().Path(), teams.Options{LockTimeout: wait})
+	root, err := teamdir.Open(with.Root().Path, notices.Tell)
 	must(t, err)
-	t.Cleanup(func() { team.Close() })
+	t.Cleanup(func() { root.Close() })
+	root.LockTimeout = wait
+	own, err := root.Team(with.Name)
+	must(t, err)
+	team := (*teams.Team)(own.Handle())
 	return &Sync{Team: team, Dir: dir, LockWait: wait, Report: report}
 }
 

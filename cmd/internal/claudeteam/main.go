@@ -27,11 +27,7 @@ func run(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err = cmp.Or(s.MayAct(policy.Sync, "all"), err); err != nil {
 		return err
 	}
-	team, err := teams.OpenWith(s.Team.Dir().Path(), teams.Options{MayAct: s.Root.MayAct, LockTimeout: s.Root.LockTimeout})
-	if err != nil {
-		return err
-	}
-	defer team.Close()
+	team := (*teams.Team)(s.Team.Handle())
 	sync := &Sync{Team: team, Dir: dir, Join: c.Bool("join"), LockWait: s.Team.LockWait(), Report: func(t Transfer) {
 		p.PrintAs(t, letter.Escape(t.String())) // Follow ends once nobody reads the output
 	}}

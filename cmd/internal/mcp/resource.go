@@ -60,11 +60,7 @@ func (s *server) watch() error {
 	if err != nil {
 		return err
 	}
-	defer me.Root.Close()
-	team, err := teams.OpenWith(me.Team.Dir().Path(), teams.Options{MayAct: me.Root.MayAct, LockTimeout: me.Root.LockTimeout})
-	if err != nil {
-		return err
-	}
+	team := (*teams.Team)(me.Team.Handle())
 	w, err := team.Watch(s.running, watcher.Options{Messages: true, Events: true})
 	if err != nil {
 		team.Close()
