@@ -186,12 +186,19 @@ func (d *doctor) checkSharing(m presence.Member) {
 // maxUnheard is how long mail may wait for an agent without runner and hooks that has read mail before.
 const maxUnheard = time.Hour
 
-// checkWaiting reports mail of an agent that nothing will show it to: it has no runner and no hooks, and nobody reads
-// as that agent. A shared inbox is anybody's to read.
+// checkWaiting reports mail of an agent that nothing will show it to: its runner was killed, or it has no runner and no hooks,
+// and nobody reads as that agent. A shared inbox is anybody's to read.
 func (d *doctor) checkWaiting(t *teamdir.Team, b *maildir.Box, m presence.Member) {
 	unread, _ := b.UnreadIDs()
 	shared, err := claim.Shared(b)
-	if len(unread) == 0 || shared || err != nil || m.Running || post.IsPerson(d.root, b.Address()) || m.HasHooks() {
+	if len(unread) == 0 || shared || err != nil || m.Running || post.IsPerson(d.root, b.Address()) {
+		return
+	}
+	if m.RunnerGone {
+		d.add("message.unheard", "warning", app.RunCommand(t, m.Name), "its runner was killed, and %d unread: run it again", len(unread))
+		return
+	}
+	if m.HasHooks() {
 		return
 	}
 	since, lastRead := unread[0].Time(), "it has never read mail"
