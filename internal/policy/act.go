@@ -121,6 +121,9 @@ func (p Policy) Check(act Act, member wire.Name, by Actor) error {
 	default:
 		why = fmt.Sprintf("%s may not %s %s: only people and the lead may: %s", by.Name, act, member, join(append(slices.Clone(p.People), p.Lead)))
 	}
+	if by.IsAgent && by.Name != "" && by.Name != member { // who did not expect that
+		why += " (this comes from " + string(by.Name) + "'s program)"
+	}
 	if act == Answer {
 		return fmt.Errorf("the question of %s is %w: %s", member, ErrNotYours, why)
 	}
