@@ -49,7 +49,7 @@ func (it *Item) UnmarshalJSON(data []byte) error {
 
 // Receipt says what became of a message at one of its recipients.
 type Receipt struct {
-	ID           ID      // of the message; "": it was not sent there
+	ID           ID      // of the message; "": nobody has such a mailbox
 	Address      Address // of the recipient
 	IsStored     bool    // it is in the mailbox, whatever Err says
 	WasDelivered bool    // it was there before, from an earlier call
