@@ -107,7 +107,10 @@ func (s *scene) wait(what string, holds func() bool) {
 // shut proves that nothing is pasted now, and why not.
 func (s *scene) shut(why string) {
 	s.Helper()
-	s.wait("the way to be shut", func() bool { return s.Look(s.Context()) != nil })
+	s.wait("the way to be shut: "+why, func() bool { // at first a line may still be a draft
+		err := s.Look(s.Context())
+		return err != nil && strings.Contains(err.Error(), why)
+	})
 	err := s.Put(s.Context(), mail("one"))
 	if err == nil || errors.Is(err, delivery.ErrUnsure) || !strings.Contains(err.Error(), why) {
 		s.Errorf("put: %v, not %q", err, why)
