@@ -72,13 +72,14 @@ func NotifyRequest(ctx context.Context, t *teamdir.Team, agent *maildir.Box, q a
 	return err
 }
 
-// WithdrawRequest withdraws an unread message of NotifyRequest, once the question needs no answer any more.
+// WithdrawRequest withdraws a message of NotifyRequest, also one that was read, once the question needs no answer any more:
+// a day's questions would be most of a person's mail.
 func WithdrawRequest(ctx context.Context, t *teamdir.Team, agent *maildir.Box, id wire.ID) error {
 	to, err := answerer(t, agent.Agent())
 	if to == "" || err != nil {
 		return err
 	}
-	if _, err = t.Box(to).Withdraw(ctx, id, agent.Address()); errors.Is(err, maildir.ErrNotFound) {
+	if _, err = t.Box(to).WithdrawRead(ctx, id, agent.Address(), nil); errors.Is(err, maildir.ErrNotFound) {
 		return nil // it was never sent
 	}
 	return err

@@ -21,3 +21,20 @@ func TestQuestionIsToldOnce(t *testing.T) {
 		t.Errorf("the lead has %v, %v", ids, err)
 	}
 }
+
+// A question that was answered is not in the answerer's mail, read or not.
+func TestAnsweredQuestionLeavesTheMail(t *testing.T) {
+	team := teamtest.NewTeam(t, teamtest.NewRoot(t, Tell), "bob", "lead")
+	teamtest.Must(t, os.WriteFile(team.Dir().Join("team.toml"), []byte("lead = \"lead\"\n"), 0o600))
+	for _, isRead := range []bool{false, true} {
+		id, lead := wire.NewID(), team.Box("lead")
+		teamtest.Must(t, NotifyRequest(t.Context(), team, team.Box("bob"), ask.Question{Agent: "bob", Prompt: "Remove build?"}, id, nil))
+		if isRead {
+			teamtest.Must(t, lead.MarkRead(t.Context(), id))
+		}
+		teamtest.Must(t, WithdrawRequest(t.Context(), team, team.Box("bob"), id))
+		if d, ok, err := lead.Locate(id); d.State != wire.Withdrawn || !ok || err != nil {
+			t.Errorf("read %v: it is %s, %v", isRead, d.State, err)
+		}
+	}
+}
