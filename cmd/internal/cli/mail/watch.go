@@ -150,7 +150,6 @@ func startCommands(s *app.Scope) (*notices.Commands, error) {
 // printEarlier prints the messages and events since a time, in order and at most the last ones up to the limit. What is
 // shown goes into seen where later ones follow. It warns of those that it cannot read.
 func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes []watcher.Mailbox, w watchOptions, seen map[string]bool) error {
-	everything := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: w.since}
 	var mail []logLine
 	var sources []iter.Seq[logLine]
 	total := 0
@@ -160,15 +159,8 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 			return err
 		}
 		box := team.Box(watched.Address().Agent)
-		_, err = inbox.Walk(ctx, box, everything, func(it *wire.Item) bool {
-			if at := search.Written(it); !at.Before(w.since) {
-				mail = append(mail, logLine{watcher.Entry{Address: box.Address(), Message: it.Message}, at})
-			}
-			if w.limit > 0 && len(mail) >= 2*w.limit+100 { // do not keep them all
-				mail = w.last(mail)
-			}
-			return true
-		})
+		received, mailErr := w.mailOf(ctx, box)
+		mail = append(mail, received...)
 		from, to, n, logErr := w.eventsOf(box.Log())
 		total += n
 		sources = append(sources, func(yield func(logLine) bool) {
@@ -187,7 +179,7 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 				}
 			}
 		})
-		p.WarnUnreadable(teamdir.Unreadable(box, cmp.Or(err, logErr)))
+		p.WarnUnreadable(teamdir.Unreadable(box, cmp.Or(mailErr, logErr)))
 	}
 	mail = w.last(mail)
 	skip := max(0, total+len(mail)-cmp.Or(w.limit, total+len(mail)))
@@ -203,6 +195,23 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 		}
 	}
 	return nil
+}
+
+// mailOf returns the messages of a mailbox that may be shown: of each folder the last ones up to the limit.
+func (w watchOptions) mailOf(ctx context.Context, box *maildir.Box) (lines []logLine, errs error) {
+	has := map[wire.ID]bool{} // one that is read meanwhile is in two folders
+	for _, rg := range []maildir.Range{{Unread: true}, {Owed: true}, {Done: true, Archive: true}, {Withdrawn: true}} {
+		rg.Since, rg.Limit, rg.Newest = w.since, w.limit, w.limit > 0
+		_, err := inbox.Walk(ctx, box, rg, func(it *wire.Item) bool {
+			if at := search.Written(it); !has[it.ID] && !at.Before(w.since) {
+				has[it.ID] = true
+				lines = append(lines, logLine{watcher.Entry{Address: box.Address(), Message: it.Message}, at})
+			}
+			return true
+		})
+		errs = errors.Join(errs, err)
+	}
+	return lines, errs
 }
 
 // last puts lines in order, and returns the last ones up to the limit.
