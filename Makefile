@@ -32,7 +32,7 @@ STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT  = $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install man dist release dist-check dist-test demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents day capabilities bench-push clean
+.PHONY: build install man dist release dist-check dist-test demo demo-team test test-long quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents day capabilities bench-push clean
 
 build:
 	@mkdir -p bin
@@ -90,6 +90,10 @@ test:
 	$(if $(RACE),CGO_ENABLED=1) $(GO) test -p 4 $(RACE) $(TESTFLAGS) ./ptyrun ./internal/maildir $(RACED:%=./%); code=$$?; \
 	wait $$! && exit $$code
 
+# What test tries only some of: each file operation of a mailbox fails, and is killed at.
+test-long:
+	ATM_FAULTS=1 $(GO) test -count=1 $(TESTFLAGS) -run 'TestFaults|TestKilledAtEachStep' ./internal/maildir
+
 # For a small change: the packages whose tests start no programs, without kills and floods. RUN=send adds that script.
 HEAVY = cmd/atm% examples examples/% internal/testagent/% $(addprefix cmd/internal/,acpagent agentconfig bench bridge claudeteam cli/agent \
 	crashtest machines mcp realagents room tui web windows) ptyrun ptyrun/internal/acp internal/process cmd/internal/runner/sessions
@@ -141,7 +145,7 @@ windows:
 
 # What fails when the system fails: strace -e inject, full and read-only disks.
 faults:
-	ATM_FAULTS=1 $(GO) test -p 1 -count=1 -v -run 'Fault' -timeout 60m ./internal/maildir ./cmd/internal/crashtest
+	ATM_FAULTS=1 $(GO) test -p 1 -count=1 -v -run 'Fault|KilledAtEachStep' -timeout 60m ./internal/maildir ./cmd/internal/crashtest
 
 # Needs root: loop-mounted ext4 and xfs, shut down in the middle.
 powercut:

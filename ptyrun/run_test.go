@@ -237,14 +237,14 @@ func TestStuckLoop(t *testing.T) {
 // A viewer that was behind when the program exited, and caught up before the next one started, shows the next one.
 func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 	for name, early := range map[string]bool{"caught up between them": true, "caught up after that": false} {
-		t.Run(name, func(t *testing.T) { // alone, since it is a flood
+		t.Run(name, func(t *testing.T) { // alone, since it is a flood: more than 256 pieces of 4 KiB, and what a socket holds
 			r := newRig(t)
 			w := quick
 			w.Backoff = time.Second
 			r.opt.timing, r.opt.Restart = &w, OnCrash
 			second, begin := filepath.Join(r.opt.Dir, "second"), filepath.Join(r.opt.Dir, "begin")
 			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+
-				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes $(seq -s . 25) | head -c 3000000; exit 1").run()
+				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes $(seq -s . 25) | head -c 1600000; exit 1").run()
 			slow := &viewed{slow: make(chan struct{})}
 			c := r.client()
 			go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: slow})

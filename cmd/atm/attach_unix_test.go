@@ -351,7 +351,7 @@ func TestSessionInATerminalEnds(t *testing.T) {
 }
 
 // On a terminal --watch repaints the team and the open questions, rings for a new one, and leaves at q. Into a pipe
-// each comes once (testdata/script/pending.txtar).
+// each comes once (testdata/script/question/pending.txtar).
 func TestRepainted(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

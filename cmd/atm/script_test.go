@@ -63,11 +63,13 @@ func TestMain(m *testing.M) {
 	testteam.Main(m)
 }
 
-// TestScripts runs the manual: testdata/script/*.txtar.
+// TestScripts runs the manual: testdata/script/*/*.txtar. A script's name is that of its file, whatever its folder.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	scripts, err := filepath.Glob(filepath.Join("..", "..", "testdata", "script", "*", "*.txtar"))
+	must(t, err)
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("..", "..", "testdata", "script"),
+		Files:               scripts,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {

@@ -38,6 +38,7 @@ type failing struct {
 	err    error
 
 	n      int             // operations so far
+	kinds  []string        // what each of them did, and in which directory
 	syncs  int             // fsyncs of files so far
 	failed []string        // operations that failed, with names
 	dead   map[string]bool // names whose fsync failed
@@ -51,6 +52,7 @@ func (f *failing) fault(op, name string) error {
 		return nil
 	}
 	f.n++
+	f.kinds = append(f.kinds, op+" "+filepath.Dir(name))
 	f.syncs += count(op == "fsync")
 	isSync := op == "fsync" || op == "fsync directory"
 	if isSync && f.dead[name] {
@@ -497,8 +499,12 @@ func (sc scene) run(t *testing.T, top string, at *failing) {
 	sc.end(r)
 }
 
-// Each file operation of each scene fails once, and all operations fail from each point on. No acknowledged message is
-// lost, none is torn or doubled, no fsync is repeated, and repeating the operation succeeds.
+// isFull: each operation fails, and is killed at, and not only some of each kind.
+var isFull = testround.IsLong || os.Getenv("ATM_FAULTS") != ""
+
+// Each file operation of each scene fails once, and all operations fail from each point on; without ATM_FAULTS the first
+// of each kind, and all from the last of each kind on. No acknowledged message is lost, none is torn or doubled, no fsync
+// is repeated, and repeating the operation succeeds.
 func TestFaults(t *testing.T) {
 	top := scratch(t)
 	t.Run("scenes", func(t *testing.T) {
@@ -511,7 +517,11 @@ func TestFaults(t *testing.T) {
 				for k := 1; k <= clean.n; k++ {
 					for i, errno := range errnos {
 						onward := i > 0 // EIO once, one of the other errors from there on
-						if i > 0 && i != 1+k%3 && !testround.IsLong {
+						same := clean.kinds[k:]
+						if !onward {
+							same = clean.kinds[:k-1]
+						}
+						if !isFull && (onward && i != 1+k%3 || slices.Contains(same, clean.kinds[k-1])) {
 							continue
 						}
 						at := &failing{k: k, err: errno, onward: onward}
@@ -566,17 +576,17 @@ func (t teller) Error(a ...any)                 { t.p.say("error %s", fmt.Sprint
 func (t teller) Errorf(format string, a ...any) { t.p.say("error "+format, a...) }
 func (t teller) Fatal(a ...any)                 { t.p.say("error %s", fmt.Sprint(a...)); os.Exit(1) }
 
-// If a process is killed before any of its file operations, others can go on: no message is torn or in two places, and
+// If a process is killed before any of its file operations, of which ATM_FAULTS tries each, others can go on: no message is torn or in two places, and
 // a dropped file is ingested once.
 func TestKilledAtEachStep(t *testing.T) {
 	top := scratch(t)
 	t.Run("scenes", func(t *testing.T) {
 		for name, sc := range scenes {
-			step := 6 // only some, since starting a process is slow
+			step := 12 // only some, since starting a process is slow
 			if strings.HasPrefix(name, "drop") {
-				step = 2
+				step = 5
 			}
-			if testround.IsLong {
+			if isFull {
 				step = 1
 			}
 			first := 1 + testround.Rand.IntN(step)
