@@ -576,8 +576,8 @@ func (t teller) Error(a ...any)                 { t.p.say("error %s", fmt.Sprint
 func (t teller) Errorf(format string, a ...any) { t.p.say("error "+format, a...) }
 func (t teller) Fatal(a ...any)                 { t.p.say("error %s", fmt.Sprint(a...)); os.Exit(1) }
 
-// If a process is killed before any of its file operations, of which ATM_FAULTS tries each, others can go on: no message is torn or in two places, and
-// a dropped file is ingested once.
+// If a process is killed before any of its file operations, of which ATM_FAULTS tries each, others can go on: no message is
+// torn or in two places, and a dropped file is ingested once.
 func TestKilledAtEachStep(t *testing.T) {
 	top := scratch(t)
 	t.Run("scenes", func(t *testing.T) {
