@@ -178,7 +178,11 @@ func (m *model) send() tea.Cmd {
 		case rejecting:
 			result, err = m.room.Decide(m.ctx, c.question, ask.Answer{Deny: true, Reason: strings.TrimSpace(text)})
 		default:
-			result, err = m.room.Send(m.ctx, to, c.parent, text)
+			s := &app.Submission{Parent: c.parent, Content: &wire.Message{Body: text}}
+			if c.parent == nil {
+				s.To = []string{to}
+			}
+			result, err = m.room.Send(m.ctx, s)
 		}
 		return m.sent(c, result, err)
 	}
