@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -178,6 +179,28 @@ func (s *Scope) Interrupt(ctx context.Context, name wire.Name) (o control.Outcom
 	}
 	err = s.AskRunner(ctx, name, func(c *control.Client) (err error) {
 		o, err = c.Interrupt(ctx)
+		return err
+	})
+	return o, err
+}
+
+// CheckTyped refuses a text that is typed only if that is asked for.
+func CheckTyped(text string) error {
+	isControl := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
+	if strings.ContainsFunc(text, isControl) {
+		return failure.Usage("the text has control characters").WithHint(`atm type NAME --raw '\t'`)
+	}
+	return nil
+}
+
+// Type types into a member's terminal.
+func (s *Scope) Type(ctx context.Context, name wire.Name, r control.TypeRequest) (o control.Outcome, err error) {
+	if err := s.MayAct(policy.Type, name); err != nil {
+		return o, err
+	}
+	r.By = s.by()
+	err = s.AskRunner(ctx, name, func(c *control.Client) (err error) {
+		o, err = c.Type(ctx, r)
 		return err
 	})
 	return o, err

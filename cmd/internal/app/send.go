@@ -33,6 +33,7 @@ type Submission struct {
 	Parent  *wire.Message // the message that it answers; nil: none
 	ToAll   bool          // an answer goes to all recipients of Parent as well
 	Files   []string      // paths of files that go with it
+	Opened  []post.File   // files that go with it, and are open
 	After   []string      // ids of messages, as people type them, that are to be done before it is shown
 	Once    string        // an idempotency key; "": none
 }
@@ -170,7 +171,9 @@ func (s *Scope) open(ctx context.Context, m *Submission, isPerson bool, origin *
 			f.Close()
 		}
 	}
-	o, err = s.outgoing(ctx, m, isPerson, origin)
+	if o, err = s.outgoing(ctx, m, isPerson, origin); err == nil {
+		o.Files = m.Opened
+	}
 	for i := 0; i < len(m.Files) && err == nil; i++ {
 		var f *os.File
 		if f, err = s.openAttached(m.Files[i]); err == nil {

@@ -65,7 +65,7 @@ func (r *Room) AnswerText(ctx context.Context, asked Question, text string) (str
 		case q.Agent == r.Scope.Me.Agent():
 			return "", failure.Refused("nobody answers a question of their own")
 		default:
-			return r.send(ctx, &app.Submission{To: []string{string(q.Agent)}, Content: &wire.Message{Type: wire.TypeHumanInput, Body: text}})
+			return r.Send(ctx, &app.Submission{To: []string{string(q.Agent)}, Content: &wire.Message{Type: wire.TypeHumanInput, Body: text}})
 		}
 	}
 	return "", fmt.Errorf("%s: %w", asked.Agent, ask.ErrNoQuestion)
@@ -90,15 +90,7 @@ func (e *NotSentError) Unwrap() error { return e.Err }
 
 // Send sends a message to members, named as for `atm send` (bob, bob,carol, @reviewers, all). With a parent it replies to that, which
 // marks the parent as read, and acknowledges it if it asked for that. With a *NotSentError it has reached the others.
-func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text string) (string, error) {
-	m := &app.Submission{Parent: parent, Content: &wire.Message{Body: text}}
-	if parent == nil {
-		m.To = []string{to}
-	}
-	return r.send(ctx, m)
-}
-
-func (r *Room) send(ctx context.Context, m *app.Submission) (string, error) {
+func (r *Room) Send(ctx context.Context, m *app.Submission) (string, error) {
 	if err := cmp.Or(r.checkMayAct(), app.CheckText(m.Content.Body)); err != nil {
 		return "", err
 	}
@@ -122,6 +114,30 @@ func withWarnings(did string, out *app.Outcome) string {
 		did += "; " + w.String()
 	}
 	return did
+}
+
+// MayWithdraw reports whether a message is mine, and somebody has not read it.
+func (r *Room) MayWithdraw(it *wire.Item) bool {
+	me := r.Scope.Me
+	if me == nil || it.From != me.Address() {
+		return false
+	}
+	_, unread, _ := r.readers(it)
+	return unread > 0
+}
+
+// Withdraw takes back a message that I sent, as `atm withdraw` does.
+func (r *Room) Withdraw(ctx context.Context, id wire.ID) (string, error) {
+	if err := r.checkMayAct(); err != nil {
+		return "", err
+	}
+	m, err := r.Scope.FindSent(string(id))
+	if err != nil {
+		return "", err
+	}
+	const did = "withdrawn from"
+	out := r.Scope.Withdraw(ctx, m)
+	return withWarnings(out.Text(did), out), out.Err(did)
 }
 
 // Ack acknowledges a message of mine.
@@ -202,6 +218,21 @@ func (r *Room) Interrupt(ctx context.Context, name wire.Name) (string, error) {
 		return "", err
 	}
 	o, err := r.Scope.Interrupt(ctx, name)
+	return outcomeLine(name, o), err
+}
+
+// MayType reports whether I may type to a member that runs here.
+func (r *Room) MayType(m presence.Member) bool {
+	return m.Running && m.Host == "" && r.Scope.MayAct(policy.Type, m.Name) == nil
+}
+
+// Type types a text into a member's terminal and presses return, as `atm type --enter` does.
+func (r *Room) Type(ctx context.Context, name wire.Name, text string) (string, error) {
+	_, unknown := r.Scope.Member(string(name))
+	if err := cmp.Or(r.checkMayAct(), unknown, app.CheckText(text), app.CheckTyped(text)); err != nil {
+		return "", err
+	}
+	o, err := r.Scope.Type(ctx, name, control.TypeRequest{Text: []byte(text), Enter: true})
 	return outcomeLine(name, o), err
 }
 

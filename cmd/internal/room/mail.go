@@ -117,7 +117,19 @@ func (r *Room) ReadBy(it *wire.Item) string {
 	if it.State != "" {
 		return ""
 	}
-	read, known := 0, 0
+	switch read, _, known := r.readers(it); {
+	case known == 0:
+		return ""
+	case len(it.To) > 1:
+		return fmt.Sprintf("read by %d of %d", read, known)
+	case read == 1:
+		return "read"
+	}
+	return "not read"
+}
+
+// readers counts those who have a message in their mailboxes here, and who of them has read it and who has not.
+func (r *Room) readers(it *wire.Item) (read, unread, known int) {
 	for _, to := range it.To {
 		if to.Host != "" { // what became of it there is not looked at
 			continue
@@ -128,21 +140,19 @@ func (r *Room) ReadBy(it *wire.Item) string {
 		}
 		if folder, isThere, err := box.Locate(it.ID); isThere && err == nil {
 			known++
-			if folder.State == wire.Owed || folder.State == wire.Done {
+			switch folder.State {
+			case wire.Owed, wire.Done:
 				read++
+			case wire.Unread:
+				unread++
 			}
 		}
 	}
-	switch {
-	case known == 0:
-		return ""
-	case len(it.To) > 1:
-		return fmt.Sprintf("read by %d of %d", read, known)
-	case read == 1:
-		return "read"
-	}
-	return "not read"
+	return read, unread, known
 }
+
+// IsPlain reports whether a message of mine is unread and wants no ack: one key or button marks all of these as read.
+func IsPlain(it *wire.Item) bool { return it.State == wire.Unread && !it.RequiresAck }
 
 // Notes are what the command line notes of a message, who has read it, and how many files are attached, the strong ones
 // first: a narrow line cuts the others.

@@ -427,6 +427,15 @@ func (r *Room) Older(after wire.ID, most int) (ids []wire.ID, more int) {
 	return ids[:n], len(ids) - n
 }
 
+// Next returns the id of the message after one of Mail, "" if there is none.
+func (r *Room) Next(after wire.ID) wire.ID {
+	s, _ := r.Snapshot()
+	if i := slices.Index(s.Mail, after); i >= 0 && i+1 < len(s.Mail) {
+		return s.Mail[i+1]
+	}
+	return ""
+}
+
 // Thread returns the messages of a thread that I received or sent, oldest first. If the given message is not among
 // them, it returns the whole thread, which takes long in a team with much mail.
 func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*wire.Item, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -79,7 +80,7 @@ func TestNobody(t *testing.T) {
 	}
 	for _, act := range []func() (string, error){
 		func() (string, error) { return r.Decide(t.Context(), Question{}, ask.Answer{}) },
-		func() (string, error) { return r.Send(t.Context(), "bob", nil, "hello") },
+		func() (string, error) { return r.Send(t.Context(), mailTo("bob")) },
 		func() (string, error) { return r.MarkRead(t.Context(), wire.NewID()) },
 		func() (string, error) { return r.Interrupt(t.Context(), "bob") },
 	} {
@@ -87,6 +88,10 @@ func TestNobody(t *testing.T) {
 			t.Error(said, err)
 		}
 	}
+}
+
+func mailTo(to string) *app.Submission {
+	return &app.Submission{To: []string{to}, Content: &wire.Message{Body: "hello"}}
 }
 
 // If a message does not reach some of its recipients, the error names them alone.
@@ -97,11 +102,11 @@ func TestNotSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	team.Write(".atm/main/bob/inbox/tmp", "in the way")
-	said, err := r.Send(t.Context(), "alice,bob", nil, "hello")
+	said, err := r.Send(t.Context(), mailTo("alice,bob"))
 	if missed, ok := errors.AsType[*NotSentError](err); !ok || missed.To != "bob" || !strings.Contains(said, "to alice (") {
 		t.Error(said, err)
 	}
-	said, err = r.Send(t.Context(), "alice,zed", nil, "hello")
+	said, err = r.Send(t.Context(), mailTo("alice,zed"))
 	if missed, ok := errors.AsType[*NotSentError](err); !ok || missed.To != "zed" || !strings.Contains(said, "to alice (") {
 		t.Error(said, err)
 	}
@@ -301,5 +306,57 @@ func TestWants(t *testing.T) {
 	ids := w.openMail(r.Scope.Me, maildir.Range{Unread: true})
 	if len(ids) != 3 || ids[0] != torn || !w[ids[1]].isAnswer || !w[ids[2]].isUrgent || w[ids[2]].isAnswer {
 		t.Error(ids, w)
+	}
+}
+
+// What I sent can be taken back while somebody has not read it, and only by me.
+func TestWithdraw(t *testing.T) {
+	team := newTeam(t, "alice", "bob", "me")
+	team.Atm("send", "alice,bob", "Lunch?", "--as", "me")
+	r, other := team.open("me"), team.open("bob")
+	items, err := search.Search(t.Context(), r.Scope.Team, search.Query{})
+	if err != nil || len(items) != 1 {
+		t.Fatal(items, err)
+	}
+	team.Atm("read", "--as", "alice")
+	if !r.MayWithdraw(items[0]) || other.MayWithdraw(items[0]) {
+		t.Error("bob has it unread, and I sent it")
+	}
+	if said, err := other.Withdraw(t.Context(), items[0].ID); other.Scope.Given.Explain(err).Exit != failure.ExitRefused {
+		t.Error(said, err)
+	}
+	if said, err := r.Withdraw(t.Context(), items[0].ID); !strings.Contains(said, "bob (it was not read)") || !strings.Contains(said, "alice (a notice was sent)") || err != nil {
+		t.Error(said, err)
+	}
+	if r.MayWithdraw(items[0]) {
+		t.Error("nobody has it unread")
+	}
+}
+
+// To type needs the right that `atm type` needs, a text that it takes, and a runner that is ready for it.
+func TestType(t *testing.T) {
+	team := newTeam(t, "bob", "me", "you")
+	team.Write(".atm/main/team.toml", "[members.me]\nperson = true\n[members.you]\nperson = true\n")
+	team.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent", "--log", "fake.log")
+	t.Cleanup(func() { team.Atm("down") })
+	r := team.open("me")
+	member := func(word reducer.Word) presence.Member {
+		m, _ := team.until(r, string(word), func(s *Snapshot) bool { return s.Members[0].State == word }).Member("bob")
+		return m
+	}
+	if !r.MayType(member(reducer.WordIdle)) || r.MayType(presence.Member{Name: "you"}) {
+		t.Error("bob runs, and you does not")
+	}
+	for _, text := range []string{" ", "\x1b[A"} {
+		if said, err := r.Type(t.Context(), "bob", text); r.Scope.Given.Explain(err).Exit != failure.ExitUsage {
+			t.Errorf("%q: %s %v", text, said, err)
+		}
+	}
+	if said, err := r.Type(t.Context(), "bob", "CONFIRM [touch made.txt]"); !strings.HasPrefix(said, "bob: typed") || err != nil {
+		t.Fatal(said, err)
+	}
+	member(reducer.WordBlocked)
+	if said, err := r.Type(t.Context(), "bob", "yes"); err == nil {
+		t.Error("it asks something: ", said)
 	}
 }

@@ -58,7 +58,7 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	view := &m.page().view
 	switch {
 	case m.focus == middlePane && m.page().kind == mailPage && time.Since(m.goneAt) < targetDelay &&
-		key.Matches(k, keymap.Open, keymap.Reply, keymap.Ack, keymap.Read):
+		key.Matches(k, keymap.Open, keymap.Reply, keymap.Ack, keymap.Read, keymap.Undo):
 		return m.refuse("the selected message is gone: press %s again", k)
 	case key.Matches(k, keymap.Left):
 		view.SetXOffset(view.XOffset() - 8)
@@ -102,8 +102,10 @@ func (m *model) act(k tea.KeyPressMsg) tea.Cmd {
 		return m.startMessage(k)
 	case key.Matches(k, keymap.Ack, keymap.Read):
 		return m.markMessage(k)
+	case key.Matches(k, keymap.ReadAll):
+		return m.markAll()
 	case key.Matches(k, keymap.Undo):
-		return m.undoRead()
+		return m.undo()
 	case key.Matches(k, keymap.Attach):
 		if m.again != "" || m.focus == middlePane && m.page().agent == "" { // nobody has selected it
 			return m.askConfirmation(fmt.Sprintf("attach to %s's terminal? y", m.member()), m.attach)
@@ -310,7 +312,7 @@ func (m *model) markMessage(k tea.KeyPressMsg) tea.Cmd {
 		done := cmd().(callback)
 		return callback(func() {
 			if done(); !m.isError {
-				m.status, m.wasRead = "read: "+letter.Clip(it.Title(), 40)+"; u puts it back", it.ID
+				m.status, m.wasRead = "read: "+letter.Clip(it.Title(), 40)+"; u puts it back", []wire.ID{it.ID}
 			}
 		})
 	}
@@ -323,14 +325,60 @@ func (m *model) mark(it *wire.Item, act func(context.Context, wire.ID) (string, 
 	return m.do(func(ctx context.Context) (string, error) { return act(ctx, it.ID) })
 }
 
-// undoRead puts back what was last marked as read.
-func (m *model) undoRead() tea.Cmd {
-	id := m.wasRead
-	if id == "" {
-		return m.refuse("nothing was marked as read")
+// markAll marks as read what is unread in the list, but for what wants an ack.
+func (m *model) markAll() tea.Cmd {
+	p := m.page()
+	var ids []wire.ID
+	if p.kind == mailPage {
+		ids = m.snapshot.Mail[:m.snapshot.Open]
+	} else if p.kind == searchPage {
+		for _, it := range p.items {
+			ids = append(ids, it.ID)
+		}
 	}
-	m.wasRead = ""
-	return m.do(func(ctx context.Context) (string, error) { return m.room.MarkUnread(ctx, id) })
+	if m.focus != middlePane || len(ids) == 0 || m.snapshot.Me == "" {
+		return m.refuse("no list of your mail is selected")
+	}
+	return m.askConfirmation("mark all of this list as read, but for what wants an ack? y", func() tea.Cmd {
+		m.setStatus("…", nil)
+		return func() tea.Msg {
+			var read []wire.ID
+			for _, it := range m.room.Mail(ids) {
+				if room.IsPlain(it) {
+					read = append(read, it.ID)
+				}
+			}
+			_, err := m.room.MarkRead(m.ctx, read...)
+			return callback(func() {
+				if m.setStatus("", err); err == nil {
+					m.status, m.wasRead = "read: "+letter.Many(len(read), "message")+"; u puts them back", read
+				}
+			})
+		}
+	})
+}
+
+// undo puts back what was last marked as read, or else withdraws the message.
+func (m *model) undo() tea.Cmd {
+	ids, it := m.wasRead, m.message()
+	switch {
+	case len(ids) > 0:
+		m.wasRead = nil
+		return m.do(func(ctx context.Context) (string, error) { return m.room.MarkUnread(ctx, ids...) })
+	case it == nil || m.focus != middlePane || !m.isMine(it):
+		return m.refuse("nothing was marked as read, and no message of yours is selected")
+	case !m.room.MayWithdraw(it):
+		return m.refuse("nobody here has it unread: atm withdraw %s", it.ID.Short(6))
+	}
+	return m.askConfirmation("withdraw it from who has not read it? y", func() tea.Cmd {
+		return m.do(func(ctx context.Context) (string, error) { return m.room.Withdraw(ctx, it.ID) })
+	})
+}
+
+// isMine reports whether I sent a message.
+func (m *model) isMine(it *wire.Item) bool {
+	me := m.snapshot.Me
+	return me != "" && it.From == wire.Address{Agent: me, Team: m.snapshot.Team}
 }
 
 // attach shows the member's terminal in place of this view, until the person detaches.

@@ -99,7 +99,7 @@ type model struct {
 	opened      room.Question // the last one that was shown on a page of its own
 
 	goneAt  time.Time // when the selected message was withdrawn, so that another one is selected
-	wasRead wire.ID   // was marked as read by the last key that did something, and can be put back
+	wasRead []wire.ID // were marked as read by the last key that did something, and can be put back
 	status  string    // the result of the last key
 	isError bool
 	prompt  string         // the question that y confirms
@@ -158,7 +158,7 @@ func (m *model) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 }
 
 func (m *model) setStatus(text string, err error) {
-	m.status, m.isError, m.wasRead = text, err != nil, ""
+	m.status, m.isError, m.wasRead = text, err != nil, nil
 	if err != nil {
 		e := m.room.Scope.Given.Explain(err)
 		if p, ok := errors.AsType[*fs.PathError](err); ok { // a path is too long for the line

@@ -767,7 +767,7 @@ func TestSuggestions(t *testing.T) {
 		{[]tea.KeyPressMsg{pressed("x"), right}, "x"},
 	} {
 		m.startWriting(&composer{kind: sending, title: "to: "}, "")
-		m.writing.focus(true)
+		m.writing.focus(&m.writing.line)
 		for _, k := range c.keys {
 			m.Update(k)
 		}
@@ -1008,4 +1008,90 @@ func TestQueue(t *testing.T) {
 	team.Atm("take", "jobs", "--as", "alice")
 	w.shows(`(?s)jobs: 1 taken.* taken by alice for .*: Port it`)
 	w.leave()
+}
+
+// R marks a list as read, but for what wants an ack, only after y, and u puts it back. Of a search it marks what was found.
+func TestReadAll(t *testing.T) {
+	team := newTeam(t, people, "alice", "bob", "me")
+	team.message("alice", "me", wire.Message{Body: "Apples"})
+	team.message("alice", "me", wire.Message{Body: "Pears"})
+	team.message("alice", "me", wire.Message{Body: "Approve?", RequiresAck: true})
+	team.message("alice", "bob", wire.Message{Body: "Apples for bob"})
+	w := team.open(120, 24, nil, "--as", "me")
+	w.shows(`3 unread(?s:.*)Pears`)
+	w.types("Rn")
+	w.until(`mark all of this list`, false)
+	w.types("/apples\r")
+	w.shows(`─ search: apples 1 of 2`)
+	w.types("R")
+	w.shows(`mark all of this list as read, but for what wants an ack\? y`)
+	w.types("y")
+	w.shows(`(?s)waiting, 2 unread.*read: 1 message; u puts them back`)
+	w.types("qRy")
+	w.shows(`(?s)waiting, 1 unread.*read: 1 message; u puts them back`)
+	w.types("u")
+	w.shows(`(?s)waiting, 2 unread.*unread again: `)
+	w.types("Ry")
+	w.shows(`(?s)waiting, 1 unread.*read: 1 message;`)
+	w.types("\tR") // the members
+	w.shows(`no list of your mail is selected`)
+	w.leave()
+	if got := team.Atm("ls", "bob", "--unread", "--count"); got != "1" {
+		t.Error("mail of others is marked: ", got)
+	}
+}
+
+// u withdraws a message of mine that somebody has not read, after y.
+func TestWithdrawMine(t *testing.T) {
+	team := newTeam(t, people, "alice", "bob", "me")
+	team.message("alice", "me", wire.Message{Body: "Of alice"})
+	team.Atm("send", "alice", "Lunch?", "--as", "me")
+	w := team.open(120, 24, nil, "--as", "me")
+	w.shows(`Of alice`)
+	w.types("u")
+	w.shows(`nothing was marked as read, and no message of yours is selected`)
+	w.types("/lunch\r")
+	w.shows(`─ search: lunch 1 of 1`)
+	w.shows(`r reply  u withdraw  s write`)
+	w.types("un")
+	w.until(`withdraw it from`, false)
+	w.types("u")
+	w.shows(`withdraw it from who has not read it\? y`)
+	w.types("y")
+	w.shows(`withdrawn [0-9a-f]{6} from alice \(it was not read\)`)
+	w.types("u")
+	w.shows(`nobody here has it unread: atm withdraw`)
+	w.leave()
+	if got := team.Atm("ls", "alice", "--unread", "--count"); got != "0" {
+		t.Error(got)
+	}
+}
+
+// A file goes with a message or a reply; one that is not there keeps the draft.
+func TestFile(t *testing.T) {
+	team := newTeam(t, people, "alice", "me")
+	team.message("alice", "me", wire.Message{Body: "Your notes?"})
+	team.Write("my notes.txt", "one")
+	w := team.open(100, 24, nil, "--as", "me")
+	w.shows(`Your notes`)
+	w.types("rHere.\x1b[Zno such")
+	w.shows(`file: no such`)
+	w.types("\x13")
+	w.shows(`(?s)draft kept; .*no such file`)
+	w.types("r")
+	w.shows(`file: no such`)
+	w.types("\x15my notes.txt\r And more.\x13") // Enter goes on with the text
+	w.shows(`sent [0-9a-f]{6} to alice`)
+	w.types("s")
+	w.shows(`to: alice`)
+	w.until(`file: `, false)
+	w.types("Again.\x1b[Zmy notes.txt")
+	w.shows(`file: my notes\.txt`)
+	w.types("\x1b[Z\x13")
+	w.shows(`sent [0-9a-f]{6} to alice`)
+	w.leave()
+	got := team.Atm("read", "--as", "alice", "--limit", "9", "--json")
+	if strings.Count(got, `"name":"my notes.txt"`) != 2 || !strings.Contains(got, "Here. And more.") || !strings.Contains(got, "Again.") {
+		t.Error(got)
+	}
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -125,6 +126,7 @@ func (m *model) layOut() {
 	if c := m.writing; c != nil {
 		c.line.SetWidth(max(10, m.width-len("search: ")-2))
 		c.line.SetSuggestions(m.suggestions(c))
+		c.file.SetWidth(max(1, m.width-len("file: ")-2))
 		c.text.SetWidth(m.width)
 		c.text.SetHeight(min(10, max(3, m.height/3)) - 2)
 	}
@@ -436,7 +438,10 @@ func (m *model) writingLines() []string {
 	if c.kind == sending {
 		title += c.line.View()
 	}
-	return append([]string{strings.Repeat("─", m.width), title}, strings.Split(c.text.View(), "\n")...)
+	if c.file.Focused() || c.file.Value() != "" {
+		title += "\n" + bold.Render("file: ") + c.file.View()
+	}
+	return append([]string{strings.Repeat("─", m.width)}, strings.Split(title+"\n"+c.text.View(), "\n")...)
 }
 
 // footLines are the result of the last key, and the keys.
@@ -455,6 +460,9 @@ func (m *model) footLines() []string {
 		keys = keymap.Line("  ", keymap.As(keymap.Open, "Enter", "search"), keymap.As(keymap.Close, "Esc", "close"))
 	case m.writing != nil:
 		keys = keymap.Line("  ", keymap.Send, keymap.Close, keymap.EditDraft)
+		if m.writing.takesFile() {
+			keys += "  " + keymap.Line("", keymap.As(keymap.File, "S-Tab", "file"))
+		}
 	}
 	return []string{status, faint.Render(keys)}
 }
@@ -488,6 +496,9 @@ func (m *model) keys() (keys []key.Binding) {
 	case p.kind == keysPage:
 	default:
 		keys = []key.Binding{keymap.Reply, keymap.Ack, keymap.Read, keymap.Write}
+		if it := cmp.Or(p.message, m.shownItem(p.selected)); it != nil && m.focus == middlePane && m.isMine(it) {
+			keys = []key.Binding{keymap.Reply, keymap.As(keymap.Undo, "u", "withdraw"), keymap.Write}
+		}
 		if !p.isText() {
 			keys = slices.Insert(keys, 0, keymap.Open)
 		}
@@ -495,8 +506,8 @@ func (m *model) keys() (keys []key.Binding) {
 			keys = append(keys, keymap.As(keymap.Approve, "a", "the question"))
 		}
 	}
-	if m.wasRead != "" {
-		keys = slices.Insert(keys, min(1, len(keys)), keymap.Undo)
+	if len(m.wasRead) > 0 {
+		keys = slices.Insert(keys, min(1, len(keys)), keymap.As(keymap.Undo, "u", "undo read"))
 	}
 	if p.kind == threadPage && m.focus == middlePane {
 		keys = slices.Insert(keys, min(1, len(keys)), keymap.As(keymap.NextMail, "n", "next"))
@@ -505,7 +516,11 @@ func (m *model) keys() (keys []key.Binding) {
 	if len(m.pages) > 1 {
 		out = keymap.As(keymap.Back, "q", "back")
 	}
-	return append(keys, keymap.Next, keymap.Search, keymap.Keys, out)
+	keys = append(keys, keymap.Next, keymap.Search)
+	if m.focus == middlePane && !p.isText() {
+		keys = append(keys, keymap.ReadAll)
+	}
+	return append(keys, keymap.Keys, out)
 }
 
 // keysWithin lists the keys that a line of this width has room for, and always the last two: how to learn of the others, and

@@ -34,6 +34,9 @@ const (
 	commanding
 )
 
+// takesFile reports whether a file can go with it.
+func (c *composer) takesFile() bool { return c.kind == replying || c.kind == sending }
+
 // isLine reports whether it is a line that Enter ends, and no message.
 func (w writing) isLine() bool { return w == searching || w == commanding }
 
@@ -46,6 +49,7 @@ type composer struct {
 	question room.Question
 
 	line      textinput.Model // the recipients, the words to search for, or a command
+	file      textinput.Model // the path of a file to attach
 	text      textarea.Model
 	isSending bool
 
@@ -77,26 +81,31 @@ func (m *model) startWriting(c *composer, to string) tea.Cmd {
 		m.writing, m.status = draft, ""
 		return nil
 	}
-	c.line, c.text = textinput.New(), textarea.New()
-	c.line.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", false, 0, 0
+	c.line, c.file, c.text = textinput.New(), textinput.New(), textarea.New()
+	c.line.Prompt, c.file.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", "", false, 0, 0
 	c.line.SetStyles(textinput.Styles{Focused: textinput.StyleState{Suggestion: faint}}) // the terminal's own colours, whether it is light or dark
 	c.line.ShowSuggestions, c.line.KeyMap.AcceptSuggestion = true, keymap.Suggested
 	c.text.SetStyles(textarea.Styles{})
 	c.line.SetValue(to)
-	c.focus(c.kind.isLine())
+	c.focus(nil)
+	if c.kind.isLine() {
+		c.focus(&c.line)
+	}
 	m.writing, m.status = c, ""
 	return nil
 }
 
-// focus makes the next keys go to the line, or to the text.
-func (c *composer) focus(line bool) {
+// focus makes the next keys go to one of its lines, or to the text if that is nil or has them already.
+func (c *composer) focus(line *textinput.Model) {
+	isText := line == nil || line.Focused()
 	c.line.Blur()
-	if line {
-		c.text.Blur()
-		c.line.Focus() // the cursor does not blink
-	} else {
+	c.file.Blur()
+	if isText {
 		c.text.Focus()
+		return
 	}
+	c.text.Blur()
+	line.Focus() // the cursor does not blink
 }
 
 // suggestions are what the line may become: the name that is typed at its end, whole. Elsewhere Right moves the cursor,
@@ -122,6 +131,8 @@ func (m *model) updateComposer(msg tea.Msg) (cmd tea.Cmd) {
 	switch {
 	case c.line.Focused():
 		c.line, cmd = c.line.Update(msg)
+	case c.file.Focused():
+		c.file, cmd = c.file.Update(msg)
 	case strings.Count(c.value()+pasted.Content, "\n") >= maxLines:
 		cmd = m.refuse("too long for this box: Ctrl-E")
 	default:
@@ -145,8 +156,12 @@ func (m *model) handleComposerKey(k tea.KeyPressMsg) tea.Cmd {
 		return m.send()
 	case !c.kind.isLine() && key.Matches(k, keymap.EditDraft):
 		return m.edit()
-	case c.kind == sending && (key.Matches(k, keymap.Recipients) || c.line.Focused() && key.Matches(k, keymap.Open)):
-		c.focus(!c.line.Focused())
+	case c.takesFile() && !c.text.Focused() && key.Matches(k, keymap.Open):
+		c.focus(nil)
+	case c.kind == sending && key.Matches(k, keymap.Recipients):
+		c.focus(&c.line)
+	case c.takesFile() && key.Matches(k, keymap.File):
+		c.focus(&c.file)
 	default:
 		return m.updateComposer(k)
 	}
@@ -158,7 +173,7 @@ func (m *model) close() {
 	c := m.writing
 	m.writing = nil
 	delete(m.drafts, c.key)
-	if !c.kind.isLine() && strings.TrimSpace(c.value()) != "" {
+	if !c.kind.isLine() && strings.TrimSpace(c.value()+c.file.Value()) != "" {
 		m.drafts[c.key] = c
 		m.setStatus("draft kept", nil)
 	}
@@ -167,7 +182,7 @@ func (m *model) close() {
 func (m *model) send() tea.Cmd {
 	c := m.writing
 	m.writing, m.drafts[c.key], c.isSending = nil, c, true
-	text, to := c.value(), c.line.Value()
+	text, message := c.value(), c.submission()
 	m.setStatus("…", nil)
 	return func() (msg tea.Msg) {
 		var result string
@@ -178,10 +193,27 @@ func (m *model) send() tea.Cmd {
 		case rejecting:
 			result, err = m.room.Decide(m.ctx, c.question, ask.Answer{Deny: true, Reason: strings.TrimSpace(text)})
 		default:
-			result, err = m.room.Send(m.ctx, to, c.parent, text)
+			result, err = m.room.Send(m.ctx, message)
 		}
 		return m.sent(c, result, err)
 	}
+}
+
+// submission is the message as it is written now.
+func (c *composer) submission() *app.Submission {
+	s := &app.Submission{Parent: c.parent, Content: &wire.Message{Body: c.value()}}
+	if c.parent == nil {
+		s.To = []string{c.line.Value()}
+	}
+	path := strings.TrimSpace(c.file.Value())
+	if rest, isHome := strings.CutPrefix(path, "~/"); isHome {
+		home, _ := os.UserHomeDir()
+		path = filepath.Join(home, rest)
+	}
+	if path != "" {
+		s.Files = []string{path}
+	}
+	return s
 }
 
 // sent shows the result of sending a text. After an error it stays a draft, to those who did not get it.

@@ -7,13 +7,43 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 )
+
+// attached opens the files that come with a form, and writes them to its hash, too.
+func attached(r *http.Request, hash io.Writer) (files []post.File, closeFiles func(), err error) {
+	var open []io.Closer
+	closeFiles = func() {
+		for _, f := range open {
+			f.Close()
+		}
+	}
+	if r.MultipartForm == nil {
+		return nil, closeFiles, nil
+	}
+	for _, part := range r.MultipartForm.File["file"] {
+		f, err := part.Open()
+		if err != nil {
+			return nil, closeFiles, err
+		}
+		open, files = append(open, f), append(files, post.File{Name: strings.ToValidUTF8(part.Filename, "_"), Content: f})
+		fmt.Fprintf(hash, "&%q %d ", part.Filename, part.Size)
+		if _, err := io.Copy(hash, f); err != nil {
+			return nil, closeFiles, err
+		}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return nil, closeFiles, err
+		}
+	}
+	return files, closeFiles, nil
+}
 
 // download sends a file that is attached to a message. A browser saves it and never shows it: a page or a picture that
 // somebody sent would be one of this site.

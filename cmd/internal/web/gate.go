@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -144,7 +145,13 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, after, isAddress := strings.Cut(token, "token="); isAddress { // as it was pasted into the form
 		token = after
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, 4<<20) // a text has 1 MiB at most, but is encoded
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	hasFiles, limit := isKnown && !isLook && kind == "multipart/form-data", int64(maxForm)
+	if hasFiles { // it may be larger, and take longer
+		limit += maxFiles
+		http.NewResponseController(w).SetReadDeadline(time.Now().Add(filesTimeout))
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	switch {
 	case !g.isHost(r.Host):
 		served := "localhost:" + g.port
@@ -168,20 +175,33 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			reason = "this browser has no access yet, and this address was used already, or is older than five minutes"
 		}
 		refuse(w, http.StatusUnauthorized, reason, "atm web --token", "prints an address that lets one browser in, once, within five minutes.")
-	case !isLook && r.ParseForm() != nil:
-		refuse(w, http.StatusBadRequest, "the text is over 1 MiB, or this is not a form")
+	case !isLook && parseForm(r, hasFiles) != nil:
+		refuse(w, http.StatusBadRequest, fmt.Sprintf("the text is over 1 MiB, the files are over %s or took over a minute, or this is not a form", letter.Size(maxFiles)))
 	case !isLook && !isSame(r.PostFormValue("csrf"), g.csrf):
 		refuse(w, http.StatusForbidden, "this request does not come from a page of this server: reload the page")
 	default:
-		http.NewResponseController(w).SetReadDeadline(time.Time{}) // the body was read
+		limits := http.NewResponseController(w)
+		limits.SetReadDeadline(time.Time{}) // the body was read
+		limits.SetWriteDeadline(time.Now().Add(writeTimeout))
 		g.Handler.ServeHTTP(w, r)
 	}
 }
 
+// parseForm reads a form, and the files in it.
+func parseForm(r *http.Request, hasFiles bool) error {
+	if hasFiles {
+		return r.ParseMultipartForm(maxForm)
+	}
+	return r.ParseForm()
+}
+
 const (
 	maxHeader     = 64 << 10         // bytes
+	maxForm       = 4 << 20          // a text has 1 MiB at most, but is encoded
+	maxFiles      = 100 << 20        // of a form
 	headerTimeout = 10 * time.Second // for a request to come, but for its body
 	bodyTimeout   = 10 * time.Second
+	filesTimeout  = time.Minute // for a body with files
 	writeTimeout  = time.Minute // for an answer, or an event of a stream, to be read
 	idleTimeout   = time.Minute // between two requests
 )

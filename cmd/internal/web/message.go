@@ -20,7 +20,7 @@ type part struct {
 // Unread are the messages of the part that are unread and want no ack, if they are several: one button marks them.
 func (p part) Unread() (ids []wire.ID) {
 	for _, m := range p.Messages {
-		if m.IsUnread() && !m.RequiresAck {
+		if room.IsPlain(m.Item) {
 			ids = append(ids, m.ID)
 		}
 	}

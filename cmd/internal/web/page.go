@@ -60,6 +60,8 @@ type page struct {
 	Undo     []wire.ID // the messages that it has marked as read
 	Parts    []part    // its lists of mail
 	Messages []message // of a thread
+	Next     []message // the one after the open message, as that stood in the list when it was opened
+	after    wire.ID   // its id, as the page says that was rendered first
 	Member   presence.Member
 	Waiting  []question
 	Queue    *room.Queue // of a shared inbox
@@ -124,13 +126,16 @@ func (p page) Number(i int) int { return i + 1 }
 // Mends reports whether the form that failed has something that was typed, so that it can be sent again.
 func (p page) Mends() bool { return p.Typed.Get("text") != "" || p.Typed.Get("to") != "" }
 
+// TakesFiles reports whether files could go with the form that failed; a browser sends them only if they are chosen again.
+func (p page) TakesFiles() bool { return slices.Contains([]string{"send", "reply"}, p.Typed.Get("do")) }
+
 // A field is one of a form.
 type field struct{ Name, Value string }
 
 // Rest are the fields of the form that failed which nobody types.
 func (p page) Rest() (rest []field) {
 	for name := range p.Typed {
-		if !slices.Contains([]string{"csrf", "back", "page", "to", "text"}, name) {
+		if !slices.Contains([]string{"csrf", "back", "page", "to", "text", "file"}, name) {
 			rest = append(rest, field{name, p.Typed.Get(name)})
 		}
 	}
@@ -222,6 +227,12 @@ func (p *page) fillThread(ctx context.Context, about string) error {
 	}
 	p.Messages = p.messages(p.AsMine(items))
 	p.Title = p.Messages[0].Title()
+	if next := cmp.Or(p.after, p.server.Next(wire.ID(message))); p.MayAct() && wire.IsID(string(next)) {
+		p.Next = p.messages(p.Mail([]wire.ID{next}))
+	}
+	if len(p.Next) > 0 { // a form leads back to the page with this one, wherever it has put the open message
+		p.Path += "?next=" + string(p.Next[0].ID)
+	}
 	return err
 }
 

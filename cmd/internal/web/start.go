@@ -25,5 +25,8 @@ func (p page) HowToStart(m presence.Member) string {
 // MayStart reports whether a button can start it.
 func (p *page) MayStart() bool { return p.MayAct() && p.server.MayStart(p.Member) }
 
+// MayType reports whether it has a form for what is to be typed.
+func (p *page) MayType() bool { return p.MayAct() && p.server.MayType(p.Member) }
+
 // MayStop reports whether a button can stop it.
 func (p *page) MayStop() bool { return p.MayAct() && p.Member.Running }

@@ -20,6 +20,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -40,6 +41,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/letter"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
@@ -188,6 +190,7 @@ func (s *server) routes() http.Handler {
 
 func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
 	p := s.newPage(kind)
+	p.after = wire.ID(r.FormValue("next"))
 	code := http.StatusOK
 	if err := p.fill(r.Context(), cmp.Or(r.PathValue("about"), r.FormValue("q"), r.FormValue("after"))); err != nil {
 		code = p.fail(err)
@@ -264,12 +267,22 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	if err != nil || back.Host != "" || !strings.HasPrefix(given, "/") || strings.Contains(given, `\`) {
 		back = &url.URL{Path: "/"} // never to another site
 	}
-	form := fmt.Sprintf("%x", sha256.Sum256([]byte(r.PostForm.Encode())))
+	hash := sha256.New()
+	io.WriteString(hash, r.PostForm.Encode())
+	files, closeFiles, err := attached(r, hash)
+	defer closeFiles()
+	if err != nil {
+		p := s.newPage("error")
+		p.Path, p.Typed = back.String(), r.PostForm
+		p.write(w, r, p.fail(err))
+		return
+	}
+	form := fmt.Sprintf("%x", hash.Sum(nil))
 	// A second click aborts the first request, and waits here for its result.
 	once, _ := s.results.LoadOrStore(form, sync.OnceValues(func() (did, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Minute)
 		defer cancel()
-		result, err := s.act(ctx, r.PostForm)
+		result, err := s.act(ctx, r.PostForm, files)
 		if err != nil {
 			s.results.Delete(form) // it may be retried
 		}
@@ -311,7 +324,7 @@ func idsOf(form url.Values) (ids []wire.ID) {
 	return ids
 }
 
-func (s *server) act(ctx context.Context, form url.Values) (result string, err error) {
+func (s *server) act(ctx context.Context, form url.Values, files []post.File) (result string, err error) {
 	id, text := form.Get("id"), strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers send line ends so
 	switch verb := form.Get("do"); verb {
 	case "approve", "reject", "answer":
@@ -323,13 +336,15 @@ func (s *server) act(ctx context.Context, form url.Values) (result string, err e
 		answer := ask.Answer{Deny: verb == "reject", Option: form.Get("option"), Reason: text}
 		return s.Decide(ctx, room.Question{Question: q}, answer)
 	case "send":
-		return s.Send(ctx, form.Get("to"), nil, text)
+		return s.Send(ctx, &app.Submission{To: []string{form.Get("to")}, Content: &wire.Message{Body: text}, Opened: files})
 	case "reply":
 		it, _, err := s.Scope.Find(id)
 		if err != nil {
 			return "", err
 		}
-		return s.Send(ctx, "", it.Message, text)
+		return s.Send(ctx, &app.Submission{Parent: it.Message, Content: &wire.Message{Body: text}, Opened: files})
+	case "withdraw":
+		return s.Withdraw(ctx, wire.ID(id))
 	case "ack":
 		did, err := s.Ack(ctx, wire.ID(id))
 		_, warnings, _ := strings.Cut(did, "; ")
@@ -342,6 +357,8 @@ func (s *server) act(ctx context.Context, form url.Values) (result string, err e
 		return "Unread again: " + s.titlesOf(form), err
 	case "say":
 		return s.SayInSession(ctx, wire.UUID(form.Get("session")), text)
+	case "type":
+		return s.Type(ctx, wire.Name(form.Get("agent")), text)
 	case "interrupt":
 		return s.Interrupt(ctx, wire.Name(form.Get("agent")))
 	case "start":

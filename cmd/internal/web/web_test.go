@@ -2,13 +2,16 @@ package web
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"html"
 	"io"
 	"mime"
+	"mime/multipart"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -699,5 +702,168 @@ func TestOlder(t *testing.T) {
 	v.read(v.PostForm(v.base+"/do", form))
 	if n := s.Atm("ls", "me", "--unread", "--count"); n != fmt.Sprint(maxMail+2) {
 		t.Error(n)
+	}
+}
+
+// sendForm submits a form with files as a browser without a script does: names and contents in turn.
+func (v *visitor) sendForm(page string, fields url.Values, files ...string) (code int, text string) {
+	v.Helper()
+	_, text = v.get(page)
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	w.WriteField("csrf", cmp.Or(fields.Get("csrf"), csrf.FindStringSubmatch(text)[1]))
+	for name := range fields {
+		w.WriteField(name, fields.Get(name))
+	}
+	for i := 0; i < len(files); i += 2 {
+		part, err := w.CreateFormFile("file", files[i])
+		must(v, err)
+		part.Write([]byte(files[i+1]))
+	}
+	must(v, w.Close())
+	r, err := v.Post(v.base+"/do", w.FormDataContentType(), &body)
+	return v.read(r, err)
+}
+
+// Files go with a message or a reply, once, and with no more than its name. A refusal keeps the text and asks for the files again.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "me")
+	id := sentID(s.Atm("send", "me", "Your notes?", "--as", "alice"))
+	v := s.visit(s.web())
+	if _, text := v.get("/"); strings.Count(text, `enctype="multipart/form-data"`) != 1 || !strings.Contains(text, `type="file" id="files" name="file" multiple`) {
+		t.Error("no field for files: ", text)
+	}
+	form := url.Values{"do": {"send"}, "to": {"alice"}, "text": {"Two files"}, "page": {"1"}, "back": {"/"}}
+	large := strings.Repeat("x", 6<<20) // more than a form without files may have, and than is kept in memory
+	for range 2 {                       // the second one is that of an impatient person
+		if code, text := v.sendForm("/", form, "../a.txt", "<b>", "large", large); code != http.StatusOK || !strings.Contains(text, "sent ") {
+			t.Fatal(code, text)
+		}
+	}
+	got := s.Atm("read", "--as", "alice", "--limit", "9", "--json")
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(large)))
+	if strings.Count(got, "Two files") != 1 || !strings.Contains(got, `"name":"a.txt"`) || !strings.Contains(got, sum) {
+		t.Error(got)
+	}
+	if code, text := v.sendForm("/", form, "a.txt", "another"); code != http.StatusOK {
+		t.Error(code, text)
+	}
+	if got := s.Atm("read", "--as", "alice", "--limit", "9", "--json"); strings.Count(got, "Two files") != 1 {
+		t.Error("another file is another message: ", got)
+	}
+	_, text := v.get("/message/" + id)
+	if reply := regexp.MustCompile(`<form[^>]*enctype="multipart/form-data">[^§]*?value="reply"`).FindString(text); reply == "" {
+		t.Error(text)
+	}
+	full := regexp.MustCompile(`id="m-([0-9a-f-]+)"`).FindStringSubmatch(text)[1]
+	if code, text := v.sendForm("/mail", url.Values{"do": {"reply"}, "id": {full}, "text": {"Here."}}, "notes", "n"); code != http.StatusOK || !strings.Contains(text, "sent ") {
+		t.Error(code, text)
+	}
+	if got := s.Atm("read", "--as", "alice", "--limit", "9", "--json"); !strings.Contains(got, "Here.") || !strings.Contains(got, `"name":"notes"`) {
+		t.Error(got)
+	}
+	form.Set("to", "alcie")
+	code, text := v.sendForm("/", form, "a.txt", "x")
+	if code == http.StatusOK || !strings.Contains(text, "Two files</textarea>") || !strings.Contains(text, `enctype="multipart/form-data"`) || !strings.Contains(text, `name="file"`) {
+		t.Error(code, text)
+	}
+	// The same checks hold for such a form.
+	if code, text := v.sendForm("/", url.Values{"do": {"send"}, "to": {"alice"}, "text": {"x"}, "csrf": {"wrong"}}); code != http.StatusForbidden {
+		t.Error(code, text)
+	}
+	if got := s.Atm("ls", "--as", "alice", "--unread", "--count"); got != "0" {
+		t.Error("a refused form has sent something: ", got)
+	}
+}
+
+// What I sent and nobody has read can be taken back on its page; mail of others cannot.
+func TestWithdraw(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "me")
+	theirs := sentID(s.Atm("send", "me", "Hello", "--as", "alice"))
+	mine := sentID(s.Atm("send", "alice", "Lunch?"))
+	v := s.visit(s.web())
+	if _, text := v.get("/message/" + theirs); strings.Contains(text, `value="withdraw"`) {
+		t.Error(text)
+	}
+	if code, text := v.do("/", "do", "withdraw", "id", theirs); code != http.StatusForbidden {
+		t.Error(code, text)
+	}
+	_, text := v.get("/message/" + mine)
+	id := regexp.MustCompile(`<details id="withdraw-([0-9a-f-]+)">`).FindStringSubmatch(text)
+	if id == nil {
+		t.Fatal(text)
+	}
+	if code, text := v.do("/mail", "do", "withdraw", "id", id[1]); code != http.StatusOK || !strings.Contains(text, "from alice (it was not read)") {
+		t.Error(code, text)
+	}
+	if _, text := v.get("/message/" + mine); strings.Contains(text, `value="withdraw"`) {
+		t.Error(text)
+	}
+	if n := s.Atm("ls", "--as", "alice", "--unread", "--count"); n != "0" {
+		t.Error(n)
+	}
+}
+
+// An opened message leads to the next one as the list had it, also once it is read and stands elsewhere.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "me")
+	for _, text := range []string{"third", "<i>second", "first"} {
+		s.Atm("send", "me", "--as", "alice", "--", text)
+	}
+	v := s.visit(s.web())
+	link := regexp.MustCompile(`<a id="next" href="([^"#]+)[^"]*">Next: <span dir="auto">([^<]*)<`)
+	_, mail := v.get("/mail")
+	path := regexp.MustCompile(`href="(/thread/[^"#]+)`).FindStringSubmatch(mail)[1]
+	_, text := v.get(path)
+	next := link.FindStringSubmatch(text)
+	if next == nil || next[2] != "&lt;i&gt;second" {
+		t.Fatal(next, text)
+	}
+	back := regexp.MustCompile(`name="back" value="([^"]+)"`).FindStringSubmatch(text)[1]
+	id := path[strings.LastIndex(path, "/")+1:]
+	_, text = v.do(html.UnescapeString(back), "do", "read", "id", id)
+	if again := link.FindStringSubmatch(text); again == nil || again[1] != next[1] || !strings.Contains(text, "Marked as read: first") {
+		t.Error(again, text)
+	}
+	_, text = v.get(next[1])
+	if next = link.FindStringSubmatch(text); next == nil || next[2] != "third" {
+		t.Error(next, text)
+	}
+	for _, wrong := range []string{"x", "../../alice/inbox/new/x", id[:8]} {
+		if code, text := v.get(path + "?next=" + url.QueryEscape(wrong)); code != http.StatusOK || link.MatchString(text) {
+			t.Error(wrong, code, text)
+		}
+	}
+}
+
+// A text is typed to an agent that runs here, as atm type does it.
+func TestType(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "me")
+	s.Atm("run", "bob", "--detach", "--driver", "claude", "--", "fakeagent", "--log", "fake.log")
+	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
+	s.Atm("wait", "--idle", "bob")
+	v := s.visit(s.web())
+	if _, text := v.get("/agent/alice"); strings.Contains(text, `value="type"`) {
+		t.Error(text)
+	}
+	if _, text := v.get("/agent/bob"); !strings.Contains(text, `name="do" value="type"`) {
+		t.Error(text)
+	}
+	if code, text := v.do("/agent/bob", "do", "type", "agent", "bob", "text", "\x1b[A"); code != http.StatusBadRequest || !strings.Contains(text, "control characters") {
+		t.Error(code, text)
+	}
+	if code, text := v.do("/agent/alice", "do", "type", "agent", "alice", "text", "hello"); code == http.StatusOK || !strings.Contains(text, "not running") {
+		t.Error(code, text)
+	}
+	if code, text := v.do("/agent/bob", "do", "type", "agent", "bob", "text", "CONFIRM [touch made.txt]"); code != http.StatusOK || !strings.Contains(text, "bob: typed") {
+		t.Error(code, text)
+	}
+	s.Atm("wait", "--blocked", "bob")
+	if code, text := v.do("/agent/bob", "do", "type", "agent", "bob", "text", "yes"); code == http.StatusOK || !strings.Contains(text, "yes</textarea>") {
+		t.Error("it asks something: ", code, text)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/urfave/cli/v2"
 
@@ -12,10 +11,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/internal/policy"
 )
-
-const rawExample = `atm type NAME --raw '\t'`
 
 var typeCommand = &cli.Command{
 	Name: "type", Category: "send-keys exec input keys\n--keys    atm type NAME --raw '\\e'", ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
@@ -45,19 +41,14 @@ func typeText(c *cli.Context) (err error) {
 		text, err = command.MessageText(c, words)
 	}
 	if err == nil && !r.Raw {
-		isControl := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
-		if strings.ContainsFunc(text, isControl) {
-			err = failure.Usage("the text has control characters").WithHint(rawExample)
-		}
+		err = app.CheckTyped(text)
 	}
 	if err != nil {
 		return err
 	}
 	r.Text = []byte(text)
-	return onRunner(policy.Type, func(ctx context.Context, _ *cli.Context, k *call, client *control.Client) error {
-		who := k.s.Actor().Name
-		r.By = string(who)
-		o, err := client.Type(ctx, r)
+	return withAgent(func(ctx context.Context, _ *cli.Context, k *call) error {
+		o, err := k.s.Type(ctx, k.name(), r)
 		done := resultOf(k.name(), o)
 		if o.NotSubmitted {
 			done.Detail = app.JoinFilled(", ", done.Detail, "not submitted: "+k.p.Command("atm type "+string(k.name())+" --enter"))
@@ -73,7 +64,7 @@ var goEscapes = strings.NewReplacer(`\\`, `\\`, `\e`, `\x1b`, `"`, `\"`, "\n", `
 func unescape(s string) (string, error) {
 	text, err := strconv.Unquote(`"` + goEscapes.Replace(s) + `"`)
 	if err != nil || text == "" {
-		return "", failure.Usage("--raw needs text with escapes that it understands, not %q", s).WithHint(rawExample)
+		return "", failure.Usage("--raw needs text with escapes that it understands, not %q", s).WithHint(`atm type NAME --raw '\t'`)
 	}
 	return text, nil
 }

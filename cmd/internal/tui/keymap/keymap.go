@@ -24,21 +24,22 @@ var (
 	Next     = bind("Tab", "next pane", "tab")
 	Previous = bind("", "", "shift+tab")
 	Open     = bind("Enter", "open", "enter")
-	Back     = bind("q Esc", "back", "q", "esc")
+	Back     = bind("q Esc", "back; q leaves mail", "q", "esc")
 	Search   = bind("/", "search", "/")
 	Command  = bind(":", "member, mail, keys", ":")
 	Keys     = bind("?", "keys", "?")
-	Quit     = bind("q", "leave from mail", "q", "ctrl+c")
+	Quit     = bind("", "", "q", "ctrl+c")
 
 	Approve = bind("a", "approve", "a")
 	Option  = bind("1-9", "option", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 	Reject  = bind("x", "reject", "x")
 	Answer  = bind("r", "answer", "r")
 
-	Reply = bind("r", "reply", "r")
-	Ack   = bind("c", "ack", "c")
-	Read  = bind("Space", "read", "space")
-	Undo  = bind("u", "undo read", "u")
+	Reply   = bind("r", "reply", "r")
+	Ack     = bind("c", "ack", "c")
+	Read    = bind("Space", "read", "space")
+	ReadAll = bind("R", "read all", "R")
+	Undo    = bind("u", "undo read, or withdraw", "u")
 
 	NextMail     = bind("n p", "next or previous", "n")
 	PreviousMail = bind("", "", "p")
@@ -52,7 +53,8 @@ var (
 	Send       = bind("Ctrl-S", "send", "ctrl+s")
 	Close      = bind("Esc", "keep the draft", "esc", "ctrl+c")
 	EditDraft  = bind("Ctrl-E", "$EDITOR", "ctrl+e")
-	Recipients = bind("Tab", "recipients", "tab", "shift+tab")
+	Recipients = bind("Tab S-Tab", "to, file", "tab")
+	File       = bind("", "", "shift+tab")
 	Suggested  = bind("Right", "take the name", "right", "tab")
 )
 
@@ -72,9 +74,9 @@ var groups = []struct {
 	keys  []key.Binding
 }{
 	{"Move", []key.Binding{Down, First, PageDown, HalfDown, Right}},
-	{"Go", []key.Binding{Next, Open, Back, Search, Command, Keys, Quit}},
+	{"Go", []key.Binding{Next, Open, Back, Search, Command, Keys}},
 	{"Question", []key.Binding{Approve, Option, Reject, Answer}},
-	{"Message", []key.Binding{Reply, Ack, Read, Undo, NextMail}},
+	{"Message", []key.Binding{Reply, Ack, Read, ReadAll, Undo, NextMail}},
 	{"Member", []key.Binding{Write, Attach, Detach, Interrupt, StartStop}},
 	{"Writing", []key.Binding{Send, Close, EditDraft, Recipients, Suggested}},
 }

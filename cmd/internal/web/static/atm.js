@@ -268,7 +268,8 @@
     event.preventDefault()
     if (form.dataset.busy) return
     form.dataset.busy = 'true'
-    const data = new URLSearchParams(new FormData(form))
+    const fields = new FormData(form)
+    const data = form.enctype === 'multipart/form-data' ? fields : new URLSearchParams(fields)
     const button = event.submitter
     if (button && button.name) data.append(button.name, button.value)
     const next = nextTo(form)
