@@ -164,13 +164,13 @@ func (d *doctor) moveAway(path string, err error) string {
 
 func (d *doctor) checkRoot() {
 	d.add("root", "ok", "", "root %s (%s)", d.root.Path, d.root.Source)
-	if why := rootdir.DistrustReason(d.root.Path, d.place.UID, false); why != "" {
+	if why := rootdir.Distrusted(d.root.Path, d.place.UID, false); why.Reason != "" {
 		path := policy.Quote(d.root.Path)
 		severity, fix := "warning", "chmod go-w "+path+" "+path+"/*/"
-		if rootdir.IsOthers(why) { // you named it, or it would have been passed over
+		if why.IsOthers { // you named it, or it would have been passed over
 			severity, fix = "info", "ls -ld "+path+" "+path+"/*/"
 		}
-		d.add("root.shared", severity, fix, "the root is open to others: %s", why)
+		d.add("root.shared", severity, fix, "the root is open to others: %s", why.Reason)
 	}
 	if err := d.root.CheckAccepted(d.ctx); err != nil {
 		fix := "atm init --root " + policy.Quote(d.root.Path)

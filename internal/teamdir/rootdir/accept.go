@@ -82,7 +82,7 @@ func (f Found) CheckAccepted(ctx context.Context) error {
 // CheckForeign is the part of CheckAccepted that no note of this user changes: whose the directory is, and what git tracks
 // in it.
 func (f Found) CheckForeign(ctx context.Context) error {
-	if why := DistrustReason(f.Path, f.place.UID, false); f.needsNote && why != "" {
+	if why := Distrusted(f.Path, f.place.UID, false).Reason; f.needsNote && why != "" {
 		return f.unaccepted(ErrUntrusted, "%s %v: %s", f.Path, ErrUntrusted, why)
 	}
 	tracked, err := f.tracked(ctx)
@@ -107,33 +107,37 @@ func (f Found) tracked(ctx context.Context) (files []string, err error) {
 	}
 }
 
-// DistrustReason returns why a root found by search is not trusted, as in "owned by uid 1001" or "its team main is
-// writable by everybody"; "" if it is. It checks the directory and the directories in it whose names do not begin with
-// a dot. With group, write permission for the group is a reason too; an accepted root may have it. A uid below 0 skips
-// these checks.
-func DistrustReason(root string, uid int, group bool) string {
-	why, err := distrustReason(root, uid, group)
+// A Distrust is why a root that was found by search is not trusted.
+type Distrust struct {
+	Reason   string // as in "owned by uid 1001" or "its team main is writable by everybody"; "": it is trusted
+	IsOthers bool   // the root, or a team in it, is another user's
+}
+
+// Distrusted checks a root: the directory, and the directories in it whose names do not begin with a dot. With group, write
+// permission for the group is a reason too; an accepted root may have it. A uid below 0 skips these checks.
+func Distrusted(root string, uid int, group bool) Distrust {
+	why, err := distrusted(root, uid, group)
 	if err != nil {
-		return "it cannot be examined: " + err.Error()
+		return Distrust{Reason: "it cannot be examined: " + err.Error()}
 	}
 	return why
 }
 
-// distrustReason is DistrustReason with the error that kept it from examining a root that is trusted so far.
-func distrustReason(root string, uid int, group bool) (why string, err error) {
+// distrusted is Distrusted with the error that kept it from examining a root that is trusted so far.
+func distrusted(root string, uid int, group bool) (why Distrust, err error) {
 	info, err := os.Lstat(root)
 	if err != nil {
-		return "", err
+		return why, err
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return "it is a symbolic link, which counts only if you name it", nil
+		return Distrust{Reason: "it is a symbolic link, which counts only if you name it"}, nil
 	}
-	if why := distrust(info, uid, group); why != "" {
+	if why := distrust(info, uid, group); why.Reason != "" {
 		return why, nil
 	}
 	entries, err := os.ReadDir(root)
 	if err != nil {
-		return "", err
+		return why, err
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") || e.Type().IsRegular() {
@@ -144,31 +148,27 @@ func distrustReason(root string, uid int, group bool) (why string, err error) {
 		if err != nil || !info.IsDir() {
 			continue
 		}
-		if why := distrust(info, uid, group); why != "" {
-			return "its team " + e.Name() + " is " + why, nil
+		if why := distrust(info, uid, group); why.Reason != "" {
+			why.Reason = "its team " + e.Name() + " is " + why.Reason
+			return why, nil
 		}
 	}
-	return "", nil
+	return why, nil
 }
 
-// IsOthers reports whether a reason is that the root, or a team in it, is another user's.
-func IsOthers(why string) bool { return strings.Contains(why, owned) }
-
-const owned = "owned by "
-
-func distrust(info fs.FileInfo, uid int, group bool) string {
+func distrust(info fs.FileInfo, uid int, group bool) Distrust {
 	owner, perm := durable.Owner(info), info.Mode().Perm()
 	switch {
 	case uid < 0:
-		return ""
+		return Distrust{}
 	case owner == nil:
-		return owned + "nobody known"
+		return Distrust{"owned by nobody known", true}
 	case *owner != uid:
-		return fmt.Sprintf("%suid %d", owned, *owner)
+		return Distrust{fmt.Sprintf("owned by uid %d", *owner), true}
 	case perm&0o002 != 0:
-		return "writable by everybody"
+		return Distrust{Reason: "writable by everybody"}
 	case group && perm&0o020 != 0:
-		return "writable by its group and not accepted yet"
+		return Distrust{Reason: "writable by its group and not accepted yet"}
 	}
-	return ""
+	return Distrust{}
 }

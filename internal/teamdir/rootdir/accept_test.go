@@ -227,20 +227,20 @@ func TestAcceptedGroup(t *testing.T) {
 	if f, skipped, err := Find(p); err != nil || f.CheckNoted() != nil || skipped != nil {
 		t.Errorf("accepted: %+v, %q, %v", f, skipped, err)
 	}
-	if why := DistrustReason(root, p.UID, false); why != "" {
+	if why := Distrusted(root, p.UID, false).Reason; why != "" {
 		t.Errorf("Distrust says %q", why)
 	}
 	must(t, os.Chmod(filepath.Join(root, "main"), 0o777))
 	if _, _, err := Find(p); err == nil {
 		t.Error("found, though its team is writable by everybody")
 	}
-	if why := DistrustReason(root, p.UID, false); why != "its team main is writable by everybody" {
+	if why := Distrusted(root, p.UID, false).Reason; why != "its team main is writable by everybody" {
 		t.Errorf("Distrust says %q", why)
 	}
-	if why := DistrustReason(root, -1, false); why != "" {
+	if why := Distrusted(root, -1, false).Reason; why != "" {
 		t.Errorf("without uids Distrust says %q", why)
 	}
-	if why := DistrustReason(filepath.Join(top, "gone"), p.UID, false); !strings.HasPrefix(why, "it cannot be examined: ") {
+	if why := Distrusted(filepath.Join(top, "gone"), p.UID, false).Reason; !strings.HasPrefix(why, "it cannot be examined: ") {
 		t.Errorf("Distrust says %q", why)
 	}
 }

@@ -136,7 +136,7 @@ func CheckFormat(data []byte) (err error) {
 //
 // A named root is used as it is, or refused with ErrNotRoot; like one that was found it acts only if this user made or
 // accepted it (see CheckNoted). A root found by search must be trusted (see
-// DistrustReason); skipped has a sentence for each that is not, and ErrNoRoot says that no other was found. An
+// Distrusted); skipped has a sentence for each that is not, and ErrNoRoot says that no other was found. An
 // unreadable root of this user, or one of an unknown format, ends the search with an error: mail must not go to another
 // root instead.
 func Find(p Place) (f Found, skipped []string, err error) {
@@ -311,11 +311,12 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 		}
 		f.isNoted = p.noted(f.Path)
 		format, err := formatOf(f.Path)
-		why, failed := distrustReason(f.Path, p.UID, !f.isNoted && !forInit)
+		distrust, failed := distrusted(f.Path, p.UID, !f.isNoted && !forInit)
 		if failed != nil {
 			return f, skipped, failed
 		}
-		if IsOthers(why) && others == nil {
+		why := distrust.Reason
+		if distrust.IsOthers && others == nil {
 			others = fmt.Errorf("%w in %s or above but %s, which %w: %s", ErrNoRoot, dir, f.Path, ErrUntrusted, why)
 		}
 		if why == "" && err == nil && format == "" {
@@ -373,6 +374,6 @@ func Nearby(p Place, root string) []Found {
 	})
 	return slices.DeleteFunc(roots, func(f Found) bool {
 		format, err := formatOf(f.Path)
-		return f.Path == root || format == "" || err != nil || DistrustReason(f.Path, p.UID, !p.noted(f.Path)) != ""
+		return f.Path == root || format == "" || err != nil || Distrusted(f.Path, p.UID, !p.noted(f.Path)).Reason != ""
 	})
 }

@@ -65,7 +65,7 @@ func (p Place) mayMake(dir string) error {
 	if err != nil || !info.IsDir() {
 		return fmt.Errorf("make a root: %s is not a directory", dir)
 	}
-	if why := DistrustReason(dir, p.UID, false); why != "" {
+	if why := Distrusted(dir, p.UID, false).Reason; why != "" {
 		return fmt.Errorf("%s %w: %s", dir, ErrUntrusted, why)
 	}
 	_, err = formatOf(dir)

@@ -90,7 +90,7 @@ func (p Place) readOwn(file string) ([]byte, error) {
 			return nil, err
 		}
 		isTooLarge := !info.IsDir() && info.Size() > maxNote
-		if info.Mode()&fs.ModeSymlink != 0 || isTooLarge || distrust(info, p.UID, true) != "" {
+		if info.Mode()&fs.ModeSymlink != 0 || isTooLarge || distrust(info, p.UID, true).Reason != "" {
 			return nil, fmt.Errorf("%s is not this user's own", path)
 		}
 	}
