@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// Own returns a message that the owner of a mailbox received or sent, or maildir.ErrNotFound.
 func Own(box *maildir.Box, id wire.ID) (*wire.Item, error) {
 	it, err := box.Get(id)
 	if errors.Is(err, maildir.ErrNotFound) {
@@ -198,8 +199,13 @@ func (q Query) matches(it *wire.Item, team wire.Name) bool {
 	isCalled := func(a wire.Address, word string) bool { // a name without a team means a member of this one
 		return word == "" || word == a.String() || word == (&letter.Renderer{Team: team}).Who(a)
 	}
-	if !q.Says.Matches(it.Message) || !isCalled(it.From, q.From) || !q.Since.IsZero() && Written(it).Before(q.Since) || !q.Until.IsZero() && !Written(it).Before(q.Until) {
+	if !q.Says.Matches(it.Message) || !isCalled(it.From, q.From) {
 		return false
+	}
+	if !q.Since.IsZero() || !q.Until.IsZero() {
+		if at := Written(it); at.Before(q.Since) || !q.Until.IsZero() && !at.Before(q.Until) {
+			return false
+		}
 	}
 	if q.To != "" && !slices.ContainsFunc(it.To, func(a wire.Address) bool { return isCalled(a, q.To) }) {
 		return false
