@@ -19,8 +19,8 @@ import (
 )
 
 // A webSocket is the client's end of a WebSocket (RFC 6455) on a connection, for text messages without extensions. The
-// libraries for it need net/http, which would make every command and hook of atm start a tenth slower, and it a quarter larger. One goroutine may
-// read; writers may be several.
+// libraries for it need net/http, with which atm would be a quarter larger, and each command and hook of it a tenth slower to
+// start. One goroutine may read; writers may be several.
 type webSocket struct {
 	conn net.Conn
 	in   *bufio.Reader
