@@ -38,8 +38,8 @@ import (
 
 // Errors that callers tell apart, with errors.Is. Packages teams, session and watcher return them too.
 var (
-	ErrNoMailbox  = maildir.ErrNoAgent // the agent is no member of the team, or was retired
-	ErrExists     = maildir.ErrExists  // the mailbox
+	ErrNoMailbox  = maildir.ErrNoMailbox // the agent is no member of the team, or was retired
+	ErrExists     = maildir.ErrExists    // the mailbox
 	ErrNotFound   = maildir.ErrNotFound
 	ErrIDTaken    = maildir.ErrIDTaken
 	ErrNotDurable = maildir.ErrNotDurable
@@ -129,8 +129,8 @@ func (m *Mailbox) Log() *eventlog.Log { return m.box().Log() }
 
 // Deliver delivers a message. It needs From, and Body or a Payload or Attachments. Without an ID it gets a new one, without
 // To or SentAt the mailbox's address and the time, and an address without a Team the mailbox's team. With an ID it is
-// delivered once, however often Deliver is called: after a kill, call it again. Under the ID of a message that says something else it is ErrIDTaken. A sender with a mailbox in this team has it
-// among the sent mail then.
+// delivered once, however often Deliver is called: after a kill, call it again. Under the ID of a message that says something
+// else it is ErrIDTaken. A sender with a mailbox in this team has it among the sent mail then.
 //
 // Errors: ErrNoMailbox if the agent was retired, ErrIDTaken, ErrNotDurable, or why the content cannot be sent.
 func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (wire.Receipt, error) {

@@ -94,7 +94,7 @@ func (l *Log) Next(ctx context.Context, s *Session) ([]Entry, error) {
 	if err == nil {
 		err = l.readInputs(ctx)
 	}
-	if errors.Is(err, maildir.ErrNoAgent) { // a retired agent says nothing more
+	if errors.Is(err, maildir.ErrNoMailbox) { // a retired agent says nothing more
 		err = nil
 	}
 	slices.SortStableFunc(l.entries, func(a, b Entry) int { return a.Timestamp.Compare(b.Timestamp) })

@@ -131,7 +131,7 @@ func (s *source) nextMessage() (Entry, bool) {
 		delete(s.seen, id) // report it if it is seen again
 		s.w.askScan()      // it may not be due, and the listing knows when it is
 		var bad *maildir.BadError
-		if !errors.As(err, &bad) && !errors.Is(err, maildir.ErrNotFound) && !errors.Is(err, maildir.ErrNoAgent) {
+		if !errors.As(err, &bad) && !errors.Is(err, maildir.ErrNotFound) && !errors.Is(err, maildir.ErrNoMailbox) {
 			s.err = err
 		}
 	}
@@ -150,7 +150,7 @@ func (s *source) nextEvent() (Entry, bool) {
 			return Entry{Event: &e}, true
 		}
 		s.hasMore = false
-		if s.logErr = err; err == io.EOF || errors.Is(err, maildir.ErrNoAgent) {
+		if s.logErr = err; err == io.EOF || errors.Is(err, maildir.ErrNoMailbox) {
 			s.logErr = nil
 		}
 	}

@@ -134,7 +134,7 @@ func word(e Entry) string {
 		return e.Message.Body
 	case e.Event != nil:
 		return fmt.Sprintf("%s %d", e.Event.Kind, e.Event.Seq)
-	case errors.Is(e.Err, maildir.ErrNoAgent):
+	case errors.Is(e.Err, maildir.ErrNoMailbox):
 		return "gone"
 	}
 	return fmt.Sprint(e.Err)

@@ -175,7 +175,7 @@ func TestRetiredWhileRead(t *testing.T) {
 		_, err := keep.Retire(ctx, s, "bob")
 		return len(b.Items), err
 	})
-	if len(b.Items) != 1 || !errors.Is(err, maildir.ErrNoAgent) {
+	if len(b.Items) != 1 || !errors.Is(err, maildir.ErrNoMailbox) {
 		t.Error(b, err)
 	}
 	err = keep.Restore(ctx, s, "bob")

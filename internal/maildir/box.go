@@ -46,7 +46,7 @@ func (b *Box) Store() *Store { return b.store }
 // Exists reports whether the mailbox is known to exist.
 func (b *Box) Exists() bool { return b.CheckPresent() == nil }
 
-// CheckPresent returns nil if the mailbox exists, ErrNoAgent if it does not, and another error if that is not known. No
+// CheckPresent returns nil if the mailbox exists, ErrNoMailbox if it does not, and another error if that is not known. No
 // part of its path may be a link. An outbox is always present: its first delivery makes it.
 func (b *Box) CheckPresent() error {
 	if b.host != "" {
@@ -64,14 +64,14 @@ func (b *Box) CheckPresent() error {
 	return nil
 }
 
-func (b *Box) noAgent() error { return fmt.Errorf("%s: %w", b.Address(), ErrNoAgent) }
+func (b *Box) noAgent() error { return fmt.Errorf("%s: %w", b.Address(), ErrNoMailbox) }
 
 // Complete makes the directories of a mailbox again that were removed while its agent runs: git and rmdir remove empty ones.
 // A held runner lock proves that it is a mailbox; one whose own directory is gone was retired or removed. It returns what
 // CheckPresent returns then.
 func (b *Box) Complete() error {
 	err := b.CheckPresent()
-	if !errors.Is(err, ErrNoAgent) || b.store.root.IsDir(b.In("")) != nil {
+	if !errors.Is(err, ErrNoMailbox) || b.store.root.IsDir(b.In("")) != nil {
 		return err
 	}
 	if isRunning, _ := b.store.Running(b.agent); !isRunning {

@@ -39,7 +39,7 @@ func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 	want := []struct {
 		stored bool
 		err    error
-	}{{false, syscall.EDQUOT}, {false, maildir.ErrNoAgent}, {true, nil}, {false, syscall.EIO}, {true, syscall.EIO}, {true, nil}}
+	}{{false, syscall.EDQUOT}, {false, maildir.ErrNoMailbox}, {true, nil}, {false, syscall.EIO}, {true, syscall.EIO}, {true, nil}}
 	for i, o := range p.Outcomes {
 		if o.Box != p.To[i] || o.IsStored != want[i].stored || o.WasDelivered || !errors.Is(o.Err, want[i].err) || o.Err != nil && want[i].err == nil {
 			t.Errorf("%s: %+v", p.To[i].Agent(), o)
@@ -67,7 +67,7 @@ func TestDeliverSaysTheCause(t *testing.T) {
 		return nil
 	}).Box("bob")
 	write(t, filepath.Join(bob.Path(), "inbox/new/x"), "")
-	if o := post(bob, message("x"), false); !errors.Is(o.Err, syscall.EIO) || errors.Is(o.Err, maildir.ErrNoAgent) {
+	if o := post(bob, message("x"), false); !errors.Is(o.Err, syscall.EIO) || errors.Is(o.Err, maildir.ErrNoMailbox) {
 		t.Error(o.Err)
 	}
 }

@@ -80,7 +80,7 @@ func (p *process) say(format string, args ...any) { fmt.Fprintf(os.Stdout, forma
 // failed prints an error, unless killed processes and retired mailboxes explain it.
 func (p *process) failed(b *maildir.Box, err error) bool {
 	var held *lockfile.HeldError
-	isGone := b.Agent() == "dave" && (errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, maildir.ErrNotFound))
+	isGone := b.Agent() == "dave" && (errors.Is(err, maildir.ErrNoMailbox) || errors.Is(err, maildir.ErrNotFound))
 	if err != nil && !isGone && !errors.As(err, &held) && !errors.Is(err, maildir.ErrWithdrawn) {
 		p.say("error %s: %s", os.Getenv("ATM_TEST_ROLE"), strings.ReplaceAll(err.Error(), "\n", " "))
 	}
@@ -165,7 +165,7 @@ func (p *process) send() {
 			retired := o.IsStored && o.Box.Agent() == "dave" && errors.Is(o.Err, os.ErrNotExist)
 			if retired || !p.failed(o.Box, o.Err) {
 				p.say("ack %s %s", o.Box.Agent(), post.Message.ID)
-			} else if !post.Given && errors.Is(o.Err, maildir.ErrNoAgent) {
+			} else if !post.Given && errors.Is(o.Err, maildir.ErrNoMailbox) {
 				p.say("refused %s %s", o.Box.Agent(), post.Message.ID)
 			}
 		}

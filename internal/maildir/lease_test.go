@@ -107,7 +107,7 @@ func TestShareNobody(t *testing.T) {
 	t.Parallel()
 	for _, name := range []wire.Name{"nobody", ""} {
 		box := newBob(t).Store().Box(name)
-		if err := claim.Share(box); err == nil || name != "" && !errors.Is(err, maildir.ErrNoAgent) {
+		if err := claim.Share(box); err == nil || name != "" && !errors.Is(err, maildir.ErrNoMailbox) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

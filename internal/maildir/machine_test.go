@@ -83,7 +83,7 @@ func (m *machine) reads(id wire.ID) {
 
 // gone checks the error of an operation if the mailbox is retired.
 func (m *machine) gone(t *rapid.T, err error) bool {
-	if m.retired() != errors.Is(err, maildir.ErrNoAgent) {
+	if m.retired() != errors.Is(err, maildir.ErrNoMailbox) {
 		t.Fatalf("retired: %v, and the error is %v", m.retired(), err)
 	}
 	return m.retired()

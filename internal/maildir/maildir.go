@@ -67,7 +67,7 @@ import (
 
 // Errors that callers tell apart.
 var (
-	ErrNoAgent    = errors.New("no such agent")
+	ErrNoMailbox  = errors.New("no such agent")
 	ErrNotFound   = errors.New("no such message")
 	ErrIDTaken    = errors.New("another message has this id")                                        // an *IDTakenError
 	ErrNotDurable = errors.New("it may not survive a power cut: deliver it again, with the same id") // a *NotDurableError
@@ -119,7 +119,7 @@ func (s *Store) Dir() *durable.Root { return s.root }
 func (s *Store) Locks() lockfile.Dir { return s.locks }
 
 // Box returns the mailbox of an agent. If there is no such agent, the operations on it find nothing or return
-// ErrNoAgent.
+// ErrNoMailbox.
 func (s *Store) Box(agent wire.Name) *Box { return &Box{store: s, agent: agent} }
 
 // Agents lists the agents, sorted.
@@ -141,7 +141,7 @@ func (s *Store) IsAgent(name wire.Name) bool {
 		return false
 	}
 	err := s.Box(name).CheckPresent()
-	return err == nil || !errors.Is(err, ErrNoAgent) && !errors.Is(s.root.IsDir(string(name)), durable.ErrNotDirectory)
+	return err == nil || !errors.Is(err, ErrNoMailbox) && !errors.Is(s.root.IsDir(string(name)), durable.ErrNotDirectory)
 }
 
 // Added returns a time since which a mailbox is there, or later: files that are dropped into its inbox make it later.
@@ -168,7 +168,7 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 	if err == nil {
 		return fmt.Errorf("%s: %w", agent, ErrExists)
 	}
-	if !errors.Is(err, ErrNoAgent) {
+	if !errors.Is(err, ErrNoMailbox) {
 		return err
 	}
 	// A directory without inbox/new is completed where it is, new last.

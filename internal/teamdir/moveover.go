@@ -63,7 +63,7 @@ func (t *Team) moveOver(ctx context.Context) error {
 		return err
 	}
 	err = MoveLater(ctx, t)
-	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, ErrNoTeam) { // what nobody can get stays there
+	if errors.Is(err, maildir.ErrNoMailbox) || errors.Is(err, ErrNoTeam) { // what nobody can get stays there
 		err = nil
 	}
 	return err

@@ -98,7 +98,7 @@ func (t *Team) endRun(b *maildir.Box) (errs error) {
 func endLog(ctx context.Context, b *maildir.Box) error {
 	seq, err := b.Log().LastSeq()
 	switch {
-	case errors.Is(err, maildir.ErrNoAgent):
+	case errors.Is(err, maildir.ErrNoMailbox):
 		return archiveLog(b)
 	case err == nil && seq > 0:
 		err = b.Log().AppendSync(ctx, wire.Event{Source: wire.SourceCLI, Kind: wire.FreshStart})

@@ -239,7 +239,7 @@ func (r *Root) Hosts() ([]wire.Name, error) {
 	return slices.Compact(hosts), cmp.Or(err, linkErr)
 }
 
-// UnknownHostError is a maildir.ErrNoAgent for a host whose key is not trusted here.
+// UnknownHostError is a maildir.ErrNoMailbox for a host whose key is not trusted here.
 type UnknownHostError struct {
 	Host  wire.Name
 	Hosts []wire.Name // the trusted ones
@@ -248,4 +248,4 @@ type UnknownHostError struct {
 func (e *UnknownHostError) Error() string {
 	return fmt.Sprintf("no key for host %q is trusted here", e.Host)
 }
-func (e *UnknownHostError) Is(target error) bool { return target == maildir.ErrNoAgent }
+func (e *UnknownHostError) Is(target error) bool { return target == maildir.ErrNoMailbox }

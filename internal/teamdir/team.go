@@ -57,7 +57,7 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) { return snapshot.S
 // Running reports whether a runner runs a member.
 func (t *Team) Running(name wire.Name) (bool, error) { return t.Store.Running(name) }
 
-// UnknownError is a maildir.ErrNoAgent for a name that is no member of a team.
+// UnknownError is a maildir.ErrNoMailbox for a name that is no member of a team.
 type UnknownError struct {
 	Name, Team wire.Name
 	Members    []wire.Name
@@ -68,13 +68,13 @@ type UnknownError struct {
 }
 
 func (e *UnknownError) Error() string        { return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team) }
-func (e *UnknownError) Is(target error) bool { return target == maildir.ErrNoAgent }
+func (e *UnknownError) Is(target error) bool { return target == maildir.ErrNoMailbox }
 
 // Member returns the mailbox of a member, or an *UnknownError.
 func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
 	b := t.Box(name)
 	err := b.Complete()
-	if wire.IsName(string(name)) && !errors.Is(err, maildir.ErrNoAgent) {
+	if wire.IsName(string(name)) && !errors.Is(err, maildir.ErrNoMailbox) {
 		return b, err
 	}
 	members, err := t.Agents()
@@ -101,7 +101,7 @@ func (t *Team) Boxes() (out []*maildir.Box, err error) {
 	names, err := t.Dir().Names(".")
 	for _, n := range names {
 		b := t.Box(wire.Name(n))
-		if wire.IsName(n) && !errors.Is(t.Dir().IsDir(n), durable.ErrNotDirectory) && !errors.Is(b.Complete(), maildir.ErrNoAgent) {
+		if wire.IsName(n) && !errors.Is(t.Dir().IsDir(n), durable.ErrNotDirectory) && !errors.Is(b.Complete(), maildir.ErrNoMailbox) {
 			out = append(out, b)
 		}
 	}
@@ -124,9 +124,9 @@ type UnreadableError struct{ Err error }
 func (e *UnreadableError) Error() string { return strings.ReplaceAll(e.Err.Error(), "\n", "; ") }
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// Unreadable makes an error of a mailbox an *UnreadableError that names it, except a maildir.ErrNoAgent.
+// Unreadable makes an error of a mailbox an *UnreadableError that names it, except a maildir.ErrNoMailbox.
 func Unreadable(b *maildir.Box, err error) error {
-	if _, isNamed := errors.AsType[*UnreadableError](err); err == nil || isNamed || errors.Is(err, maildir.ErrNoAgent) {
+	if _, isNamed := errors.AsType[*UnreadableError](err); err == nil || isNamed || errors.Is(err, maildir.ErrNoMailbox) {
 		return err
 	}
 	return &UnreadableError{Err: fmt.Errorf("the mailbox of %s: %w", b.Agent(), err)}
@@ -148,7 +148,7 @@ func (t *Team) Each(f func(*maildir.Box) error) error {
 
 func JoinUnreadable(boxes []*maildir.Box, errs []error) error {
 	for i, err := range errs {
-		if errs[i] = Unreadable(boxes[i], err); errors.Is(err, maildir.ErrNoAgent) {
+		if errs[i] = Unreadable(boxes[i], err); errors.Is(err, maildir.ErrNoMailbox) {
 			errs[i] = nil
 		}
 	}

@@ -26,7 +26,7 @@ type Runner struct {
 }
 
 // HoldRunner takes the agent's runner lock and ends the claims of dead runners. Errors: ErrRunning while another
-// process holds it, with that process if the system tells; ErrNoAgent if there is no such agent.
+// process holds it, with that process if the system tells; ErrNoMailbox if there is no such agent.
 func HoldRunner(ctx context.Context, s *maildir.Store, agent wire.Name) (*Runner, error) {
 	b := s.Box(agent)
 	l, err := b.LockRunner(ctx, lockfile.Exclusive)

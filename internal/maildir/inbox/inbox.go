@@ -31,8 +31,8 @@ type Counts struct{ Unread, Leased, Aside, Later, Owed, Bad int }
 
 // Count ingests dropped files and counts messages without opening them. With an error it returns what it could count.
 func Count(ctx context.Context, b *maildir.Box) (c Counts, err error) {
-	ingested, err := drop.Ingest(ctx, b, 0)                                            // what cannot be ingested now stays where it is
-	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, durable.ErrNotDirectory) { // a link to another's is no mailbox
+	ingested, err := drop.Ingest(ctx, b, 0)                                              // what cannot be ingested now stays where it is
+	if errors.Is(err, maildir.ErrNoMailbox) || errors.Is(err, durable.ErrNotDirectory) { // a link to another's is no mailbox
 		return c, err
 	}
 	unread, err := ingested.Unread, error(nil)

@@ -26,7 +26,7 @@ func (h *Health) add(code, file string) { h.Files[code] = append(h.Files[code], 
 // kept it from checking everything.
 func Examine(b *maildir.Box, fix bool) (h Health, err error) {
 	h.Files, h.Errs = map[string][]string{}, map[string]error{}
-	if err = b.CheckPresent(); errors.Is(err, maildir.ErrNoAgent) {
+	if err = b.CheckPresent(); errors.Is(err, maildir.ErrNoMailbox) {
 		return h, err
 	}
 	h.Files["tmp.stale"] = stale(b)

@@ -40,7 +40,7 @@ func Retire(ctx context.Context, s *maildir.Store, agent wire.Name) (string, err
 }
 
 // Restore moves back the first mailbox that Retired lists. Others that were retired under that name stay where they are. Errors:
-// ErrExists if there is an agent of that name, ErrNoAgent if no mailbox is listed.
+// ErrExists if there is an agent of that name, ErrNoMailbox if no mailbox is listed.
 func Restore(ctx context.Context, s *maildir.Store, as string) error {
 	name, _, _ := strings.Cut(as, ".")
 	b := s.Box(wire.Name(name))
@@ -54,7 +54,7 @@ func Restore(ctx context.Context, s *maildir.Store, as string) error {
 			kept, err = Retired(s, as)
 		}
 		if err == nil && len(kept) == 0 {
-			err = fmt.Errorf("no retired mailbox of %s: %w", as, maildir.ErrNoAgent)
+			err = fmt.Errorf("no retired mailbox of %s: %w", as, maildir.ErrNoMailbox)
 		}
 		return err
 	})

@@ -53,7 +53,7 @@ func SendInput(ctx context.Context, t *teamdir.Team, id wire.UUID, in SessionInp
 			return err
 		}
 		out.Message, to, push, err = storeInput(ctx, t, id, agent, in)
-		if err != nil && !(isAbort && errors.Is(err, maildir.ErrNoAgent)) { // the session of a retired agent can be aborted
+		if err != nil && !(isAbort && errors.Is(err, maildir.ErrNoMailbox)) { // the session of a retired agent can be aborted
 			return err
 		}
 		if out.Message != nil {

@@ -106,7 +106,7 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 		return a, nil, nil, fmt.Errorf("ack in the name of %s: %w: %s", who(m, by), ErrNotCounted, why)
 	}
 	sender, err := r.Mailbox(m.From)
-	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, teamdir.ErrNoTeam) {
+	if errors.Is(err, maildir.ErrNoMailbox) || errors.Is(err, teamdir.ErrNoTeam) {
 		a.WasAcked = it.State == wire.Done
 		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, so no ack was sent", m.From))
 		ack.ID = wire.NewID()
@@ -361,7 +361,7 @@ func FindLease(r *teamdir.Root, box *maildir.Box, m *wire.Message, by wire.Addre
 			lease, isTaken, bad = claim.LastLease(b, m.ID)
 		}
 		switch {
-		case errors.Is(bad, maildir.ErrNoAgent) || errors.Is(bad, teamdir.ErrNoTeam):
+		case errors.Is(bad, maildir.ErrNoMailbox) || errors.Is(bad, teamdir.ErrNoTeam):
 		case bad != nil:
 			return nil, bad
 		case lease.By == by:

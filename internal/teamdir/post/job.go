@@ -88,7 +88,7 @@ func setAside(ctx context.Context, t *teamdir.Team, box *maildir.Box, it *wire.I
 		Body:    fmt.Sprintf("%s took your message %s out of the queue: %s.\natm unread %s --as %s puts it back, atm withdraw %s takes it back.", queue, id, why, id, queue, id),
 	}
 	_, err := Send(ctx, t.Root(), &Outgoing{From: box, To: []wire.Address{it.From}, Message: told, Derived: IsNoticeFrom(box.Address())})
-	if err != nil && !errors.Is(err, maildir.ErrNoAgent) && !errors.Is(err, teamdir.ErrNoTeam) {
+	if err != nil && !errors.Is(err, maildir.ErrNoMailbox) && !errors.Is(err, teamdir.ErrNoTeam) {
 		return err
 	}
 	return box.Locked(ctx, "reader", func() error { return box.HandTo(it.ID, h, h.SetAside()) })

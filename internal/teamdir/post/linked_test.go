@@ -144,7 +144,7 @@ func TestLinkedRefused(t *testing.T) {
 		t.Errorf("the moved root has %q", got)
 	}
 	teamtest.Must(t, os.RemoveAll(filepath.Join(path, "main", "bob")))
-	fails(maildir.ErrNoAgent)
+	fails(maildir.ErrNoMailbox)
 	teamtest.Must(t, hostkey.Dir(r.keys).RemoveLink(path, "app"))
 	fails(hostkey.ErrNoLink)
 	teamtest.Must(t, hostkey.Dir(r.keys).AddLink(path, hostkey.Link{Name: "web", Root: r.app.Root().Path}))

@@ -131,7 +131,7 @@ func WhenDue(t *teamdir.Team, m *wire.Message) (when string) {
 func WhyNever(t *teamdir.Team, m *wire.Message) string {
 	isThere := func(a wire.Address) bool {
 		_, err := t.Root().Mailbox(a)
-		return a.Host != "" || !errors.Is(err, maildir.ErrNoAgent)
+		return a.Host != "" || !errors.Is(err, maildir.ErrNoMailbox)
 	}
 	if len(m.To) > 0 && !slices.ContainsFunc(m.To, isThere) {
 		return who(m, m.To[0]) + ", who is not there any more"

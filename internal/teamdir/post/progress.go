@@ -119,7 +119,7 @@ func (p *Progress) Outcome() (outcome string, by wire.Address) {
 	switch {
 	case ack != nil && ack.Outcome() != "":
 		return ack.Outcome(), ack.From
-	case errors.Is(p.Err, maildir.ErrNoAgent):
+	case errors.Is(p.Err, maildir.ErrNoMailbox):
 		return OutcomeRetired, p.at
 	case p.State == wire.Withdrawn:
 		return OutcomeWithdrawn, p.at

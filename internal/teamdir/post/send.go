@@ -185,7 +185,7 @@ func recipient(r *teamdir.Root, from, a wire.Address) (*maildir.Box, error) {
 		return b, err
 	}
 	t, _ := r.Team(a.Team)
-	if _, unknown := presence.One(context.Background(), t, t.NameOf(a)); errors.Is(unknown, maildir.ErrNoAgent) {
+	if _, unknown := presence.One(context.Background(), t, t.NameOf(a)); errors.Is(unknown, maildir.ErrNoMailbox) {
 		return nil, unknown // but unreadable rows do not prevent sending
 	}
 	return b, nil

@@ -60,7 +60,7 @@ func TestSendToNobody(t *testing.T) {
 	gone := wire.Address{Agent: "zed", Team: "main"}
 	for _, to := range [][]wire.Address{{gone}, {gone, team.Box("carol").Address()}} {
 		sent, err := Send(t.Context(), r, &Outgoing{From: team.Box("bob"), To: to, Parent: question, Message: &wire.Message{Body: "!"}})
-		if !errors.Is(err, maildir.ErrNoAgent) || len(sent.To) != len(to) || sent.To[len(to)-1].Address != gone || sent.Unmarked != nil {
+		if !errors.Is(err, maildir.ErrNoMailbox) || len(sent.To) != len(to) || sent.To[len(to)-1].Address != gone || sent.Unmarked != nil {
 			t.Errorf("%+v, %v", sent, err)
 		}
 	}

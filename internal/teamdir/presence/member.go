@@ -203,7 +203,7 @@ func look(ctx context.Context, t *teamdir.Team, q Query, name wire.Name, runners
 	if s == nil {
 		s, err = t.State(name)
 	}
-	if errors.Is(err, maildir.ErrNoAgent) {
+	if errors.Is(err, maildir.ErrNoMailbox) {
 		return Member{Name: name, Err: err}
 	}
 	if err != nil {
@@ -394,7 +394,7 @@ func localMembers(ctx context.Context, t *teamdir.Team) (members []Member, err e
 	}
 	members = []Member{} // in JSON nobody is [], not null
 	for _, m := range Look(ctx, t, Query{Mail: true, Brief: true}, names...) {
-		if errors.Is(m.Err, maildir.ErrNoAgent) { // retired meanwhile
+		if errors.Is(m.Err, maildir.ErrNoMailbox) { // retired meanwhile
 			continue
 		}
 		members, err = append(members, m), errors.Join(err, m.Err)

@@ -207,7 +207,7 @@ func DraftAnswers(ctx context.Context, t *teamdir.Team, agent wire.Name, looked 
 		}
 		return true
 	})
-	if err != nil && !errors.Is(err, maildir.ErrNoAgent) {
+	if err != nil && !errors.Is(err, maildir.ErrNoMailbox) {
 		return answers, fmt.Errorf("the answers to drafts of %s: %w", agent, err)
 	}
 	return answers, nil

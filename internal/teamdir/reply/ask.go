@@ -201,7 +201,7 @@ func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 		}
 		q.exitedAt = time.Time{}
 	case isTick:
-		if _, gone := q.team.Member(q.box.Agent()); errors.Is(gone, maildir.ErrNoAgent) {
+		if _, gone := q.team.Member(q.box.Agent()); errors.Is(gone, maildir.ErrNoMailbox) {
 			return false, gone
 		}
 		if m, err := presence.One(ctx, q.team, q.box.Agent()); err == nil && m.RunnerGone && delivery.IsHanded && !q.isPerson {

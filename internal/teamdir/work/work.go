@@ -98,7 +98,7 @@ func (w Taker) Look(ctx context.Context, isFree bool) (err error) {
 func (w Taker) isAny(ctx context.Context) (bool, error) {
 	for _, name := range w.From {
 		isAny, err := claim.IsAnyFree(ctx, w.Team.Box(name))
-		if err != nil && !errors.Is(err, maildir.ErrNoAgent) {
+		if err != nil && !errors.Is(err, maildir.ErrNoMailbox) {
 			return false, err
 		}
 		if isAny {
