@@ -25,7 +25,6 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/setaside"
-	"github.com/agentteammail/atm/internal/teamdir/snapshot"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -41,9 +40,9 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 			drop.Ingest(d.ctx, b, drop.Patience)
 		}
 		f.health, f.healthErr = keep.Examine(b, d.fix)
-		f.fold = snapshot.Version(b) // before its state is asked for, which makes a new snapshot
 	})
 	var names []wire.Name
+	var old []string // whose runners are of another version of atm
 	for _, b := range boxes {
 		names = append(names, b.Agent())
 	}
@@ -53,13 +52,16 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 		d.checkMailbox(b, found[i].health, found[i].healthErr)
 		if m := members[i]; m.Err == nil {
 			d.checkRunner(t, b, m)
-			d.checkVersions(t, m, found[i].fold)
+			if d.checkRunnerVersion(t, m) {
+				old = append(old, string(m.Name))
+			}
 			d.checkWaiting(t, b, m)
 		}
 		d.checkSetAside(t, b)
 		d.checkOtherRoots(b)
 	}
 	d.about = team
+	d.addOldRunners(t, old)
 	if d.fix {
 		d.rebuildSent(t, boxes)
 	}
@@ -72,7 +74,6 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 type examined struct {
 	health    keep.Health
 	healthErr error
-	fold      int // see snapshot.Version
 }
 
 func (d *doctor) checkMailbox(b *maildir.Box, h keep.Health, err error) {

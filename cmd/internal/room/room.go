@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -60,6 +61,13 @@ func Open(s *app.Scope) *Room {
 		first.Me = s.Me.Agent()
 	}
 	return &Room{Scope: s, current: first, replaced: make(chan struct{}), askedAt: map[wire.Name]time.Time{}, changed: make(changeSignal, 1)}
+}
+
+// programFile is the file of the program that this process runs, as it is on the disk now; nil: it cannot be looked at.
+func programFile() os.FileInfo {
+	path, _ := os.Executable()
+	info, _ := os.Stat(path)
+	return info
 }
 
 // Snapshot is the state of the team at one time. It never changes.
@@ -266,6 +274,7 @@ func (r *Room) Run(ctx context.Context) error {
 			return false, nil
 		})
 	}()
+	program := programFile()
 	var drafts, asked []ask.Question
 	var lookedForLate time.Time
 	wants, unread := wantsOf{}, 0
@@ -285,6 +294,9 @@ func (r *Room) Run(ctx context.Context) error {
 			return err
 		}
 		s.Problem = ""
+		if now := programFile(); program != nil && now != nil && !os.SameFile(program, now) {
+			s.Problem = "atm is another version by now: start this view again"
+		}
 		if err := r.readMembers(ctx, &s); err != nil {
 			s.Problem = strings.ReplaceAll(err.Error(), "\n", "; ") + ": atm doctor"
 		}

@@ -360,3 +360,22 @@ func TestType(t *testing.T) {
 		t.Error("it asks something: ", said)
 	}
 }
+
+// After an upgrade a view says that it is of the version before.
+func TestReplaced(t *testing.T) {
+	team := newTeam(t, "bob", "me")
+	r := team.open("me")
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	team.until(r, "the team", func(s *Snapshot) bool { return len(s.Members) > 0 })
+	if err := os.Rename(program, program+".old"); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Rename(program+".old", program)
+	if err := os.WriteFile(program, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	team.until(r, "another program", func(s *Snapshot) bool { return strings.HasSuffix(s.Problem, "start this view again") })
+}

@@ -56,16 +56,6 @@ const file = "state.json"
 // Remove removes an agent's state.json, which is then made anew.
 func Remove(b *maildir.Box) error { return b.Store().Dir().Remove(b.In(file)) }
 
-// Version returns the version of the fold that made an agent's state.json; 0: there is none. State makes one of another
-// version than reducer.Version anew.
-func Version(b *maildir.Box) int {
-	var s struct{ Version int }
-	if data, err := b.Store().Dir().ReadFile(b.In(file), maxSize); err != nil || json.Unmarshal(data, &s) != nil {
-		return 0
-	}
-	return s.Version
-}
-
 // load returns an agent's snapshot, and the events after it. If it is not one of this log, this agent and this version of
 // the fold, it is empty.
 func load(b *maildir.Box) (s snapshot, events *eventlog.Reader) {
