@@ -62,6 +62,7 @@ type Member struct {
 
 	Running    bool               `json:"-"` // the runner lock is held
 	RunnerGone bool               `json:"-"` // its runner was killed
+	HasJob     bool               `json:"-"` // of a shared inbox, which is all that is known
 	Runner     control.Status     `json:"-"` // what its runner answers
 	RunnerErr  error              `json:"-"` // why its runner does not answer
 	source     reducer.Source     // of the turn
@@ -362,7 +363,17 @@ func (m *Member) addMail(t *teamdir.Team, c inbox.Counts, countErr error) {
 // Status returns a member with the counts of its mailbox, its ways, and what its state rests on. With an *UnreadableError it
 // returns what could be read.
 func Status(ctx context.Context, t *teamdir.Team, name wire.Name) (Member, error) {
-	m := Look(ctx, t, Query{Mail: true}, name)[0]
+	looked := Look(ctx, t, Query{Mail: true}, name)
+	m := looked[0]
+	if m.State == reducer.WordUnknown {
+		boxes, _ := t.Boxes()
+		for _, box := range boxes {
+			if isShared, _ := claim.Shared(box); isShared {
+				addTaken(box, looked)
+			}
+		}
+		m = looked[0]
+	}
 	m.Ways, m.WaysIn = m.Runner.Ways, programs.WaysNow(t, name)
 	if m.Kind != "person" {
 		m.Source, m.HeardAt = m.source, TimeOrNil(m.heardAt)
@@ -399,8 +410,30 @@ func localMembers(ctx context.Context, t *teamdir.Team) (members []Member, err e
 		}
 		members, err = append(members, m), errors.Join(err, m.Err)
 	}
+	for _, m := range members {
+		if m.Leased > 0 {
+			addTaken(t.Box(m.Name), members)
+		}
+	}
 	if err != nil {
 		err = &teamdir.UnreadableError{Err: err}
 	}
 	return members, err
+}
+
+// addTaken says of members of whom nothing else is known which jobs of a shared inbox they have taken.
+func addTaken(inbox *maildir.Box, members []Member) {
+	held, _ := inbox.Held()
+	for _, h := range held {
+		if !h.IsLiveLease(time.Now()) {
+			continue
+		}
+		lease := inbox.LeaseOf(h)
+		for i := range members {
+			if m := &members[i]; m.State == reducer.WordUnknown && lease.By == (wire.Address{Agent: m.Name, Team: inbox.Address().Team}) {
+				m.HasJob = true
+				m.addNote(fmt.Sprintf("has a job of %s until %s", inbox.Agent(), letter.Stamp(lease.Until)))
+			}
+		}
+	}
 }

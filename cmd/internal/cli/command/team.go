@@ -108,7 +108,7 @@ func detail(m presence.Member, now time.Time) string {
 	isQuiet := m.State == reducer.WordBusy && m.PresenceAt != nil && now.Sub(*m.PresenceAt) > time.Minute &&
 		m.Since != nil && m.PresenceAt.Sub(*m.Since) > time.Minute // else it says what since says
 	switch {
-	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown && !isQuiet, m.IsSilent(), m.Running:
+	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown && !isQuiet, m.IsSilent(), m.Running, m.HasJob:
 	case m.Shared:
 		evidence = "shared inbox"
 	case m.PresenceAt == nil:
