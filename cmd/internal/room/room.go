@@ -63,13 +63,6 @@ func Open(s *app.Scope) *Room {
 	return &Room{Scope: s, current: first, replaced: make(chan struct{}), askedAt: map[wire.Name]time.Time{}, changed: make(changeSignal, 1)}
 }
 
-// programFile is the file of the program that this process runs, as it is on the disk now; nil: it cannot be looked at.
-func programFile() os.FileInfo {
-	path, _ := os.Executable()
-	info, _ := os.Stat(path)
-	return info
-}
-
 // Snapshot is the state of the team at one time. It never changes.
 type Snapshot struct {
 	Version int    // of all but the screens; 0: nothing was read yet, 1: drafts were not
@@ -274,7 +267,8 @@ func (r *Room) Run(ctx context.Context) error {
 			return false, nil
 		})
 	}()
-	program := programFile()
+	path, _ := os.Executable()
+	program, _ := os.Stat(path)
 	var drafts, asked []ask.Question
 	var lookedForLate time.Time
 	wants, unread := wantsOf{}, 0
@@ -294,7 +288,7 @@ func (r *Room) Run(ctx context.Context) error {
 			return err
 		}
 		s.Problem = ""
-		if now := programFile(); program != nil && now != nil && !os.SameFile(program, now) {
+		if now, err := os.Stat(path); program != nil && err == nil && !os.SameFile(program, now) {
 			s.Problem = "atm is another version by now: start this view again"
 		}
 		if err := r.readMembers(ctx, &s); err != nil {
