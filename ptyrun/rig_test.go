@@ -123,6 +123,12 @@ func (r *rig) program(d string, argv ...string) *rig {
 	return r
 }
 
+// lowScreen is for a flood of lines: each of them moves all cells, which the race detector looks at one by one.
+func (r *rig) lowScreen() *rig {
+	r.opt.Rows = 4
+	return r
+}
+
 // shell runs bash, in which atm says "would" and its arguments.
 func (r *rig) shell() *rig {
 	r.program("plain", "bash", "--norc", "--noprofile")
