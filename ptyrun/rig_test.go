@@ -40,6 +40,9 @@ func must(t testing.TB, err error) {
 func TestMain(m *testing.M) {
 	liveOn()
 	flag.Set("test.parallel", "6") // tests mostly wait, except floods, which run alone
+	// Neither bash nor less keeps what is typed here.
+	os.Setenv("HISTFILE", "")
+	os.Setenv("LESSHISTFILE", "-")
 	testprogram.Main(m)
 }
 

@@ -42,7 +42,14 @@ func (s *team) browser(address string) *tab {
 	if path == "" {
 		s.Skip("no chromium")
 	}
+	// What it leaves at home and among temporary files goes with it, once the last of its processes writes nothing more.
+	home, err := os.MkdirTemp("", "browser")
+	must(s, err)
+	s.Cleanup(func() {
+		s.Eventually("the browser's files are removed", func() bool { return os.RemoveAll(home) == nil })
+	})
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.Env("HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home, "TMPDIR="+home),
 		chromedp.Flag("host-resolver-rules", "MAP evil.example 127.0.0.1, MAP phone.example 127.0.0.1"),
 		chromedp.Flag("ignore-certificate-errors", true))
 	allocated, end := chromedp.NewExecAllocator(s.Context(), options...)
