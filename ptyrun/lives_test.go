@@ -114,7 +114,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 // those that are asked for together are few lines apart.
 func TestHeardInFlood(t *testing.T) {
 	needs(t, "awk")
-	r := newRig(t).program("plain", "awk", "BEGIN { for (n = 1000000; ; n++) print n }")
+	r := newRig(t).lowScreen().program("plain", "awk", "BEGIN { for (n = 1000000; ; n++) print n }")
 	r.run().wait("lines", r.shows("\n1"))
 	r.mu.Lock()
 	runner := r.runner
@@ -150,7 +150,7 @@ func TestFlood(t *testing.T) {
 	if testround.IsLong {
 		megabytes = 12 // a recording holds ten
 	}
-	r := newRig(t).program("plain", "bash", "--norc", "--noprofile")
+	r := newRig(t).lowScreen().program("plain", "bash", "--norc", "--noprofile")
 	r.run().idle()
 	runtime.GC()
 	var m runtime.MemStats

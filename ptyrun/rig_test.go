@@ -40,6 +40,9 @@ func must(t testing.TB, err error) {
 func TestMain(m *testing.M) {
 	liveOn()
 	flag.Set("test.parallel", "6") // tests mostly wait, except floods, which run alone
+	// Neither bash nor less keeps what is typed here.
+	os.Setenv("HISTFILE", "")
+	os.Setenv("LESSHISTFILE", "-")
 	testprogram.Main(m)
 }
 
@@ -120,6 +123,12 @@ func (r *rig) fake(o testagent.Options) *rig {
 func (r *rig) program(d string, argv ...string) *rig {
 	r.opt.Command, r.opt.Env = argv, os.Environ()
 	r.opt.Driver, _ = driver.Named(d)
+	return r
+}
+
+// lowScreen is for a flood of lines: each of them moves all cells, which the race detector looks at one by one.
+func (r *rig) lowScreen() *rig {
+	r.opt.Rows = 4
 	return r
 }
 

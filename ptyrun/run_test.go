@@ -238,7 +238,7 @@ func TestStuckLoop(t *testing.T) {
 func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 	for name, early := range map[string]bool{"caught up between them": true, "caught up after that": false} {
 		t.Run(name, func(t *testing.T) { // alone, since it is a flood: more than 256 pieces of 4 KiB, and what a socket holds
-			r := newRig(t)
+			r := newRig(t).lowScreen()
 			w := quick
 			w.Backoff = time.Second
 			r.opt.timing, r.opt.Restart = &w, OnCrash
@@ -247,7 +247,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes $(seq -s . 25) | head -c 1600000; exit 1").run()
 			slow := &viewed{slow: make(chan struct{})}
 			c := r.client()
-			go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: slow})
+			go c.Attach(t.Context(), control.AttachRequest{Cols: r.opt.Cols, Rows: r.opt.Rows}, control.Terminal{Out: slow})
 			r.wait("the terminal", slow.hasOutput.Load)
 			must(t, os.WriteFile(begin, nil, 0o600))
 			r.wait("the end of the first", r.has("restarting"))
