@@ -25,6 +25,8 @@ const (
 	// FieldAnswer marks output that repeats, for readers of output alone, the answer, or words of it, in the event with this
 	// number.
 	FieldAnswer = "answer_of"
+
+	fieldMove = "move" // marks the status that repeats a Move
 )
 
 // Said fills in what was said in a session, in the order of time: its Messages, the drafts that were reviewed, and when
@@ -132,8 +134,8 @@ func (l *Log) readEvent(e *wire.Event) {
 	}
 	switch e.Kind {
 	case wire.AgentOutput, wire.DraftReady, wire.GoalComplete, wire.WaitingForInput, wire.StatusUpdate:
-		_, isRepeat := e.Uint(FieldAnswer)
-		if emitted, ok := ChannelEvent(e); ok && !isRepeat {
+		_, isAnswer := e.Uint(FieldAnswer)
+		if emitted, ok := ChannelEvent(e); ok && !isAnswer && e.Field(fieldMove) == "" {
 			l.addEmitted(emitted, e.At)
 		}
 	case wire.TurnCompleted:
@@ -158,6 +160,7 @@ func (l *Log) readEvent(e *wire.Event) {
 	case wire.EventRead, wire.EventInjected:
 		if it, err := l.box.Get(e.MessageID()); err == nil { // else the message is gone
 			l.addInput(it.Message)
+			l.addMail(it.Message)
 		}
 	}
 }
@@ -189,6 +192,14 @@ func (l *Log) readInputs(ctx context.Context) error {
 		return true
 	})
 	return err
+}
+
+// addMail adds that the agent got mail, once. What a person writes in a session is none.
+func (l *Log) addMail(m *wire.Message) {
+	if m.Kind() != wire.TypeHumanInput && !l.heard[m.ID] {
+		l.heard[m.ID] = true
+		l.add(SenderSystem, "Mail from "+string(m.From.Agent)+": "+m.Title(), m.ID.Time())
+	}
 }
 
 // addInput adds the human input in a message if it is the session's, once, with the message's id.

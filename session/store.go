@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 const (
@@ -295,22 +296,41 @@ func (st *Store) Find(word string) (wire.UUID, error) {
 // nothing is written. Change returns the session as it is on disk now. f must not read what grows, nor change another
 // session.
 func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) error) (s *Session, err error) {
+	var moves []Move
 	err = st.locked(ctx, func() error {
 		found, before, err := st.get(id)
 		if err != nil {
 			return err
 		}
 		s = found
-		wasAlive := s.State.Alive()
+		wasAlive, had := s.State.Alive(), len(s.Notes.Moves)
 		if err = f(s); err != nil || !wasAlive { // one that is over stays as it is
 			return err
 		}
+		moves = s.Notes.Moves[had:]
 		return st.write(s, before)
 	})
+	if err == nil {
+		err = st.announce(ctx, s, moves)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// announce emits how a session's state changed, for who follows its channel. Its log has that from the session.
+func (st *Store) announce(ctx context.Context, s *Session, moves []Move) error {
+	for _, m := range moves {
+		events, err := Events(s.SessionID, foreign.SessionEvent{Kind: wire.StatusUpdate, Message: m.String()})
+		if err == nil {
+			err = st.box(s).Log().Append(ctx, events[0].With(fieldMove, string(m.To)))
+		}
+		if err != nil && !errors.Is(err, maildir.ErrNoMailbox) { // a retired agent's session can be aborted
+			return fmt.Errorf("session %s is %s, but its channel does not say so: %w", s.SessionID, s.State, err)
+		}
+	}
+	return nil
 }
 
 // ArchiveEnded archives the sessions that are over and still lie beside the others, as an older atm leaves them: each look reads

@@ -198,7 +198,7 @@ func TestOutputIsLogged(t *testing.T) {
 	if got := r.outputs(); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
-	if got := log(r.onlySession()); len(got) == 0 || !strings.HasPrefix(got[0], "agent: [[") {
+	if got := log(r.onlySession()); len(got) < 2 || got[0] != "ta-system: Mail from alice: hello" || !strings.HasPrefix(got[1], "agent: [[") {
 		t.Errorf("log %q", got)
 	}
 }
