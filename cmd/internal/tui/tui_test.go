@@ -461,6 +461,27 @@ func TestLongOption(t *testing.T) {
 	}
 }
 
+// Where there is no room for all options, each is cut in the middle, and how many are missing is said.
+func TestManyOptions(t *testing.T) {
+	q := room.Question{MayAnswer: true, Question: ask.Question{ID: "1", Agent: "bob", Kind: "permission", Tool: "Edit", Served: true, Since: time.Now(), Prompt: "a.go"}}
+	for i := range 3 {
+		q.Options = append(q.Options, ask.Option{ID: fmt.Sprint(i), Label: "Allow /home/" + strings.Repeat("x", 200) + fmt.Sprint("/end", i)})
+	}
+	m := &model{width: 80, height: 18, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
+	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
+	m.Update(tea.KeyPressMsg{Code: tea.KeyTab})
+	shown := m.View().Content
+	for i := range 3 {
+		if !strings.Contains(shown, fmt.Sprintf("%d Allow /home/x", i+1)) || !strings.Contains(shown, fmt.Sprint("x/end", i)) {
+			t.Error(shown)
+		}
+	}
+	m.height = 9
+	if shown := m.View().Content; strings.Contains(shown, "x/end1") || !strings.Contains(shown, "… 2 more: Enter") {
+		t.Error(shown)
+	}
+}
+
 // Where there is no room for all keys, those needed most are there.
 func TestKeysWithin(t *testing.T) {
 	for width := 15; width < 200; width++ {

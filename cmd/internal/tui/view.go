@@ -40,7 +40,9 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 		most, options = 1, nil
 	}
 	isWhole = len(lines)+len(options) <= most && m.width >= waitingIndent+10 && !q.Cut
-	options = options[:min(len(options), most-1)]
+	if len(options) > most-1 {
+		options = shortOptions(q, width, most-1)
+	}
 	if lines = lines[:min(len(lines), most-len(options))]; !isWhole {
 		lines[len(lines)-1] = ansi.Truncate(lines[len(lines)-1], width-2, "") + " …"
 	}
@@ -89,6 +91,25 @@ func optionLines(q room.Question, width int) (lines []string) {
 	}
 	if row != "" {
 		lines = append(lines, wrap(row, width)...)
+	}
+	return lines
+}
+
+// shortOptions renders the options in at most so many lines, one in each. What is too long is cut in the middle: the end of a
+// path or of a rule says most.
+func shortOptions(q room.Question, width, most int) (lines []string) {
+	if most < 1 {
+		return nil
+	}
+	for i, o := range q.Options {
+		line, half := fmt.Sprintf("  %d %s", i+1, o.Words()), (width-1)/2
+		if columns := letter.Columns(line); columns > width {
+			line = ansi.Truncate(line, half, "") + "…" + ansi.TruncateLeft(line, columns-half, "")
+		}
+		lines = append(lines, line)
+	}
+	if more := len(lines) - most + 1; more > 1 {
+		lines = append(lines[:most-1], fmt.Sprintf("  … %d more: Enter", more))
 	}
 	return lines
 }
