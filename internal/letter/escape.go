@@ -93,7 +93,7 @@ func IsHidden(c rune) bool {
 		c == '\u2800' || c == '\ufffc' || c == '\U0001d159'
 }
 
-const zwnj, zwj, textStyle, emojiStyle, keycap = '\u200c', '\u200d', '\ufe0e', '\ufe0f', '\u20e3'
+const zwnj, zwj, textStyle, emojiStyle = '\u200c', '\u200d', '\ufe0e', '\ufe0f'
 
 // isInScript reports whether an invisible character does its work where it stands: a joiner or a selector in a script
 // that needs it, or in emoji. Two in a row never do.
@@ -104,7 +104,7 @@ func isInScript(before, c, after rune) bool {
 	case zwj:
 		return isJoined(before, after) || (isEmoji(before) || before == emojiStyle) && isEmoji(after)
 	case textStyle, emojiStyle:
-		return isEmoji(before) || after == keycap && strings.ContainsRune("#*0123456789", before)
+		return isEmoji(before)
 	}
 	return unicode.Is(unicode.Mongolian, c) && unicode.Is(unicode.Mongolian, before)
 }

@@ -58,7 +58,7 @@ type Member struct {
 	MailCounts
 	PID    *int64     `json:"pid"`
 	ReadAt *time.Time `json:"read_at,omitempty"` // of the newest message_read or injected event
-	Inject string     `json:"inject,omitempty"`  // how its runner hands over mail: body, pointer, run, off; "": unknown
+	Inject string     `json:"inject,omitempty"`  // how its runner hands over mail: body, pointer, off; "": unknown
 
 	Running    bool               `json:"-"` // the runner lock is held
 	RunnerGone bool               `json:"-"` // its runner was killed
