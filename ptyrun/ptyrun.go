@@ -1,43 +1,42 @@
 // Package ptyrun runs an agent's program and gives it texts: prompts, and its mail.
 //
 // [Start] starts one, and returns a [Handle] to ask it, give it a text, interrupt it, answer what it asks, type, look at its
-// screen and follow its events. Options.Decide answers what it asks; with Options.Hooks a question of Claude Code or opencode
-// has its tool and input. A program that speaks the Agent Client Protocol runs on pipes (Options.ACP), any other on
-// a PTY, where a driver reads its screen. A runner owns one agent: its program, the recording and the control socket. If
-// the agent has a mailbox (Options.Mail) the runner follows its inbox and event log, folds them with the reducer, and is
-// the only one that hands over its mail.
+// screen and follow its events. Options.Decide answers what it asks; with Options.Hooks a question of Claude Code or opencode has
+// its tool and input. A program that speaks the Agent Client Protocol runs on pipes (Options.ACP), any other on a PTY, where a
+// driver reads its screen. A runner owns one agent: its program, the recording and the control socket. If the agent has a mailbox
+// (Options.Mail) the runner follows its inbox and event log, folds them with the reducer, and is the only one that hands over its
+// mail.
 //
 // What you may rely on:
 //
 //   - Nothing is typed while the program works or asks, or while a person types or has left a half-written line. This is checked
 //     again before the return key. atm's own runner gives mail beside the prompt where a program takes it.
-//   - A message is data: nothing in it makes the program do anything. What the program would act on is
-//     typed in a form that it leaves alone, or else a pointer is typed.
-//   - A message counts as read only after the program was seen to accept it. Any other outcome is appended as an event
-//     and leaves the message unread.
-//   - A turn that no hook and no protocol reports has an id from its start until the program is idle; its thread is the
-//     run.
-//   - A question is answered only by the caller, by somebody whom atm's runner has authorized, or by one of the owner's rules
-//     if the agent has said in words of its own what it asks, and only while it still asks it. A dialog about trust in a directory is never answered.
-//   - What a screen shows is a claim, which the reducer weighs against what the program's hooks report; what counts is
-//     appended as an event.
+//   - A message is data: nothing in it makes the program do anything. What the program would act on is typed in a form that it
+//     leaves alone, or else a pointer is typed.
+//   - A message counts as read only after the program was seen to accept it. Any other outcome is appended as an event and leaves
+//     the message unread.
+//   - A turn that no hook and no protocol reports has an id from its start until the program is idle; its thread is the run.
+//   - A question is answered only by the caller, by somebody whom atm's runner has authorized, or by one of the owner's rules if
+//     the agent has said in words of its own what it asks, and only while it still asks it. A dialog about trust in a directory
+//     is never answered.
+//   - Who tells is believed: hooks, a server or the protocol. Beside them a screen only says that the program asks something, or
+//     is at its prompt. What counts is appended as an event.
 //   - When Wait returns, every process that the agent started is gone.
 //   - In a root that came with a git checkout, or that nobody has accepted, nothing is typed and no rule answers.
 //
-// The agent's run directory holds the control socket, the recording (screen.cast), run.json and the claims of the
-// messages being typed.
+// The agent's run directory holds the control socket, the recording (screen.cast) and run.json.
 //
-// How it works: one loop owns the state of the run. It sleeps until a channel delivers something (what the agent tells,
-// the end of its program, a message or event from the mailbox, a function posted by another goroutine) or a timer fires.
-// Then it calls step, in which each topic checks the state, does what is due, and says when it wants to be called again.
-// Whatever blocks on a terminal, lock, disk or client runs in a goroutine of its own that posts to the loop. An event is
-// folded when it is appended, so that the loop never waits for the log to know what it has done itself.
+// How it works: one loop owns the state of the run. It sleeps until a channel delivers something (what the agent tells, the end
+// of its program, a message or event from the mailbox, a function posted by another goroutine) or a timer fires. Then it calls
+// step, in which each topic checks the state, does what is due, and says when it wants to be called again. Whatever blocks on a
+// terminal, lock, disk or client runs in a goroutine of its own that posts to the loop. An event is folded when it is appended,
+// so that the loop never waits for the log to know what it has done itself.
 //
 // One turn: the queue names a message to deliver. When the gate opens, the message is claimed and given by the best way, and the
 // table of package delivery says what follows from what happens to it then (all in internal/inbox). A terminal types the text,
-// submits it and sees it go, and then reports the start of the turn; its screen is read as it is drawn, and what has been
-// stable is reported; a dialog becomes a question until it is gone; at the end of the turn it reports that with the response
-// that the driver cuts out of the screen (internal/terminal). A speaker tells all of this itself.
+// submits it and sees it go, and then reports the start of the turn; its screen is read as it is drawn, and what has been stable
+// is reported; a dialog becomes a question until it is gone; at the end of the turn it reports that with the response that the
+// driver cuts out of the screen (internal/terminal). A speaker tells all of this itself.
 //
 // Where to look. Here is what holds a run together:
 //

@@ -3,17 +3,18 @@
 //	<team>/.sessions/<id>.json            one session that goes on; the id is its UUID
 //	<team>/.archive/sessions/<id>.json    one that is over
 //
-// A file is the session as Trusted Autonomy writes it (InteractiveSession) without its messages, plus one member of ours,
-// "atm". Unknown members are kept. It is changed under the team's lock and replaced in one step; when the session ends it
-// moves to the archive, so that no look at the others opens it. A file that cannot be understood is refused with a
-// *FileError and never overwritten.
+// A file is the session as Trusted Autonomy writes it (InteractiveSession) without its messages, plus one member of ours, "atm".
+// Unknown members are kept. It is changed under the team's lock and replaced in one step; when the session ends it moves to the
+// archive, so that no look at the others opens it. A file that cannot be understood is refused with a *FileError and never
+// overwritten.
 //
-// What was said is nowhere but in the agent's events and in its inbox, from where a Log reads it when somebody wants to see
-// it. So output that nobody watches is not lost.
+// What was said is nowhere but in the agent's events and in its inbox, from where a Log reads it when somebody wants to see it.
+// So output that nobody watches is not lost.
 //
 // A Store may be used by several goroutines at once, a Session and a Log by one.
 //
-// Begin with Open, then Store.New or Store.Get. Nothing here runs an agent: package cmd/internal/runner/sessions has the runner's part.
+// Begin with Open, then Store.New or Store.Get. Nothing here runs an agent: package cmd/internal/runner/sessions has the runner's
+// part.
 package session
 
 import (

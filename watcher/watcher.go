@@ -98,7 +98,8 @@ type Watcher struct {
 	scanAt  time.Time       // the next one
 }
 
-// Open begins to watch; a whole team's directory with OpenTeam, or teams.Team.Watch. An agent may have no mailbox yet: an entry says so. ctx ends Open, not the watcher.
+// Open begins to watch; a whole team's directory with OpenTeam, or teams.Team.Watch. An agent may have no mailbox yet: an entry
+// says so. ctx ends Open, not the watcher.
 func Open(ctx context.Context, boxes []Mailbox, o Options) *Watcher {
 	o.rescan, o.poll = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery)
 	w := &Watcher{opt: o, opened: time.Now()}

@@ -18,8 +18,7 @@ func ExampleDecode() {
 	line, _ := answer.MarshalJSON()
 	fmt.Println(m.Title(), string(m.Extra))
 	fmt.Println(string(line))
-	// Output:
-	// Rebase, please. {"ticket":7}
+	// Output: Rebase, please. {"ticket":7}
 	// {"type":"message","from":"bob@main","to":["alice@main"],"thread":"01a1f859-f5a6-728f-8e26-bc745809e3b2","in_reply_to":"01a1f859-f5a6-728f-8e26-bc745809e3b2","body":"Done.","hop":1}
 }
 

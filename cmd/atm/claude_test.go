@@ -17,10 +17,10 @@ import (
 	"github.com/agentteammail/atm/internal/process"
 )
 
-// beClaude acts like a Claude Code that a person has started: it has a session file and an inbox socket, and calls atm's
-// hooks. What it gets becomes a turn, unless its argument is "busy": then a tool runs for ever, "deaf": then it reads
-// nothing, or "closed": then nobody listens at its socket. With "writes" it is at an answer, and keeps what it gets until that
-// is at its end, which the file "finish" says. It ends when it is told to. A script starts it with ATM_CLAUDE set, to the session's id.
+// beClaude acts like a Claude Code that a person has started: it has a session file and an inbox socket, and calls atm's hooks.
+// What it gets becomes a turn, unless its argument is "busy": then a tool runs for ever, "deaf": then it reads nothing, or
+// "closed": then nobody listens at its socket. With "writes" it is at an answer, and keeps what it gets until that is at its end,
+// which the file "finish" says. It ends when it is told to. A script starts it with ATM_CLAUDE set, to the session's id.
 func beClaude(session string, args []string) error {
 	dir, err := os.MkdirTemp("", "cc-") // a socket's path is short
 	if err != nil {

@@ -75,7 +75,8 @@ type List struct {
 	Pointer string
 }
 
-// An Obstacle is a setting that has a program run no hooks if Value is in its value. Of several files with a setting the last counts.
+// An Obstacle is a setting that has a program run no hooks if Value is in its value. Of several files with a setting the last
+// counts.
 type Obstacle struct{ File, Pointer, Value string }
 
 // Obstacles are a setting in several files.

@@ -30,7 +30,8 @@ type Vendor struct {
 	Entry string
 	// IsScript reports whether a script reads what the program prints, as far as it or its command line says; nil: unknown.
 	IsScript func(getenv func(string) string, arguments func() []string) bool
-	// EnvFile is the variable that has, for a hook that begins a session, the file with variables for the session's commands; "": none.
+	// EnvFile is the variable that has, for a hook that begins a session, the file with variables for the session's commands; "":
+	// none.
 	EnvFile string
 	// Marks are the variables that the program sets for the processes that it starts.
 	Marks []string

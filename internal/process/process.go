@@ -2,12 +2,12 @@
 //
 // The program leads a session, whose terminal is the PTY. What you may rely on:
 //
-//   - Read, or a read of Stdout and Stderr, returns everything that the program had written when it exited, then io.EOF, at most 250 ms later even if a
-//     grandchild that ignores SIGHUP keeps the terminal open.
+//   - Read, or a read of Stdout and Stderr, returns everything that the program had written when it exited, then io.EOF, at most
+//     250 ms later even if a grandchild that ignores SIGHUP keeps the terminal open.
 //   - Write never blocks longer than its timeout.
 //   - A process is identified by its PID and start time, so that no signal reaches another process with a reused PID.
-//   - After Stop nothing that the program started is left, even if it ignores signals, is suspended, changed
-//     its session or was forked twice. It is found by its session, by descent, or by ATM_RUN in its environment.
+//   - After Stop nothing that the program started is left, even if it ignores signals, is suspended, changed its session or was
+//     forked twice. It is found by its session, by descent, or by ATM_RUN in its environment.
 //   - Nothing else is ended or reaped: no other child of this process.
 //   - Nothing polls while the program runs.
 //

@@ -71,8 +71,8 @@ type Carrier interface {
 	TakeBack(ctx context.Context, ids []wire.ID) error
 }
 
-// A Follower sees what the agent of a run does and gets, may hold back its mail, and may stop it. What it does not do is nil. Run, Withhold and Body are called beside the loop, at any time, and may block; the
-// others are called by the loop, and must not.
+// A Follower sees what the agent of a run does and gets, may hold back its mail, and may stop it. What it does not do is nil.
+// Run, Withhold and Body are called beside the loop, at any time, and may block; the others are called by the loop, and must not.
 type Follower struct {
 	Run         func(ctx context.Context)    // until ctx ends
 	HandleEvent func(e *wire.Event)          // of the agent's log

@@ -15,9 +15,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// EndPast makes everything in the root the past, which can be read and acts no more, but for team.toml and the messages
-// that are still to be handed over or sent: those were shown to whoever accepts the root. It ends sessions, claims,
-// subscriptions, what is owed, and what the logs have begun. It also removes what runners and hooks go by. Members that run have begun it themselves.
+// EndPast makes everything in the root the past, which can be read and acts no more, but for team.toml and the messages that are
+// still to be handed over or sent: those were shown to whoever accepts the root. It ends sessions, claims, subscriptions, what is
+// owed, and what the logs have begun. It also removes what runners and hooks go by. Members that run have begun it themselves.
 func (r *Root) EndPast(ctx context.Context) error {
 	teams, err := r.Teams()
 	errs := []error{err}

@@ -73,8 +73,9 @@ func (l *Log) dir() string     { return string(l.owner.Agent) + "/events" }
 func (l *Log) archive() string { return ".archive/" + l.dir() }
 
 // Append appends the events, and sets their Seq, At, Team and Agent in the caller's slice too. One without a Source is the
-// agent's own word, as with atm event: it gets wire.SourceCLI. Append leaves out an event whose EventID, of the same Source,
-// is in the last MiB of the log, and refuses all if one has no Kind or could not be read back (ErrNoEvent). After an error, those that have a Seq are in the log: on a full disk perhaps the first ones of several.
+// agent's own word, as with atm event: it gets wire.SourceCLI. Append leaves out an event whose EventID, of the same Source, is
+// in the last MiB of the log, and refuses all if one has no Kind or could not be read back (ErrNoEvent). After an error, those
+// that have a Seq are in the log: on a full disk perhaps the first ones of several.
 func (l *Log) Append(ctx context.Context, events ...wire.Event) error {
 	return l.appendAndTell(ctx, false, events)
 }

@@ -332,8 +332,8 @@ func (e *ManyQuestionsError) Error() string {
 	return fmt.Sprintf("%q matches %d open questions", e.Word, len(e.Questions))
 }
 
-// Find returns the question that a word matches: the only one of the member with that name, or the only one that no
-// message answers, else the one with that id or a fragment of it. ErrNoQuestion or a *ManyQuestionsError if there is not exactly one.
+// Find returns the question that a word matches: the only one of the member with that name, or the only one that no message
+// answers, else the one with that id or a fragment of it. ErrNoQuestion or a *ManyQuestionsError if there is not exactly one.
 func Find(list []Question, word string) (Question, error) {
 	fragment, bad := wire.ParseFragment(word)
 	hasOtherID := func(q Question) bool {

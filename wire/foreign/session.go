@@ -120,8 +120,8 @@ func (h HumanInput) MarshalJSON() ([]byte, error) { return humanInput.write(h) }
 // UnmarshalJSON reads an input as the channel's owner does. The error is a *wire.DecodeError or wire.ErrNotObject.
 func (h *HumanInput) UnmarshalJSON(data []byte) error { return humanInput.read(data, h) }
 
-// InteractiveConfig are Trusted Autonomy's settings of an agent's sessions. Read, what is absent gets the owner's value: a session's
-// output is from a "pipe", and people may talk to the agent. The zero value is that of the owner's code, with neither.
+// InteractiveConfig are Trusted Autonomy's settings of an agent's sessions. Read, what is absent gets the owner's value: a
+// session's output is from a "pipe", and people may talk to the agent. The zero value is that of the owner's code, with neither.
 type InteractiveConfig struct {
 	Enabled         bool    `json:"enabled"`
 	OutputCapture   string  `json:"output_capture"` // pty, pipe or log

@@ -16,9 +16,9 @@ import (
 //go:embed primer.txt
 var primerText string
 
-// Primer returns the text, under 300 words, that tells an agent how to use atm. verbs are its commands, to bob, with
-// what they do; me is the agent, or "" if unknown; by
-// is what hands its mail over: hooks, push (also while it is idle), runner or, for nothing, ""; byFlag says that its commands need --as.
+// Primer returns the text, under 300 words, that tells an agent how to use atm. verbs are its commands, to bob, with what they
+// do; me is the agent, or "" if unknown; by is what hands its mail over: hooks, push (also while it is idle), runner or, for
+// nothing, ""; byFlag says that its commands need --as.
 func (s *Scope) Primer(verbs [][2]string, me wire.Name, by string, byFlag bool) (string, error) {
 	members, err := s.Team.Agents()
 	if err != nil {

@@ -88,8 +88,8 @@ type NotSentError struct {
 func (e *NotSentError) Error() string { return e.Err.Error() }
 func (e *NotSentError) Unwrap() error { return e.Err }
 
-// Send sends a message to members, named as for `atm send` (bob, bob,carol, @reviewers, all). With a parent it replies to that, which
-// marks the parent as read, and acknowledges it if it asked for that. With a *NotSentError it has reached the others.
+// Send sends a message to members, named as for `atm send` (bob, bob,carol, @reviewers, all). With a parent it replies to that,
+// which marks the parent as read, and acknowledges it if it asked for that. With a *NotSentError it has reached the others.
 func (r *Room) Send(ctx context.Context, m *app.Submission) (string, error) {
 	if err := cmp.Or(r.checkMayAct(), app.CheckText(m.Content.Body)); err != nil {
 		return "", err

@@ -44,9 +44,9 @@ func answer(c *agents.Call, mail string) (a pushAnswer) {
 	return a
 }
 
-// parse parses a bus event of OpenCode (1.18) as atm's plugin passes it on: {"type","properties"}. The plugin adds
-// "pushes" where it can push mail, and "prompt" and "answer" to a session's state. The other events report states only. A turn's id is its session's with a counter; a turn
-// begins when an idle session becomes busy.
+// parse parses a bus event of OpenCode (1.18) as atm's plugin passes it on: {"type","properties"}. The plugin adds "pushes" where
+// it can push mail, and "prompt" and "answer" to a session's state. The other events report states only. A turn's id is its
+// session's with a counter; a turn begins when an idle session becomes busy.
 //
 // A session with a parent is a sub-agent. Only its creation says so, so the plugin adds "subagent" to its other events.
 func parse(c *agents.Call) {

@@ -52,8 +52,9 @@ func (b *Batch) Sender() string {
 	return string(from)
 }
 
-// Peek lists unread messages, and marks none. Dropped files are ingested first, for which it waits until they are settled,
-// and files that are not messages move to bad. Messages that a runner is typing or that are leased are skipped. Those that a hook has handed to a session are not.
+// Peek lists unread messages, and marks none. Dropped files are ingested first, for which it waits until they are settled, and
+// files that are not messages move to bad. Messages that a runner is typing or that are leased are skipped. Those that a hook has
+// handed to a session are not.
 func Peek(ctx context.Context, b *maildir.Box, opt ReadOptions) (batch Batch, err error) {
 	ingested, _ := drop.Ingest(ctx, b, drop.Patience) // what cannot be ingested now stays where it is
 	if err := b.CheckPresent(); err != nil {

@@ -13,8 +13,8 @@ import (
 //go:embed template.toml
 var templateText string
 
-// Sample returns a team.toml that starts these members, each with its command, or with claude, and mentions every other key in a comment. It has no mistakes,
-// even with all its keys uncommented.
+// Sample returns a team.toml that starts these members, each with its command, or with claude, and mentions every other key in a
+// comment. It has no mistakes, even with all its keys uncommented.
 func Sample(agents, people []wire.Name, commands map[wire.Name][]string) string {
 	data := struct {
 		Agents, People []wire.Name

@@ -18,9 +18,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// If an answer is due (due_at) and missing, the recipient's runner sends one notice to the lead, and to those who have
-// asked for it (Subscription), and, between two turns, one reminder to the agent, under derived ids so that each is sent once. Without a runner the answer is only shown as
-// overdue.
+// If an answer is due (due_at) and missing, the recipient's runner sends one notice to the lead, and to those who have asked for
+// it (Subscription), and, between two turns, one reminder to the agent, under derived ids so that each is sent once. Without a
+// runner the answer is only shown as overdue.
 
 // overdueItem is a message whose answer by the owner of a mailbox is overdue.
 type overdueItem struct {
@@ -64,8 +64,8 @@ func withoutPast(t *teamdir.Team, b *maildir.Box, due []*wire.Item) ([]*wire.Ite
 	return slices.DeleteFunc(due, func(it *wire.Item) bool { return it.IsRead() && !since[it.ID] }), err
 }
 
-// Remind sends the notices about a member's overdue answers to the lead and to subscribers and, between two turns, reminders of those that
-// it has read to the member itself. Runners call it.
+// Remind sends the notices about a member's overdue answers to the lead and to subscribers and, between two turns, reminders of
+// those that it has read to the member itself. Runners call it.
 func Remind(ctx context.Context, t *teamdir.Team, box *maildir.Box, betweenTurns bool, origin *wire.Origin) error {
 	c, err := t.Config() // a file with mistakes names no lead
 	overdue, unreadable := overdue(ctx, t, box)

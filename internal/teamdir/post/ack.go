@@ -32,9 +32,9 @@ type Acked struct {
 const ackLease = 30 * time.Second
 
 // Ack acknowledges m, a message in box, for me: the mailbox's owner or the member that has leased the message (else
-// *maildir.LeasedError or maildir.ErrNotHeld). ack has the text, the outcome and the origin. Ack delivers it to the sender durably, and
-// only then marks m as acknowledged and ends the lease. It is idempotent, since the ack's id is derived: only another
-// outcome than that of the last ack, or another text about it, is a new ack. If the sender withdraws m meanwhile
+// *maildir.LeasedError or maildir.ErrNotHeld). ack has the text, the outcome and the origin. Ack delivers it to the sender
+// durably, and only then marks m as acknowledged and ends the lease. It is idempotent, since the ack's id is derived: only
+// another outcome than that of the last ack, or another text about it, is a new ack. If the sender withdraws m meanwhile
 // (maildir.ErrWithdrawn), Ack withdraws the ack unless it is read.
 func Ack(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, ack *wire.Message) (Acked, error) {
 	done := AckAll(ctx, r, me, ToAck{box, m, ack})[0]

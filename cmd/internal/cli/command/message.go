@@ -49,8 +49,8 @@ func SearchWords(ctx context.Context, s *app.Scope, words []string) ([]*wire.Ite
 	return Search(ctx, s, search.Query{}, words)
 }
 
-// parseQuery adds words to a query, from:, to:, in:new|cur|done, since:, until:, type:, meta: and is:urgent, also several in one quoted
-// word.
+// parseQuery adds words to a query, from:, to:, in:new|cur|done, since:, until:, type:, meta: and is:urgent, also several in one
+// quoted word.
 func parseQuery(q search.Query, words []string) (_ search.Query, err error) {
 	for _, w := range strings.Fields(strings.Join(words, " ")) {
 		switch key, value, isFilter := strings.Cut(w, ":"); {

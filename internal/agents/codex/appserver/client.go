@@ -1,12 +1,12 @@
 // Package appserver speaks with the server of OpenAI's Codex, which runs the threads that its terminals show: it asks what a
 // thread does, puts messages into it, and answers what it asks. Nothing stays connected.
 //
-// One server serves all threads of a CODEX_HOME. It listens on a Unix socket and speaks JSON-RPC over WebSocket, without
-// the field "jsonrpc". What is used here was tried with 0.169 and 0.171.
+// One server serves all threads of a CODEX_HOME. It listens on a Unix socket and speaks JSON-RPC over WebSocket, without the
+// field "jsonrpc". What is used here was tried with 0.169 and 0.171.
 //
 //   - A server that another user runs is refused.
-//   - Whatever the server sends is bounded: two seconds for an answer or all pages of a list, maxMessage bytes for a message. A longer message is
-//     skipped.
+//   - Whatever the server sends is bounded: two seconds for an answer or all pages of a list, maxMessage bytes for a message. A
+//     longer message is skipped.
 //   - An error says what was asked and of which thread. ErrGone is among its causes if the server is not there any more.
 package appserver
 

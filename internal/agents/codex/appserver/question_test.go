@@ -19,7 +19,8 @@ const asksForFiles = `{"id":7,"method":"item/fileChange/requestApproval","params
 const asksPerson = `{"id":8,"method":"item/tool/requestUserInput","params":{"threadId":"T","turnId":"U","itemId":"ask","questions":[{"id":"db","question":"Which?",` +
 	`"options":[{"label":"SQLite","description":"a file"},{"label":"Postgres","description":""}]}]}}`
 
-// What a thread asks is asked of a client that comes later, with the answers that it takes, of which atm offers those that it knows.
+// What a thread asks is asked of a client that comes later, with the answers that it takes, of which atm offers those that it
+// knows.
 func TestQuestions(t *testing.T) {
 	for about, c := range map[string]struct{ request, line, options string }{
 		"a command": {asksToTouch, "Bash: touch a",
