@@ -197,9 +197,7 @@ func (vs *Viewers) Started() {
 	fresh := t.Repaint(0)
 	vs.r.Recording.Output(fresh)
 	for v := range vs.sizes {
-		if v.Send(fresh); v.IsBehind() {
-			v.Repaint(fresh)
-		}
+		v.Send(fresh) // one that is behind is repainted when it has read its gap
 	}
 }
 
