@@ -173,7 +173,7 @@ func (r *runner) detachFollower(failed error) {
 func (r *runner) runInfo() runinfo.Info {
 	info := runinfo.Info{
 		Run: r.ID, Version: r.Version, Runner: os.Getpid(), PID: r.pid, Started: r.Now().UTC(), Cwd: r.Dir,
-		Inject: string(r.inbox.Inject()),
+		Inject: string(r.inbox.Inject()), Serves: r.Serves,
 	}
 	self, _ := process.Find(info.Runner)
 	info.Start = self.Start

@@ -29,6 +29,7 @@ type Host struct {
 	Carrier Carrier                 // gives mail beside the prompt; nil: all mail is typed
 	Follow  func(Followed) Follower // called once
 	Work    Work                    // what the agent takes by itself
+	Serves  []wire.Name             // the inboxes that Work takes from, for run.json
 
 	// Conversation returns the id of the conversation that the program of an earlier run showed last, if no event has told
 	// one; "": it is not known.

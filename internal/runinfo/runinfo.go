@@ -32,6 +32,8 @@ type Info struct {
 	Command []string  `json:"command"`       // null until it has started
 	Inject  string    `json:"inject,omitempty"`
 	Driver  string    `json:"driver,omitempty"` // the program's, as far as known
+
+	Serves []wire.Name `json:"serves,omitempty"` // the shared inboxes from which the agent gets jobs by itself
 }
 
 // Read reads an agent's file below its team's directory. Info is zero if there is none, and with an error, which is a

@@ -96,18 +96,26 @@ func (t *Team) ForgetPolicy(name wire.Name) error {
 	return t.Dir().Remove(runFile(name, policyFile))
 }
 
-// Servers lists the members that take jobs from a shared inbox by themselves; where team.toml names none, all that may.
+// Servers lists the members that take jobs from a shared inbox by themselves, by team.toml or as they run.
 func (t *Team) Servers(inbox wire.Name) (names []wire.Name) {
 	c, _ := t.Config()
 	all, _ := t.Store.Agents()
 	for _, name := range all {
-		if slices.Contains(c.Members[name].Serves, inbox) {
+		runs, _ := t.Running(name)
+		if slices.Contains(c.Members[name].Serves, inbox) || runs && slices.Contains(t.RunInfo(name).Serves, inbox) {
 			names = append(names, name)
 		}
 	}
-	if names != nil {
-		return names
+	return names
+}
+
+// Takers lists the members that may take a job from a shared inbox: its servers, or all if there is none.
+func (t *Team) Takers(inbox wire.Name) []wire.Name {
+	if servers := t.Servers(inbox); servers != nil {
+		return servers
 	}
+	c, _ := t.Config()
+	all, _ := t.Store.Agents()
 	return slices.DeleteFunc(all, func(name wire.Name) bool {
 		isShared, _ := claim.Shared(t.Box(name))
 		return isShared || c.Members[name].Person

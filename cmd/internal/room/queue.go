@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -68,13 +67,7 @@ func (r *Room) Queue(name wire.Name) (*Queue, error) {
 	} else if !isShared {
 		return nil, failure.Usage("%s is a member, and no shared inbox", name).WithHint("`atm status %s`", name)
 	}
-	q := &Queue{Name: name, ServedBy: []wire.Name{}, Jobs: []Job{}, team: box.Address().Team}
-	c, _ := r.Scope.Team.Config()
-	for _, one := range r.Scope.Team.Servers(name) {
-		if slices.Contains(c.Members[one].Serves, name) {
-			q.ServedBy = append(q.ServedBy, one)
-		}
-	}
+	q := &Queue{Name: name, ServedBy: append([]wire.Name{}, r.Scope.Team.Servers(name)...), Jobs: []Job{}, team: box.Address().Team}
 	var jobs []*wire.Item
 	var messages []*wire.Message
 	add := func(it *wire.Item) bool {

@@ -172,7 +172,7 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	o.Mail = mail
 	if len(spec.Serves) > 0 {
 		origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: app.Of(team).Origin().UID}
-		o.Work = work.Taker{Team: team, Agent: name, From: spec.Serves, Lease: spec.Lease, Origin: origin}
+		o.Serves, o.Work = spec.Serves, work.Taker{Team: team, Agent: name, From: spec.Serves, Lease: spec.Lease, Origin: origin}
 	}
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if err := process.Subreaper(); err != nil {

@@ -116,7 +116,7 @@ func passOn(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m *wire.
 		return false, err
 	}
 	no := append(Decliners(box, m.ID), me.Address(), m.From)
-	isLeft := slices.ContainsFunc(t.Servers(box.Agent()), func(n wire.Name) bool { return !slices.Contains(no, t.Box(n).Address()) })
+	isLeft := slices.ContainsFunc(t.Takers(box.Agent()), func(n wire.Name) bool { return !slices.Contains(no, t.Box(n).Address()) })
 	if !isLeft {
 		return false, nil
 	}
