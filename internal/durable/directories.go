@@ -54,7 +54,7 @@ func (d *directories) openLocked(r *Root, name string) (dir *os.Root, isKept boo
 
 // openFresh opens a directory in the one above it, or from the top if there is a link on the way.
 func (d *directories) openFresh(r *Root, name string) (*os.Root, error) {
-	if above := path.Dir(name); above != "." {
+	if above := path.Dir(name); above != "." && above != name { // "/" has none above it, and is not opened
 		parent, isKept, err := d.openLocked(r, above)
 		if err != nil {
 			return nil, err

@@ -286,6 +286,9 @@ func TestDirectoryIsReplaced(t *testing.T) {
 	if _, err := r.Lstat("archive/link/inbox/2"); err != nil {
 		t.Error(err)
 	}
+	if _, err := r.Lstat("/run/info.json"); err == nil {
+		t.Error("a path outside of the root is opened")
+	}
 	must(r.MkdirAll("many"))
 	for i := range 3 * mostKept {
 		dir := fmt.Sprint("many/", i)

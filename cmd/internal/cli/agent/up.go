@@ -112,7 +112,10 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 	startable := u.plan.Startable()
 	var named []wire.Name
 	for _, word := range words {
-		a, _ := u.s.Address(word) // @bob, bob@main
+		a, err := u.s.Address(word) // @bob, bob@main
+		if err != nil {
+			return err
+		}
 		if a.Team != u.s.Team.Name || a.Host != "" || !slices.Contains(startable, a.Agent) {
 			_, err := u.s.Member(word)
 			if errors.Is(err, mailbox.ErrNoMailbox) && len(named) == 0 && len(words) > 1 && !slices.ContainsFunc(words[1:], u.s.IsMember) {
