@@ -14,7 +14,8 @@ import (
 
 // A command's Category has its words elsewhere, which do not call it and answer who types one of them: words, and, four
 // spaces behind, what to type instead of its first example. Words that begin with -- stand for its flags, VALUE for what
-// follows one. A flag's Category has its words elsewhere, too. A command with the word ! is never guessed: it ends, removes or confirms something.
+// follows one. A flag's Category has its words elsewhere, too. A command with the word ! is never guessed: it ends,
+// removes or confirms something.
 
 // UnknownCommand is the error for a command that atm does not have; behind it are the words that were typed there.
 func UnknownCommand(program *cli.App, name string, behind ...string) *failure.Error {
@@ -206,6 +207,8 @@ func (l *Line) unknownFlag(flag string) error {
 	}
 	if c.Name == "" {
 		visible = ofApp
+	} else if len(visible) == 0 {
+		return e.WithHint("`%s`", called(c, words))
 	}
 	overview := Synopsis(c) + " takes"
 	for _, f := range visible {
