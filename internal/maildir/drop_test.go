@@ -66,7 +66,7 @@ func TestDrop(t *testing.T) {
 	}{
 		{about: "text", name: "a note.txt", content: "hello\nworld\n", message: text("hello\nworld\n")},
 		{about: "blank text", name: "n", content: " \n", message: text(" \n")},
-		{about: "text with a BOM", name: "n", content: "\ufeffx", message: text("\ufeffx")},
+		{about: "text with a BOM", name: "n", content: "\ufeffx", message: text("x")},
 		{about: "1 MiB and a byte", name: "n", content: strings.Repeat("x", 1<<20+1), message: attached(1<<20 + 1)},
 		{about: "text that takes more than 4 MiB of JSON", name: "n", content: strings.Repeat("\x01", 1<<20), message: attached(1 << 20)},
 		{about: "binary", name: "b.png", content: "\x89PNG\x00\xff", message: attached(6)},
@@ -268,7 +268,7 @@ func FuzzDropped(f *testing.F) {
 
 // says reports whether a message has the dropped content: as its body, as an attachment, or in its fields.
 func says(t testing.TB, s *maildir.Store, m *wire.Message, content, text []byte) bool {
-	if m.Body == string(content) {
+	if m.Body == string(content) || m.Body == string(text) {
 		return true
 	}
 	for _, a := range m.Attachments {

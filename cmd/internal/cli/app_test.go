@@ -108,12 +108,17 @@ func TestWordsElsewhere(t *testing.T) {
 		"schedule": `atm send NAME "…" --at 14:00`, "done 9f3a1c": "atm ack 9f3a1c --done", "queue": "atm team add jobs --shared",
 		"pop jobs": "atm take jobs", "logs bob": "atm watch bob", "outbox": "atm ls --sent", "mark-unread 9f3a1c": "atm unread 9f3a1c",
 		"peek": "atm read --peek", "comment 9f3a1c x": "atm reply 9f3a1c x", "add eve": "atm team add eve", "kick bob": "atm team retire bob",
-		"ps": "atm team", "top": "atm team --watch", "start eve": "atm run eve", "new -s x": "atm run bob -- claude", "exec bob ls": "atm type bob ls",
+		"ps": "atm team", "top": "atm team --watch", "start eve": "atm run eve", "new -s x": "atm run x -- claude", "exec bob ls": "atm type bob ls",
 		"export": "atm backup atm-2026-05-01.tar", "ssh": "atm bridge --ssh build", "pause bob": "atm interrupt bob", "login": "atm init alice bob me",
 		"poll carol Lunch?": "atm ask carol 'Lunch?' --choice yes --choice no", "listen": "atm read --wait", "sent": "atm ls --sent",
 		"reply-all 9f3a1c x": "atm reply 9f3a1c x --all", "kill-server": "atm down", "capture-pane -t bob": "atm screen bob",
 		"mute bob 2h": "from, a key of the member in team.toml: atm help team.toml", "whoami": "atm where", "unlink web": "atm link --remove LINK",
-		"retry 9f3a1c": "atm doctor --fix 9f3a1c",
+		"retry 9f3a1c": "atm doctor --fix 9f3a1c", "broadcast hi --as me": "atm send all hi --as me",
+		"schedule bob x --at 9am": "atm send bob x --at 9am", "schedule bob x --in 2h": "atm send bob x --in 2h",
+		"poll Lunch? yes no": `atm ask NAME 'Lunch? yes no' --choice yes --choice no`, "ssh devbox": "atm bridge --ssh devbox",
+		"send-keys -t bob x Enter": "atm type bob x --enter", "screenshot -t carol": "atm screen carol", "who bob": "atm team",
+		"launch bob -- sh": "atm run bob -- sh", "view 9f3a1c": "atm show 9f3a1c; atm tui --as me",
+		"rename bob eve": "atm team retire bob, once atm team add has made the new one",
 	} {
 		words := strings.Fields(typed)
 		if e := cmdline.UnknownCommand(newApp("test"), words[0], words[1:]...); e.Hint.String() != want {

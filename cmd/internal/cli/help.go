@@ -77,7 +77,7 @@ atm help environment`,
 				return failure.Exit(replaceBy(c.App, findExtension(name), []string{"--help"}))
 			case sub == nil && i == 0:
 				e := cmdline.UnknownCommand(program, name)
-				e.Hint = e.Hint.Map(func(typed string) string { return strings.Replace(typed, "atm ", "atm help ", 1) })
+				e.Hint = e.Hint.Map(func(typed string) string { return helpOf(program, typed) })
 				return e
 			case sub == nil:
 				return cmdline.UnknownWord(found, name)
@@ -210,4 +210,17 @@ func verbLines(verbs []*cli.Command) (text string) {
 		text += fmt.Sprintf("%-32s  %s\n%s", cmdline.Synopsis(c), c.Usage, verbLines(c.VisibleCommands()))
 	}
 	return text
+}
+
+// helpOf returns the command that explains another one.
+func helpOf(program *cli.App, typed string) string {
+	of := "atm help"
+	found := &cli.Command{Subcommands: program.Commands}
+	for _, word := range strings.Fields(typed)[1:] {
+		if found = found.Command(word); found == nil || found.Name == "help" {
+			break
+		}
+		of += " " + word
+	}
+	return of
 }

@@ -42,19 +42,19 @@ func (o *opened) plain(ctx context.Context, notJSON error) (*wire.Message, error
 	return m, err
 }
 
-// text reads a file that is small enough for a message; nil of a larger one.
+// text reads a file that is small enough for a message, without a byte order mark; nil of a larger one.
 func (o *opened) text() ([]byte, error) {
 	if o.info.Size() > wire.MaxFile {
 		return nil, nil
 	}
-	return io.ReadAll(io.NewSectionReader(o, 0, wire.MaxFile))
+	data, err := io.ReadAll(io.NewSectionReader(o, 0, wire.MaxFile))
+	return bytes.TrimPrefix(data, []byte("\ufeff")), err
 }
 
 // parse makes an event, a human_input message or another message of a whole JSON object. It returns nothing if the file is
 // to be sent as text: it has none of our fields, would be too large as a message, or is no JSON and not named so.
 func (o *opened) parse() (*wire.Message, *wire.Event, error) {
 	data, err := o.text()
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if err != nil || len(data) == 0 || !maildir.IsJSON(o.name) && !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return nil, nil, nil // plain reads it again
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 var attachCommand = &cli.Command{
-	Name: "attach", Category: "attach-session join enter", ArgsUsage: "NAME", Usage: "join an agent's terminal; " + control.DetachKey + " leaves it",
+	Name: "attach", Category: "attach-session join enter\n--t    atm attach VALUE", ArgsUsage: "NAME", Usage: "join an agent's terminal; " + control.DetachKey + " leaves it",
 	UsageText: `atm attach bob
 atm attach bob --read-only`,
 	Description: `Several terminals can attach and type; the agent's takes the size of the one resized last.

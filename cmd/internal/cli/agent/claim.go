@@ -22,7 +22,7 @@ import (
 )
 
 var claimCommand = &cli.Command{
-	Name: "claim", ArgsUsage: "[PATH…]", Usage: "say that you are about to edit files, or list who does",
+	Name: "claim", Category: "lock\nrelease unlock    atm claim --release \"…\"", ArgsUsage: "[PATH…]", Usage: "say that you are about to edit files, or list who does",
 	UsageText: `atm claim
 atm claim parser.go docs --for 2h
 atm claim --release parser.go`,

@@ -16,7 +16,7 @@ import (
 )
 
 var downCommand = &cli.Command{
-	Name: "down", Category: "! kill-server shutdown stop-all", ArgsUsage: "[NAME…]", Usage: "stop the team and everything it started",
+	Name: "down", Category: "! kill-server shutdown stop-all halt kill-session", ArgsUsage: "[NAME…]", Usage: "stop the team and everything it started",
 	UsageText: `atm down
 atm down bob`,
 	Description: "Their mail and their worktrees stay.",

@@ -15,7 +15,7 @@ import (
 )
 
 var historyCommand = &cli.Command{
-	Name: "history", Category: "turns", ArgsUsage: "NAME [RANGE]", Usage: "show an agent's turns: when, how long, prompt, response, status",
+	Name: "history", Category: "turns transcript", ArgsUsage: "NAME [RANGE]", Usage: "show an agent's turns: when, how long, prompt, response, status",
 	UsageText: `atm history bob    its mail: atm ls bob --all
 atm history bob 3-7 --full    the third newest to the seventh newest
 atm history bob --limit 1 --json`,

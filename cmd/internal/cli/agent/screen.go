@@ -12,7 +12,7 @@ import (
 )
 
 var screenCommand = &cli.Command{
-	Name: "screen", Category: "capture capture-pane screenshot", ArgsUsage: "NAME", Usage: "print an agent's terminal as text",
+	Name: "screen", Category: "capture capture-pane screenshot snapshot output term\n--t    atm screen VALUE", ArgsUsage: "NAME", Usage: "print an agent's terminal as text",
 	UsageText: `atm screen bob
 atm screen bob --last 200`,
 	Description: "--json: lines, cursor (from 0), title, state.",

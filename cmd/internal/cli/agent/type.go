@@ -14,7 +14,7 @@ import (
 )
 
 var typeCommand = &cli.Command{
-	Name: "type", Category: "send-keys exec input keys\n--keys    atm type NAME --raw '\\e'", ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
+	Name: "type", Category: "exec input keys\nsend-keys paste key    atm type NAME \"…\" --enter\n--keys    atm type NAME --raw '\\e'", ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
 	UsageText: `atm type bob "/compact" --enter
 atm type bob --raw '\e[A\r'
 atm type bob --enter`,

@@ -116,6 +116,8 @@ func (l *Line) addFlag(word string, behind []string) (taken int, err error) {
 		return 0, cmp.Or(l.add(f, "true", name), l.add(l.flag("--timeout"), value, "--timeout", value))
 	case l.waits(f) && isDuration(next) && !isID(next): // --wait 30s
 		return 1, cmp.Or(l.add(f, "true", name), l.add(l.flag("--timeout"), next, "--timeout", next))
+	case l.waits(f) && len(next) < 4 && strings.Trim(next, "0123456789") == "" && next != "": // --wait 30: of what?
+		return 1, l.add(l.flag("--timeout"), next, "--timeout", next)
 	case !takesValue(f) && (next == "true" || next == "false"): // --urgent false
 		return 0, failure.Usage("%s takes no value: what is %q?", name, next).WithHint("leave it out, or put text after --")
 	case hasValue:

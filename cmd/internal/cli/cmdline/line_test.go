@@ -21,7 +21,7 @@ func testApp() *cli.App {
 			VersionFlag,
 		},
 		Commands: []*cli.Command{
-			{Name: "send", Category: "msg\nbroadcast    atm send all \"…\"\n--to --cc    atm send bob,carol \"…\"", UsageText: "atm send bob hi", Args: true, ArgsUsage: "TO [TEXT…]", Flags: []cli.Flag{
+			{Name: "send", Category: "msg\nbroadcast    atm send all \"…\"\n--to --cc    atm send NAME,VALUE \"…\"", UsageText: "atm send bob hi", Args: true, ArgsUsage: "TO [TEXT…]", Flags: []cli.Flag{
 				&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT`"}, &cli.BoolFlag{Name: "urgent", Aliases: []string{"u"}, Category: "important"},
 				ListFlag("attach", "", "a"), &cli.BoolFlag{Name: "wait-reply"}, TimeoutFlag(),
 			}},
@@ -97,7 +97,7 @@ func TestRefusals(t *testing.T) {
 		{"send bob hi --as alice there", `is "there" a part of the text, or does it belong to --as?`, "in front of the flags"},
 		{"send bob hi --urgent there", `is "there" a part of the text, or does it belong to --urgent?`, "quote the text"},
 		{"send bob hi --important", "unknown flag --important", "did you mean --urgent?"},
-		{"send bob hi --to carol", "unknown flag --to", `atm send bob,carol "…"`},
+		{"send bob hi --to carol", "unknown flag --to", `atm send bob,carol hi`},
 		{"--urgent send bob hi", "unknown flag --urgent for atm", "atm takes"},
 		{"ls -la", "unknown flag -la", "atm ls [AGENT] takes"},
 		{"send --urgent false bob hi", `--urgent takes no value: what is "false"?`, "leave it out"},
@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 		{"team 30", `unknown command "team 30"`, "atm team add"},
 		{"team send bob hi", `unknown command "team send"`, "atm team add"},
 		{"team ad jobs", `unknown command "team ad"`, "atm team add"},
-		{"team invite dora", `unknown command "team invite"`, "atm team add carol"},
+		{"team invite dora", `unknown command "team invite"`, "atm team add dora"},
 	} {
 		app := testApp()
 		app.HideVersion, app.ExitErrHandler = true, func(*cli.Context, error) {}

@@ -40,7 +40,7 @@ func CheckWords(c *cli.Context) error {
 		return nil
 	}
 	if len(command.VisibleCommands()) > 0 { // the first one was meant as one of these
-		return UnknownWord(command, words[0])
+		return UnknownWord(command, words[0], words[1:]...)
 	}
 	return UnknownWord(command, words[len(names)])
 }

@@ -17,7 +17,7 @@ import (
 )
 
 var ackCommand = &cli.Command{
-	Name: "ack", Category: "!\nacknowledge ok\nreact    atm ack ID\ndone complete finish close resolve    atm ack ID --done", ArgsUsage: "ID…", Usage: "I have it and will act on it",
+	Name: "ack", Category: "!\nacknowledge ok\nreact    atm ack ID\ndone complete finish close resolve    atm ack ID --done\ndecline    atm ack ID --declined", ArgsUsage: "ID…", Usage: "I have it and will act on it",
 	UsageText: `atm ack 9f3a1c
 atm ack 9f3a1c --text "after lunch"
 atm ack 9f3a1c --done "merged"`,

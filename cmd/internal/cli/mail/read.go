@@ -25,7 +25,7 @@ import (
 )
 
 var readCommand = &cli.Command{
-	Name: "read", Category: "recv receive fetch pull mark-read check get-mail\npeek    atm read --peek\nlisten block    atm read --wait", ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
+	Name: "read", Category: "recv receive fetch pull mark-read check get-mail drain\npeek    atm read --peek\nlisten block    atm read --wait", ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
 	UsageText: `atm read    new mail, each message once
 atm read --wait 5m --from alice
 atm read --limit 5`,

@@ -18,7 +18,7 @@ import (
 )
 
 var sendCommand = &cli.Command{
-	Name: "send", Category: "msg message tell dm post write notify chat talk say\nbroadcast everybody everyone announce shout    atm send all \"…\"\nforward fwd    atm show ID --raw | atm send NAME -\nedit    atm send NAME \"…\" --supersedes ID\nschedule scheduled remind reminder    atm send NAME \"…\" --at 14:00\n--to --recipient --recipients --cc --all    atm send bob,carol \"…\"\n--priority --important    atm send NAME \"…\" --urgent\n--reply-to    atm reply ID \"…\"\n--payload --type --meta --id    a field of a line of atm send --batch\nassign delegate task    atm send NAME \"…\" --ack\nwake nudge poke ping    atm send NAME \"…\" --urgent", Args: true,
+	Name: "send", Category: "msg message tell dm post write notify chat talk say compose\nbroadcast everybody everyone announce shout --all    atm send all \"…\"\nforward fwd    atm show ID --raw | atm send NAME -\nedit    atm send NAME \"…\" --supersedes ID\nschedule scheduled remind reminder    atm send NAME \"…\" --at 14:00\n--to --t --recipient --recipients    atm send VALUE \"…\"\n--cc    atm send NAME,VALUE \"…\"\n--priority --important    atm send NAME \"…\" --urgent\n--reply-to    atm reply VALUE \"…\"\n--payload --type --meta --id    a field of a line of atm send --batch\nassign delegate task    atm send NAME \"…\" --ack\nwake nudge poke ping    atm send NAME \"…\" --urgent", Args: true,
 	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
 	UsageText: `atm send bob "Done."    plain words
 atm send bob <<'EOF'    anything with quotes, $ or backticks

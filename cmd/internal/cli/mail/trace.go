@@ -15,7 +15,7 @@ import (
 )
 
 var traceCommand = &cli.Command{
-	Name: "trace", Category: "track", ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
+	Name: "trace", Category: "track receipt receipts delivered", ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
 	UsageText:   "atm trace 9f3a1c",
 	Description: "A stage without evidence is left out; it may have been reached all the same.",
 	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
+	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
 )
@@ -48,7 +49,7 @@ func wait(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		var err error
 		if timeout, err = cmdline.ParseDuration(word); err != nil {
 			return failure.Usage("%q: %w", letter.Clip(word, 40), err).
-				WithHint("`atm wait 30s` waits for mail; `atm wait --idle NAME`, `atm wait --reply ID`")
+				WithHint("`atm wait 30s` waits for mail; %s", failure.Say("`%s`", waitBy(c, word)))
 		}
 	}
 	var wanted [][2]string
@@ -62,6 +63,23 @@ func wait(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	return s.Await(func(ctx context.Context) error { return Wait(ctx, s, p, w) })
+}
+
+// waitBy returns the command that waits for a word that has no flag in front: for what a flag of the command waits, else
+// for an answer to an id, or until a member is idle.
+func waitBy(c *cli.Context, word string) string {
+	command, of := "atm wait", "idle"
+	if _, err := wire.ParseFragment(word); err == nil {
+		of = "reply"
+	} else if !wire.IsName(word) {
+		word = "NAME"
+	}
+	for _, kind := range kinds {
+		for _, given := range cmdline.List(c, kind) {
+			command, of = command+" --"+kind+" "+policy.Quote(given), kind
+		}
+	}
+	return command + " --" + of + " " + policy.Quote(word)
 }
 
 // NewWait is a wait for all that is wanted, or any of it, each a kind and the words behind its flag; for mail if that is

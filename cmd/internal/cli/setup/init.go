@@ -32,7 +32,7 @@ import (
 )
 
 var initCommand = &cli.Command{
-	Name: "init", Category: "setup create login register\nconfig    atm init --toml\nmute ignore block spam    from, a key of the member in team.toml: `atm help team.toml`", ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
+	Name: "init", Category: "setup initialize create login register\nconfig settings    atm init --toml\nmute ignore block spam    from, a key of the member in team.toml: `atm help team.toml`", ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
 	UsageText: `atm init alice bob me
 atm init --toml alice bob me     # writes a team.toml to start from
 atm init --toml team.toml        # takes in the one that the project keeps

@@ -61,7 +61,7 @@ atm team add jobs --shared`,
 			Action: command.With(app.OpenTeam, teamAdd),
 		},
 		{
-			Name: "retire", Category: "! remove rm kick delete archive leave unregister\nrename    `atm team add NAME`, and atm team retire for the old one", ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
+			Name: "retire", Category: "! remove rm kick delete archive leave unregister\nrename    `atm team retire NAME`, once atm team add has made the new one", ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
 			UsageText: "atm team retire bob",
 			Action:    command.With(app.OpenTeam, teamRetire),
 		},
@@ -154,7 +154,7 @@ func (m members) lines(p *command.Printer) []string {
 func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if name := c.Args().First(); name != "" {
 		if _, err := s.Member(name); errors.Is(err, mailbox.ErrNoMailbox) {
-			return cmdline.UnknownWord(c.Command, name)
+			return cmdline.UnknownWord(c.Command, name, c.Args().Tail()...)
 		}
 		q, err := room.Open(s).Queue(wire.Name(name))
 		if err := p.WarnUnreadable(err); err != nil {
