@@ -32,7 +32,7 @@ STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT  = $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install man dist release dist-check dist-test demo demo-team test test-long quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents day capabilities bench-push clean
+.PHONY: build install man dist release dist-check dist-test demo demo-team pictures test test-long quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents day capabilities bench-push clean
 
 build:
 	@mkdir -p bin
@@ -82,6 +82,13 @@ demo: build
 demo-team: build
 	@$(BUILD) -o bin/fakeagent ./internal/testagent/cmd/fakeagent
 	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/team.sh
+
+# What the documents show of that team: docs/*.png, and docs/film.cast.
+pictures: build
+	@for tool in aha asciinema chromium sha256sum tmux; do command -v $$tool >/dev/null || { echo "pictures: $$tool is missing:" \
+		"apt-get install aha asciinema chromium coreutils fonts-dejavu-core tmux" >&2; exit 1; }; done
+	@$(BUILD) -o bin/fakeagent ./internal/testagent/cmd/fakeagent
+	@PATH="$(CURDIR)/bin:$$PATH" PICTURES='$(CURDIR)/testdata/demo/pictures.sh' sh testdata/demo/team.sh
 
 # With the race detector and without it side by side, since tests wait more than they compute; what takes longest begins
 # first.

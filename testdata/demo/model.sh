@@ -15,5 +15,17 @@ case $prompt in
 	;;
 *"no test for empty input"*) echo "parser_test.go tests it now: an empty input is an empty tree." ;;
 *"Release it"*) echo "CONFIRM [git push origin v1.0] SAY Released as v1.0." ;;
+*"Tell bob"*)
+	sleep 3
+	atm send bob "v1.0 is out. Please announce it." >/dev/null
+	atm send me "v1.0 is tagged, all 212 tests pass." >/dev/null
+	echo "I have told bob."
+	;;
+*"announce it"*)
+	echo "v1.0 has a parser." >news.md
+	atm send me "Here is the news. Shall I post it?" --ack --attach news.md >/dev/null
+	echo "news.md is written, and sent to you."
+	;;
+*"parser again"*) echo "THINK 60" ;;
 *) echo "CONFIRM [git status --short] SAY parser.go parses; parser_test.go tests it." ;;
 esac

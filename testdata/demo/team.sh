@@ -3,10 +3,12 @@
 # fakeagent on the PATH; its agents are fake ones, and model.sh plays their models.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d)
+tmp=$(mktemp -d)
+dir=$tmp/app
+mkdir "$dir"
 unset ATM_ROOT ATM_TEAM ATM_AGENT ATM_RUN
 export XDG_STATE_HOME="$dir/.state"
-trap 'atm down >/dev/null 2>&1 || :; cd /; rm -rf "$dir"' EXIT
+trap 'atm down >/dev/null 2>&1 || :; cd /; rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM HUP
 cd "$dir"
 cp "$here/team.toml" "$here/model.sh" "$here/../../docs/cookbook/pair.sh" .
@@ -49,6 +51,10 @@ show atm up
 
 say "You are one of the team. Her git status a rule has allowed; her git push waits for you."
 export ATM_AGENT=me
+if [ -n "${PICTURES-}" ]; then # make pictures
+	sh "$PICTURES"
+	exit
+fi
 show atm send alice "Release it, please."
 show atm wait --blocked alice
 show atm pending
