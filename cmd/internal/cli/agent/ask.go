@@ -59,7 +59,7 @@ func (a answer) text(width int) string {
 func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	to := c.Args().First()
 	if strings.Contains(to, ",") || s.IsGroup(to) {
-		return failure.Usage("atm ask asks one member").WithHint("`atm send %s \"…\" --wait-reply` waits for the first answer", policy.Quote(to))
+		return failure.Usage("atm ask asks one member").WithHint("`atm send %s --wait-reply` waits for the first answer", policy.QuoteAll(c.Args().Slice()))
 	}
 	whom, err := s.Address(to)
 	if err != nil || whom.Host == "" {

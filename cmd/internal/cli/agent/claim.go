@@ -53,6 +53,9 @@ type claimOptions struct {
 }
 
 func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	if err := cmdline.NotBoth(c, "release for"); err != nil {
+		return err
+	}
 	if o.lasts <= 0 || o.lasts > edits.MaxClaim {
 		return failure.Usage("--for %s: must be above 0 and at most %s", o.lasts, edits.MaxClaim).WithHint("--for 2h; claiming again extends it")
 	}

@@ -33,6 +33,9 @@ func UnknownCommand(program *cli.App, name string, behind ...string) *failure.Er
 // instead returns what the help says to a word, and to those behind it, as hints.
 func instead(commands []*cli.Command, word string, behind []string) (meant []string) {
 	for _, c := range commands {
+		if strings.EqualFold(c.Name, word) { // Send
+			return []string{"`" + called(c, behind) + "`"}
+		}
 		for line := range strings.SplitSeq(c.Category, "\n") {
 			words, typed := explained(line)
 			if !slices.Contains(strings.Fields(words), strings.ToLower(word)) {
@@ -181,6 +184,9 @@ func (l *Line) unknownFlag(flag string) error {
 	c, word := l.Command, strings.TrimLeft(flag, "-")
 	e := failure.Usage("unknown flag %s for %s", letter.Clip(flag, 40), c.HelpName)
 	value, words := l.around(flag)
+	if word == "id" && value != "" && slices.Contains(ArgNames(c), "ID") {
+		return e.WithHint("`%s`", called(c, append([]string{value}, words...)))
+	}
 	elsewhere := &cli.Command{HelpName: c.HelpName, ArgsUsage: c.ArgsUsage, Flags: c.Flags, Category: c.Category, UsageText: c.UsageText}
 	if value != "" {
 		elsewhere.Category = strings.ReplaceAll(c.Category, "VALUE", policy.Quote(value))

@@ -52,7 +52,11 @@ func SearchWords(ctx context.Context, s *app.Scope, words []string) ([]*wire.Ite
 // parseQuery adds words to a query, from:, to:, in:new|cur|done, since:, until:, type:, meta: and is:urgent, also several in one
 // quoted word.
 func parseQuery(q search.Query, words []string) (_ search.Query, err error) {
-	for _, w := range strings.Fields(strings.Join(words, " ")) {
+	fields := strings.Fields(strings.Join(words, " "))
+	for i, w := range fields {
+		if w == "ago" && i > 0 && (strings.HasPrefix(fields[i-1], "since:") || strings.HasPrefix(fields[i-1], "until:")) {
+			continue // since:"2h ago"
+		}
 		switch key, value, isFilter := strings.Cut(w, ":"); {
 		case isFilter && value == "" && slices.Contains([]string{"from", "to", "type"}, key):
 			return q, fmt.Errorf("%s needs a value", w)

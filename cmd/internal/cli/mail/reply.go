@@ -11,7 +11,7 @@ import (
 )
 
 var replyCommand = &cli.Command{
-	Name: "reply", Category: "respond answer comment\nreply-all replyall    atm reply ID \"…\" --all\n--id    atm reply VALUE \"…\"\n--payload --type --meta    a field of a line of atm send --batch", ArgsUsage: "ID [TEXT…]", Usage: "answer a message, in its thread",
+	Name: "reply", Category: "respond answer comment\nreply-all replyall    atm reply ID \"…\" --all\n--payload --type --meta    a field of a line of atm send --batch", ArgsUsage: "ID [TEXT…]", Usage: "answer a message, in its thread",
 	UsageText:   `atm reply 9f3a1c "Yes."    9f3a1c is the id in the message's first line`,
 	Description: "A reply counts as the ack and marks the message as read.",
 	Flags: slices.Concat(messageFlags, []cli.Flag{

@@ -23,8 +23,8 @@ in:new|cur|done, since:, until:, type:, meta:K[=V] and is:urgent (from: and --fr
 Newest first.`,
 	Flags: slices.Concat([]cli.Flag{
 		limitFlag(), offsetFlag(),
-		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
-		&cli.StringFlag{Name: "until", Hidden: true}, &cli.StringFlag{Name: "in", Hidden: true},
+		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Category: "after", Hidden: true},
+		&cli.StringFlag{Name: "until", Category: "before", Hidden: true}, &cli.StringFlag{Name: "in", Hidden: true},
 	}, saysFlags),
 	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		words := c.Args().Slice()

@@ -62,6 +62,9 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if o.lease <= 0 || o.lease > holder.MaxLease {
 		return failure.Usage("--lease %s: must be above 0 and at most %s", o.lease, holder.MaxLease).WithHint("--lease 10m; `atm take --renew ID` extends it")
 	}
+	if o.renews && o.from != "" {
+		return failure.Usage("--renew is of a message: no AGENT beside it").WithHint("`atm take --renew %s`", o.id)
+	}
 	if o.renews {
 		return renewLease(c.Context, s, p, o)
 	}

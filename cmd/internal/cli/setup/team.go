@@ -156,6 +156,11 @@ func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if _, err := s.Member(name); errors.Is(err, mailbox.ErrNoMailbox) {
 			return cmdline.UnknownWord(c.Command, name, c.Args().Tail()...)
 		}
+		for _, flag := range []string{"usage", "watch", "all"} {
+			if c.IsSet(flag) {
+				return failure.Usage("--%s is of the team: no QUEUE beside it", flag).WithHint("`atm team --%s`, `atm team %s`", flag, name)
+			}
+		}
 		q, err := room.Open(s).Queue(wire.Name(name))
 		if err := p.WarnUnreadable(err); err != nil {
 			return err
