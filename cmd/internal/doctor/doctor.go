@@ -299,16 +299,26 @@ func (d *doctor) checkConfig(t *teamdir.Team) {
 		}
 		return known[key]
 	}
+	checkHome := func(what any, command []string) {
+		for i, word := range command[1:] {
+			isScript := strings.HasPrefix(command[i], "-") && strings.HasSuffix(command[i], "c") // sh -c
+			if strings.HasPrefix(word, "~/") && !isScript || strings.HasPrefix(word, "-") && strings.Contains(word, "=~/") {
+				d.add("command.home", "warning", edit, "team.toml: %v has %s, where no shell reads the ~: write the path out", what, word)
+			}
+		}
+	}
 	for i, on := range c.On {
 		if len(on.Command) == 0 { // a mistake
 			continue
 		}
+		checkHome(fmt.Sprintf("on[%d]", i), on.Command)
 		if err := lookUp(on.Command[0], t.WorkDir(""), os.Getenv("PATH")); err != nil {
 			d.add("command.missing", "warning", edit, "team.toml: on[%d] runs %s, which cannot be started: %v", i, on.Command[0], err)
 		}
 	}
 	for _, n := range c.Startable() {
 		m := c.Members[n]
+		checkHome(n, m.Command)
 		program, dir, path := m.Command[0], "", cmp.Or(m.Env["PATH"], os.Getenv("PATH"))
 		if strings.Contains(program, "/") && !filepath.IsAbs(program) {
 			dir = t.WorkDir(m.Cwd)
