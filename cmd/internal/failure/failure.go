@@ -128,9 +128,19 @@ func Nearest(word string, known []string) (best string, ok bool) {
 	return best, best != ""
 }
 
-// IsSlip reports whether a word is a name with a letter more, less or other, or with its letters in another order.
+// IsSlip reports whether a word is a name with a letter more, less or other, or with two neighbours swapped.
 func IsSlip(word, name string) bool {
-	return smetrics.WagnerFischer(word, name, 1, 1, 1) <= 1 || sortedLetters(name) == sortedLetters(word)
+	if smetrics.WagnerFischer(word, name, 1, 1, 1) <= 1 {
+		return true
+	}
+	if len(word) != len(name) {
+		return false
+	}
+	i := 0
+	for word[i] == name[i] {
+		i++
+	}
+	return i+1 < len(word) && word[i] == name[i+1] && word[i+1] == name[i] && word[i+2:] == name[i+2:]
 }
 
 func sortedLetters(word string) string {

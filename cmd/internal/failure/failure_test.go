@@ -13,7 +13,7 @@ func TestNearest(t *testing.T) {
 
 func TestIsSlip(t *testing.T) {
 	for pair, want := range map[[2]string]bool{
-		{"aprove", "approve"}: true, {"rejcet", "reject"}: true, {"stpo", "stop"}: true, {"claims", "claim"}: true,
+		{"aprove", "approve"}: true, {"rejcet", "reject"}: true, {"stpo", "stop"}: true, {"claims", "claim"}: true, {"dare", "read"}: false,
 		{"resume", "reject"}: false, {"config", "confirm"}: false, {"start", "restart"}: false, {"unclaim", "claim"}: false,
 	} {
 		if got := IsSlip(pair[0], pair[1]); got != want {

@@ -150,7 +150,7 @@ func TestUnknownCommand(t *testing.T) {
 	const all = "commands: send ls read reply run stop team; atm help says what they do"
 	for name, want := range map[string]string{
 		"frobnicate": all, "sned": `did you mean "atm send"?`, "lst": `did you mean "atm ls"?`, "stpo": all, "top": all, "sent-mail": all,
-		"msg": "atm send bob hi", "Broadcast": `atm send all "…"`, "invite": "atm team add carol", "kill": "atm stop bob",
+		"msg": "atm send bob hi", "Broadcast": `atm send all "…"`, "invite": "atm team add carol", "kill": "atm stop NAME",
 	} {
 		if e := UnknownCommand(testApp(), name); e.Hint.String() != want {
 			t.Errorf("%s: %s", name, e.Hint)
