@@ -45,6 +45,9 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, m
 		}
 	}
 	if done, err = git.AddWorktree(ctx, environ, c, top, "atm/"+string(name)); err != nil {
+		if _, missing := os.Lstat(top); errors.Is(missing, fs.ErrNotExist) {
+			t.Dir().Remove(unready)
+		}
 		return "", "", fmt.Errorf("no worktree for %s: %w", name, err)
 	}
 	if _, err := os.Stat(dir); err != nil {

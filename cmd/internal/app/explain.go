@@ -46,6 +46,7 @@ var known = []struct {
 	{is(teamdir.ErrOlderRuns), failure.Refused, "kill that process; mail that was being typed is typed again, marked"},
 	{is(rootdir.ErrFormat), failure.Refused, "write 3 into its file FORMAT"},
 	{is(git.ErrBusy), failure.Locked, "try again when git has ended; if no git runs, one that was killed has left that lock: remove it"},
+	{is(git.ErrNoCommit), failure.Refused, "git add FILE, git commit: a worktree has only what is committed"},
 	{is(git.ErrNoGit), failure.Refused, "put git on PATH, then try again"},
 	{is(rootdir.ErrNoState), failure.Refused, "set HOME, or XDG_STATE_HOME to an absolute path that stays; then `atm init`"},
 	{is(rootdir.ErrTracked), failure.Refused, "check out what does not have those that `atm init` lists, or have git forget them: git rm -r --cached FILE; a team file that git keeps is taken in by `atm init --toml FILE`"},

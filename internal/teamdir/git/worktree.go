@@ -2,9 +2,13 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
+
+// ErrNoCommit says that a repository has nothing that a worktree could have.
+var ErrNoCommit = errors.New("has no commit yet")
 
 // AddWorktree adds a worktree of c's repository at path, on the given branch, which it makes from c's HEAD if there is
 // none. An existing worktree of that repository is kept, whatever its branch, and done is "". git refuses a path that
@@ -17,6 +21,9 @@ import (
 func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch string) (done string, err error) {
 	if existing, ok := At(path); ok && existing.Common == c.Common && existing.gitDir != c.gitDir {
 		return "", nil
+	}
+	if _, err := run(ctx, environ, c.Top, "rev-parse", "--verify", "--quiet", "HEAD"); err != nil {
+		return "", fmt.Errorf("%s %w", c.Top, ErrNoCommit)
 	}
 	done = fmt.Sprintf("made its worktree %s on branch %s", path, branch)
 	add := []string{"worktree", "add", "--no-track", "-b", branch, "--", path, "HEAD"}
