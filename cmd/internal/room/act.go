@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
@@ -14,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/policy"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
@@ -116,14 +118,16 @@ func withWarnings(did string, out *app.Outcome) string {
 	return did
 }
 
-// MayWithdraw reports whether a message is mine, and somebody has not read it.
+// MayWithdraw reports whether a message is mine, and somebody has not read it, or has not answered it in time: then that ends too.
 func (r *Room) MayWithdraw(it *wire.Item) bool {
 	me := r.Scope.Me
 	if me == nil || it.From != me.Address() {
 		return false
 	}
+	s, _ := r.Snapshot()
+	isLate := slices.ContainsFunc(s.Overdue, func(o notices.OverdueAnswer) bool { return o.ID == it.ID })
 	_, unread, _ := r.readers(it)
-	return unread > 0
+	return unread > 0 || isLate
 }
 
 // Withdraw takes back a message that I sent, as `atm withdraw` does.

@@ -331,6 +331,21 @@ func TestWithdraw(t *testing.T) {
 	if r.MayWithdraw(items[0]) {
 		t.Error("nobody has it unread")
 	}
+
+	// An answer that is missing is waited for no longer.
+	team.Atm("send", "bob", "Dinner?", "--due", "10ms", "--as", "me")
+	team.Atm("read", "--as", "bob")
+	r = team.open("me") // which looks for what is overdue at once
+	late := team.until(r, "an overdue answer", func(s *Snapshot) bool { return len(s.Overdue) == 1 }).Overdue[0]
+	if !r.MayWithdraw(&wire.Item{Message: search.OwnMessage(r.Scope.Me, late.ID)}) {
+		t.Error("it is overdue")
+	}
+	if said, err := r.Withdraw(t.Context(), late.ID); err != nil {
+		t.Error(said, err)
+	}
+	if s, err := r.Look(t.Context()); len(s.Overdue) > 0 || err != nil {
+		t.Error(s.Overdue, err)
+	}
 }
 
 // To type needs the right that `atm type` needs, a text that it takes, and a runner that is ready for it.

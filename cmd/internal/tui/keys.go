@@ -370,7 +370,7 @@ func (m *model) undo() tea.Cmd {
 	case !m.room.MayWithdraw(it):
 		return m.refuse("nobody here has it unread: atm withdraw %s", it.ID.Short(6))
 	}
-	return m.askConfirmation("withdraw it from who has not read it? y", func() tea.Cmd {
+	return m.askConfirmation("withdraw it? who has read it gets a notice: y", func() tea.Cmd {
 		return m.do(func(ctx context.Context) (string, error) { return m.room.Withdraw(ctx, it.ID) })
 	})
 }
