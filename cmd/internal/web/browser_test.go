@@ -424,12 +424,14 @@ func TestPageStays(t *testing.T) {
 	b.becomes(`document.querySelector('button[value=read]') != null`)
 	b.load(home)
 
-	// An error is said beside the form, which can be mended and sent again.
-	b.do(chromedp.Click(`#write summary`), chromedp.SendKeys("#to", "bbo"), chromedp.SendKeys("#text", "half a thought"), chromedp.Click(`body:not(.moved) #write button`))
+	// An error is said beside the form, which can be mended and sent again, with its file.
+	b.do(chromedp.Click(`#write summary`), chromedp.SendKeys("#to", "bbo"), chromedp.SendKeys("#text", "half a thought"))
+	s.Write("notes.txt", "its other half")
+	b.do(chromedp.SetUploadFiles(`#write input[type=file]`, []string{filepath.Join(s.Dir, "notes.txt")}), chromedp.Click(`body:not(.moved) #write button`))
 	b.becomes(`document.querySelector('#write [role=alert]')?.innerText.includes('bob')`)
 	b.do(chromedp.SetValue("#to", "bob"), chromedp.Click(`body:not(.moved) #write button`))
 	b.becomes(`document.getElementById('result').innerText.startsWith('sent ')`)
-	if got := s.Atm("ls", "bob"); strings.Count(got, "half a thought") != 1 {
+	if got := s.Atm("ls", "bob", "--json"); strings.Count(got, "half a thought") != 1 || strings.Count(got, `"name":"notes.txt"`) != 1 {
 		t.Error(got)
 	}
 
