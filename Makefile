@@ -94,7 +94,7 @@ pictures: build
 # first.
 test:
 	@$(GO) test -p 2 $(TESTFLAGS) ./cmd/atm ./cmd/internal/crashtest $(filter-out $(RACED:%=github.com/agentteammail/atm/%),$(shell $(GO) list ./...)) & \
-	$(if $(RACE),CGO_ENABLED=1) $(GO) test -p 4 $(RACE) $(TESTFLAGS) ./ptyrun ./watcher $(addprefix ./cmd/internal/,bridge tui acpagent web) ./internal/maildir $(RACED:%=./%); code=$$?; \
+	$(if $(RACE),CGO_ENABLED=1) $(GO) test -p 4 $(RACE) $(TESTFLAGS) ./ptyrun ./internal/maildir $(RACED:%=./%); code=$$?; \
 	wait $$! && exit $$code
 
 # What test tries only some of: each file operation of a mailbox fails, and is killed at.
