@@ -37,7 +37,7 @@ const (
 	quiet     = 3 * time.Second // without a key of its person
 	settle    = 300 * time.Millisecond
 	poll      = 20 * time.Millisecond
-	drawTime  = 3 * time.Second  // for the program to draw what was pasted
+	drawTime  = 10 * time.Second // for the program to draw what was pasted
 	enterTime = time.Second      // for the box to be empty after Enter; then Enter is pressed once more
 	stillTime = 30 * time.Second // for the person to stop typing, so that the text can be taken back
 	mostTyped = 80               // of what the person has typed behind the text: more is left where it is
