@@ -70,9 +70,6 @@ func called(c *cli.Command, words []string) string {
 		return c.HelpName + " " + policy.QuoteAll(words)
 	}
 	example := Example(c)
-	if strings.HasPrefix(c.Category, "!") && takes && !strings.HasPrefix(c.ArgsUsage, "[") { // it would act on who is in the example
-		example = c.HelpName + " " + c.ArgsUsage
-	}
 	if i := slices.IndexFunc(rest, wire.IsName); i >= 0 {
 		example = strings.NewReplacer(" bob", " "+rest[i], " build", " "+rest[i]).Replace(example)
 	}

@@ -79,10 +79,14 @@ func (l *Line) Completed(example ...string) failure.Hint {
 	return failure.Say("`%s`", strings.Join(all, " "))
 }
 
-// Example returns the first example of a command, without its explanation.
+// Example returns the first example of a command, without its explanation. One that ends, removes or confirms something would
+// act on who is in the example, and so it has a placeholder.
 func Example(c *cli.Command) string {
 	line, _, _ := strings.Cut(c.UsageText, "\n")
 	example, _ := explained(line)
+	if strings.HasPrefix(c.Category, "!") {
+		example = strings.Replace(example, " bob", " NAME", 1)
+	}
 	return example
 }
 

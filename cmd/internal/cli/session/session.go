@@ -35,8 +35,8 @@ Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer th
 			newCommand, lsCommand, showCommand, attachCommand, messageCommand,
 			verb("pause", "pause a session; messages wait", app.OpenTeam, moveTo(sessions.Paused)),
 			verb("resume", "resume a session; if its agent is off, run resume_cmd of team.toml", app.OpenTeam, resume, "continue"),
-			verb("complete", "end a session that has reached its goal", app.OpenTeam, moveTo(sessions.Completed), "finish", "end"),
-			verb("abort", "end a session and stop its agent", app.OpenToWrite, abort, "cancel"),
+			verb("complete", "end a session that has reached its goal", app.OpenTeam, moveTo(sessions.Completed), "!", "finish", "end"),
+			verb("abort", "end a session and stop its agent", app.OpenToWrite, abort, "!", "cancel"),
 		},
 		Action: command.With(app.OpenTeam, list),
 	}}
