@@ -114,24 +114,10 @@ func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) 
 		w.ReplyWanted = "yes"
 	}
 	out := &post.Outgoing{From: from, Message: w, Parent: m.Answers, Once: m.Once}
-	for _, name := range m.To {
-		named := strings.Replace(name, "@all", "all", 1) + "@" + string(t.in().Name) // under one key also when the group has grown
-		members, isGroup, err := presence.GroupOf(t.in(), name, from.Address())
-		if isGroup && len(members) == 0 {
-			err = cmp.Or(err, fmt.Errorf("nobody but %s is in %s", m.From, name))
-		}
-		if !isGroup && err == nil {
-			members = make([]wire.Address, 1)
-			members[0], err = wire.ParseAddress(name, t.in().Name)
-			named = members[0].String()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("send a message to %s: %w", name, err)
-		}
-		out.To, out.Named = append(out.To, members...), append(out.Named, named)
-	}
 	if m.Answers != nil && len(m.To) == 0 {
 		out.To = post.ReplyTo(ctx, t.in().Root(), m.Answers, from, false)
+	} else if out.To, out.Named, err = presence.Recipients(t.in(), from.Address(), m.To...); err != nil {
+		return nil, fmt.Errorf("send a message to %s: %w", strings.Join(m.To, ","), err)
 	}
 	for _, f := range m.Files {
 		if f.Content == nil {

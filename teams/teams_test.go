@@ -346,7 +346,7 @@ func TestSendToAGroup(t *testing.T) {
 	if names, after, err := sent("all"); err != nil || after != before {
 		t.Errorf("%q, %s after %s, %v", names, after, before, err)
 	}
-	if _, _, err := sent("@ops"); err == nil || !strings.Contains(err.Error(), "@ops") {
+	if _, _, err := sent("@ops"); err == nil || !strings.Contains(err.Error(), `"ops"`) {
 		t.Errorf("no group: %v", err)
 	}
 }

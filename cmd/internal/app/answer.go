@@ -70,7 +70,7 @@ func (s *Scope) Decide(ctx context.Context, q ask.Question, a ask.Answer) (o con
 		if err := pick(q, &a); err != nil {
 			return o, err
 		}
-		to, err := s.Address(string(q.Agent))
+		to, err := s.Team.ParseAddress(string(q.Agent))
 		if err != nil {
 			return o, err
 		}

@@ -101,7 +101,7 @@ func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Conditio
 		default:
 			var a wire.Address
 			some = make([]*Condition, 1)
-			if a, err = s.Address(word); err == nil {
+			if a, err = s.Team.ParseAddress(word); err == nil {
 				some[0], err = s.whenIs(kind, a)
 			}
 		}

@@ -175,6 +175,12 @@ func (g *Given) explain(err error) *failure.Error {
 		hosts := Strings(e.Hosts)
 		return failure.NotFound("%s", err).WithHint(hint, e.Host).WithCandidates(hosts...).WithNearest(string(e.Host), hosts)
 	}
+	if e, ok := errors.AsType[*teamdir.WordError](err); ok {
+		return failure.Usage("%w", err).WithHint("%s", listed(e.Members)).WithNearest(e.Word, Strings(e.Members))
+	}
+	if e, ok := errors.AsType[*presence.GroupError](err); ok {
+		return explainGroup(err, e)
+	}
 	if e, ok := errors.AsType[*post.AmbiguousError](err); ok {
 		short := Shorts(e.Candidates)
 		return failure.Ambiguous("%s", err).WithHint("type more digits: %s", short).WithCandidates(strings.Fields(short)...)
@@ -238,6 +244,17 @@ func (g *Given) noRoot(err error) *failure.Error {
 		e.WithHint("a root is the directory %s of a project: --root DIR/%[1]s", rootdir.Name)
 	}
 	return e
+}
+
+func explainGroup(err error, e *presence.GroupError) *failure.Error {
+	switch {
+	case len(e.Others) > 0:
+		others := strings.ReplaceAll(Join(e.Others), " ", "")
+		return failure.Ambiguous("%w", err).WithHint("`atm send %s \"…\"` is to the member; the others: `atm send %s \"…\"`", strings.TrimPrefix(e.Word, "@"), others)
+	case strings.TrimPrefix(e.Word, "@") == "all":
+		return failure.Usage("%w", err).WithHint("`atm team add NAME`")
+	}
+	return failure.Usage("%w", err).WithHint("`atm team` shows the groups")
 }
 
 // unknownAgent names the nearest member and, in a team of up to twelve, all of them.

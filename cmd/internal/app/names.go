@@ -17,56 +17,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Host is this machine's name as team.toml or its only key says; "": neither does.
-func (s *Scope) Host() wire.Name {
-	if team, _ := s.Team.Config(); team.Bridge.Host != "" {
-		return team.Bridge.Host
-	}
-	if own, _ := s.Keys().Own(); len(own) == 1 {
-		return own[0]
-	}
-	return ""
-}
-
 // Keys are the keys of the hosts that this user trusts.
 func (s *Scope) Keys() hostkey.Dir { return hostkey.Dir(s.Root.KeysDir) }
-
-// Address parses agent, @agent, agent@team, agent@host or agent@team.host. Behind one @ a trusted host goes before a
-// team of that name, and the team before this machine.
-func (s *Scope) Address(word string) (wire.Address, error) {
-	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
-	if err != nil {
-		return a, s.badAddress(word, err)
-	}
-	if a.Host != "" {
-		if a.Host == s.Host() {
-			a.Host = ""
-		}
-		return a, nil
-	}
-	if !strings.Contains(word[1:], "@") {
-		return a, nil
-	}
-	place := a.Team // a host, or a team
-	hosts, err := s.Root.Hosts()
-	if slices.Contains(hosts, place) { // another one may be damaged
-		a.Team, a.Host = s.Team.Name, place
-		return a, nil
-	}
-	if _, noTeam := s.Root.Team(place); !errors.Is(noTeam, teamdir.ErrNoTeam) {
-		return a, err
-	}
-	if place == s.Host() {
-		a.Team = s.Team.Name
-	} else if len(hosts) > 0 {
-		err = &teamdir.UnknownHostError{Host: place, Hosts: hosts}
-	}
-	return a, err
-}
-
-func (s *Scope) badAddress(word string, err error) error {
-	return failure.Usage("%w", &WordError{err}).WithHint("%s", listed(s.Names())).WithNearest(word, Strings(s.Names()))
-}
 
 // Correspondents is Correspondent, and Members where the word is a group.
 func (s *Scope) Correspondents(word string) ([]wire.Address, error) {
@@ -79,7 +31,7 @@ func (s *Scope) Correspondents(word string) ([]wire.Address, error) {
 
 // Correspondent parses the address of somebody whose messages may be here: a member, also a retired one, or drop.
 func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
-	if a, err = s.Address(word); err == nil && a.Agent != "drop" && !s.Root.IsLink(a.Host) { // whose root may be away
+	if a, err = s.Team.ParseAddress(word); err == nil && a.Agent != "drop" && !s.Root.IsLink(a.Host) { // whose root may be away
 		_, err = s.Root.Mailbox(a)
 	}
 	if e, ok := errors.AsType[*teamdir.UnknownError](err); ok && e.Retired {
@@ -88,58 +40,17 @@ func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
 	return a, err
 }
 
-// addresses parses recipients, also several in a word with commas between. named are those of teamdir.Outgoing.
-func (s *Scope) addresses(names []string) (to []wire.Address, named []string, err error) {
-	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
-		name = strings.TrimSpace(name)
-		members, isGroup, err := s.group(name)
-		if err == nil && !isGroup {
-			members = make([]wire.Address, 1)
-			members[0], err = s.Address(name)
-			name = members[0].String()
-		} else if isGroup {
-			name = strings.Replace(name, "@all", "all", 1) + "@" + string(s.Team.Name)
-		}
-		if err != nil {
-			return nil, nil, err // no recipient is left out silently
-		}
-		to, named = append(to, members...), append(named, name)
-	}
-	return to, named, nil
+// group is presence.GroupOf without me.
+func (s *Scope) group(word string) (members []wire.Address, isGroup bool, err error) {
+	return presence.GroupOf(s.Team, word, s.address())
 }
 
-// group returns the members for whom a word stands, but me: all, on all machines, or a group of team.toml, a role or the team of
-// another project, behind an @. isGroup: it stands for some. A member of that name goes before a role that nobody else has.
-func (s *Scope) group(word string) (members []wire.Address, isGroup bool, err error) {
-	me := wire.Address{}
+// address is mine; zero: nobody has said who I am.
+func (s *Scope) address() (me wire.Address) {
 	if s.Me != nil {
 		me = s.Me.Address()
 	}
-	name, hasAt := strings.CutPrefix(word, "@")
-	members, isGroup, err = presence.GroupOf(s.Team, word, me)
-	switch {
-	case name == "all":
-		if err == nil && len(members) == 0 {
-			err = failure.Usage("you are the only member of team %q", s.Team.Name).WithHint("`atm team add NAME`")
-		}
-		return members, true, err
-	case !hasAt || !wire.IsName(name):
-		return nil, false, nil
-	case s.IsMember(name):
-		others := slices.DeleteFunc(members, func(a wire.Address) bool { return string(a.Agent) == name && a.Host == "" })
-		if len(others) > 0 {
-			var names []string
-			for _, a := range others {
-				names = append(names, string(s.Team.NameOf(a)))
-			}
-			return nil, true, failure.Ambiguous("%s is a member, and the role of %s", word, strings.Join(names, ", ")).
-				WithHint("`atm send %s \"…\"` is to the member; the others: `atm send %s \"…\"`", name, strings.Join(names, ","))
-		}
-		return nil, false, nil
-	case isGroup && err == nil && len(members) == 0:
-		err = failure.Usage("nobody but you is in %s", word).WithHint("`atm team` shows the groups")
-	}
-	return members, isGroup, err
+	return me
 }
 
 // IsGroup reports whether a word stands for several members: all, or a group or a role behind an @.
@@ -154,13 +65,13 @@ func (s *Scope) Members(word string) ([]wire.Address, error) {
 	if isGroup || err != nil {
 		return members, err
 	}
-	a, err := s.Address(word)
+	a, err := s.Team.ParseAddress(word)
 	return []wire.Address{a}, err
 }
 
 // Member opens the mailbox of a member on this machine.
 func (s *Scope) Member(word string) (*maildir.Box, error) {
-	a, err := s.Address(word)
+	a, err := s.Team.ParseAddress(word)
 	if err == nil && a.Host != "" {
 		who := s.Who(a)
 		err = failure.Refused("%s is on another machine", who).WithHint("to write: `atm send %s \"…\"`", who)
@@ -218,13 +129,8 @@ func (s *Scope) Find(fragment string) (*wire.Item, *maildir.Box, error) {
 		return nil, nil, failure.Usage("%q is a member, not the id of a message", fragment).
 			WithHint("`atm read --from %s`, `atm ls %[1]s`, `atm send %[1]s \"…\"`", fragment)
 	}
-	return nil, nil, failure.Usage("%w", &WordError{err}).WithHint("`atm read --last` and `atm ls --all` show the ids; of questions: `atm pending`")
+	return nil, nil, failure.Usage("%w", &teamdir.WordError{Word: fragment, Err: err}).WithHint("`atm read --last` and `atm ls --all` show the ids; of questions: `atm pending`")
 }
-
-// WordError is the error for a word that is neither a name nor an id.
-type WordError struct{ Err error }
-
-func (e *WordError) Error() string { return e.Err.Error() }
 
 // FindSent finds a message that I sent.
 func (s *Scope) FindSent(word string) (*wire.Message, error) {

@@ -168,7 +168,7 @@ func (s *Scope) findMe() error {
 	}
 	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
 	if err != nil {
-		return s.badAddress(name, err)
+		return &teamdir.WordError{Word: name, Members: s.Names(), Err: err}
 	}
 	if a.Team != s.Team.Name || a.Host != "" {
 		return failure.Usage("%s says %s, but the command is for team %q", source, a, s.Team.Name).WithHint("leave one out")

@@ -219,7 +219,7 @@ func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, orig
 	o = &post.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: isPerson, Once: m.Once}
 	if m.Parent != nil && len(m.To) == 0 {
 		o.To = post.ReplyTo(ctx, s.Root, m.Parent, s.Me, m.ToAll)
-	} else if o.To, o.Named, err = s.addresses(m.To); err != nil {
+	} else if o.To, o.Named, err = presence.Recipients(s.Team, s.Me.Address(), m.To...); err != nil {
 		return nil, err
 	}
 	if err := s.setNeeds(m, o.To); err != nil {

@@ -39,7 +39,7 @@ func Main(version string, words []string) int {
 		}
 		var hasReported atomic.Bool
 		b := &Bridge{
-			Root: s.Root, Team: s.Team, Host: cmp.Or(wire.Name(c.String("host")), s.Host()),
+			Root: s.Root, Team: s.Team, Host: cmp.Or(wire.Name(c.String("host")), s.Team.Host()),
 			Report: func(t Transfer) {
 				hasReported.Store(true)
 				p.PrintAs(t, letter.Escape(t.String())) // on a broken pipe, Follow ends

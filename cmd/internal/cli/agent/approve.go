@@ -89,7 +89,7 @@ func whichQuestion(ctx context.Context, c *cli.Context, s *app.Scope) error {
 // findQuestion finds the open question that a word means. If only an event reports it so far, it waits for the runner
 // to give it an id.
 func findQuestion(ctx context.Context, s *app.Scope, word string) (q ask.Question, err error) {
-	a, notName := s.Address(word)
+	a, notName := s.Team.ParseAddress(word)
 	if notName == nil && a.Team == s.Team.Name { // @bob, bob@main or bob@build; an id stays what it is
 		word = strings.TrimSuffix(string(a.Agent+"@"+a.Host), "@")
 	}

@@ -61,7 +61,7 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if strings.Contains(to, ",") || s.IsGroup(to) {
 		return failure.Usage("atm ask asks one member").WithHint("`atm send %s --wait-reply` waits for the first answer", policy.QuoteAll(c.Args().Slice()))
 	}
-	whom, err := s.Address(to)
+	whom, err := s.Team.ParseAddress(to)
 	if err != nil || whom.Host == "" {
 		box, err := s.MemberOrMe(to)
 		if err != nil {

@@ -112,7 +112,7 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 	startable := u.plan.Startable()
 	var named []wire.Name
 	for _, word := range words {
-		a, err := u.s.Address(word) // @bob, bob@main
+		a, err := u.s.Team.ParseAddress(word) // @bob, bob@main
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/holder"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
 )
@@ -70,7 +71,7 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	s.WarnUnaccepted()
 	box, err := s.MemberOrMe(o.from)
-	if _, isWord := errors.AsType[*app.WordError](err); err != nil && (isWord || app.IsID(o.from)) {
+	if _, isWord := errors.AsType[*teamdir.WordError](err); err != nil && (isWord || app.IsID(o.from)) {
 		return failure.Usage("%s is no inbox: atm take takes the next message of a shared one", o.from).
 			WithHint("`atm take QUEUE`; a file: `atm claim PATH`")
 	}

@@ -52,7 +52,7 @@ func openBridge(g *app.Given) (*app.Scope, error) {
 }
 
 func keygen(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	host := cmp.Or(wire.Name(c.String("host")), s.Host())
+	host := cmp.Or(wire.Name(c.String("host")), s.Team.Host())
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
 		return failure.Usage("what is this machine called? %v", err).WithHint("`atm bridge keygen --host laptop`")
 	}

@@ -36,7 +36,7 @@ atm status --all --as-wire missiond`,
 
 func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	name, isTheirs := c.Args().First(), c.IsSet("as-wire")
-	if a, _ := s.Address(name); a.Host != "" && !isTheirs { // its bridge has reported it, or it is of a linked root
+	if a, _ := s.Team.ParseAddress(name); a.Host != "" && !isTheirs { // its bridge has reported it, or it is of a linked root
 		if _, err := s.Root.Mailbox(a); err != nil && s.Root.IsLink(a.Host) {
 			return err
 		}
