@@ -39,7 +39,7 @@ var layers = strings.Fields(
 		"internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir/snapshot internal/teamdir " +
 		"internal/teamdir/programs internal/teamdir/presence internal/teamdir/push internal/teamdir/search internal/teamdir/post " +
 		"internal/teamdir/work internal/teamdir/setaside " +
-		"internal/teamdir/reply internal/teamdir/input internal/teamdir/notices internal/teamdir/edits teams " +
+		"internal/teamdir/input internal/teamdir/notices internal/teamdir/edits teams " +
 		// What runs an agent.
 		"ptyrun/internal/run ptyrun/internal/inbox ptyrun/internal/terminal ptyrun/internal/viewers " +
 		"ptyrun/internal/acp ptyrun/internal/speaker ptyrun cmd/internal/runner/sessions " +

@@ -49,7 +49,7 @@ func TestMailbox(t *testing.T) {
 	if _, err := Start(t.Context(), fakeOptions(t, team)); !errors.Is(err, ErrRunning) {
 		t.Errorf("it runs twice: %v", err)
 	}
-	_, _, err = team.Send(t.Context(), teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"})
+	_, err = team.Send(t.Context(), &teams.Message{From: "alice", To: []string{"bob"}, Content: &wire.Message{Body: "hello"}})
 	must(t, err)
 	for e, err := range agent.Events(t.Context()) {
 		must(t, err)
@@ -78,7 +78,7 @@ func TestMailFromGit(t *testing.T) {
 		t.Skip(err)
 	}
 	team := newTeam(t)
-	_, _, err := team.Send(t.Context(), teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"})
+	_, err := team.Send(t.Context(), &teams.Message{From: "alice", To: []string{"bob"}, Content: &wire.Message{Body: "hello"}})
 	must(t, err)
 	for _, words := range [][]string{{"init", "-q"}, {"add", "-f", ".atm"}} {
 		git := exec.CommandContext(t.Context(), "git", words...)
@@ -132,12 +132,12 @@ func TestHold(t *testing.T) {
 	root.MayAct = mayAct
 	accepted, err := root.Team("main")
 	must(t, err)
-	team := (*teams.Team)(accepted.Handle())
+	team := (*teams.Team)(accepted.Handle(nil))
 	o := fakeOptions(t, team)
 	must(t, o.Mail.Hold(t.Context()))
 	agent, err := Start(t.Context(), o)
 	must(t, err)
-	_, _, err = team.Send(t.Context(), teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"})
+	_, err = team.Send(t.Context(), &teams.Message{From: "alice", To: []string{"bob"}, Content: &wire.Message{Body: "hello"}})
 	must(t, err)
 	<-asked
 	must(t, agent.Close())

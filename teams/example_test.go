@@ -17,13 +17,13 @@ import (
 
 // ask asks a member as the member script, and returns the answer.
 func ask(ctx context.Context, team *teams.Team, to, once, text string) (string, error) {
-	answer, err := team.Ask(ctx, teams.Message{From: "script", To: []string{to}, Text: text, Once: once})
+	answer, err := team.Ask(ctx, &teams.Message{From: "script", To: []string{to}, Once: once, Content: &wire.Message{Body: text}})
 	return answer.Text, err
 }
 
 // send sends the same message without waiting.
 func send(ctx context.Context, team *teams.Team, to, once, text string) error {
-	_, _, err := team.Send(ctx, teams.Message{From: "script", To: []string{to}, Text: text, Once: once, WantsReply: true})
+	_, err := team.Send(ctx, &teams.Message{From: "script", To: []string{to}, Once: once, Content: &wire.Message{Body: text, ReplyWanted: "yes"}})
 	return err
 }
 
@@ -35,7 +35,7 @@ func plays(ctx context.Context, team *teams.Team, name wire.Name, answer func(qu
 		for m, err := range inbox.Watch(ctx) {
 			must(err)
 			if text := answer(m.Body); text != "" {
-				_, _, err := team.Send(ctx, teams.Message{From: name, Answers: m, Text: text})
+				_, err := team.Send(ctx, &teams.Message{From: name, Answers: m, Content: &wire.Message{Body: text}})
 				if ctx.Err() == nil {
 					must(err)
 				}
@@ -77,7 +77,8 @@ func Example() {
 	ctx := context.Background()
 	team, remove := aTeam("alice", "bob")
 	defer remove()
-	id, _, err := team.Send(ctx, teams.Message{From: "alice", To: []string{"bob", "carol"}, Text: "Rebase, please.", RequiresAck: true})
+	please := &wire.Message{Body: "Rebase, please.", RequiresAck: true}
+	_, err := team.Send(ctx, &teams.Message{From: "alice", To: []string{"bob", "carol"}, Content: please})
 	fmt.Println("sent:", err)
 	bob, err := team.Member(ctx, "bob")
 	fmt.Println(bob.Name, "is", bob.State, "with", bob.Unread, "unread:", err)
@@ -88,8 +89,8 @@ func Example() {
 		fmt.Println(m.From, "says", m.Body)
 		return nil // it counts as read
 	}))
-	fmt.Println(team.Ack(ctx, "bob", id, "Done."))
-	all, err := team.Trace(ctx, "alice", id)
+	fmt.Println(team.Ack(ctx, "bob", please.ID, "Done."))
+	all, err := team.Trace(ctx, "alice", please.ID)
 	for _, stage := range all[0].Stages {
 		fmt.Printf("%s %q\n", stage.Name, stage.Text)
 	}

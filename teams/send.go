@@ -3,121 +3,109 @@ package teams
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
-	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Message is what a member sends. It needs From, Text or a Payload or Files, and To unless it answers a message.
+// Message is a message to send. It needs From, To unless it answers another one, and Content.
 type Message struct {
 	From    wire.Name
 	To      []string      // bob; in another team of the root bob@web; a group or a role: @dev; every other member: all
 	Answers *wire.Message // the message that it answers, which it marks as read, or as acknowledged; nil: none
-	Subject string
-	Text    string
-	Payload json.RawMessage // an object for programs; nil: none
+	ToAll   bool          // an answer goes to the other recipients of that message as well
 	Files   []File
 
-	IsUrgent    bool
-	WantsReply  bool
-	RequiresAck bool
-	Due         time.Time // when the answer is due; zero: never
+	// Content is what it says: a Body or a Payload, or neither with Files, and whatever else a sender decides, such as
+	// Subject, Priority, ReplyWanted, RequiresAck, DueAt and NotBefore. Send completes it: its ID, sender, recipients, time
+	// and thread.
+	Content *wire.Message
 
 	// Once is a key of the sender's: under the same key, recipients and Answers it is always the same message, which is
-	// delivered once, however often it is sent. If it says something else, the error is ErrOtherText; Due and WantsReply may
-	// differ. At most 200 bytes. "": each is another message.
+	// delivered once, however often it is sent. If it says something else, the error is ErrOtherText; DueAt and ReplyWanted
+	// may differ. At most 200 bytes. "": each is another message.
 	Once string
 }
 
-// File is a file that goes with a message.
+// File is a file that goes with a message. Its content is read once for each team that gets the message.
 type File struct {
 	Name    string
 	Content io.ReadSeeker
 }
 
-// Send sends a message, also to several members, and returns its id and what became of it at each of them. One that it
-// does not reach does not keep it from the others; the error is for all of those. Without recipients in the result
-// nothing was sent.
-func (t *Team) Send(ctx context.Context, m Message) (id wire.ID, to []wire.Receipt, err error) {
-	out, err := t.outgoing(ctx, m)
-	if err != nil {
-		return "", nil, err
+// Sent says what became of a message.
+type Sent post.Result // so atm's programs convert it
+
+// Receipts says what became of the message at each of its recipients; nil: nothing was sent.
+func (s *Sent) Receipts() (all []wire.Receipt) {
+	for _, to := range (*post.Result)(s).Sent().To {
+		all = append(all, to.Receipt)
 	}
-	sent, err := post.Send(ctx, t.in().Root(), out)
-	if sent == nil {
-		return "", nil, err
-	}
-	id = out.Message.ID
-	for _, r := range sent.To {
-		to = append(to, r.Receipt)
-	}
-	return id, to, err
+	return all
 }
 
-// Ask sends a message to one member and waits for what comes first: a reply that counts, or the end of the turn in which
-// the member's program got the question. The reply stays unread in the mailbox of From. A person answers with a reply
-// only. If the member declines, the error says so.
-//
-// A program that was killed asks again under the same key: the question is sent once, and the answer may be there
-// already. With another question under that key the error is ErrOtherText. If ctx ends first, it is that of ctx.
-func (t *Team) Ask(ctx context.Context, m Message) (history.Answer, error) {
-	m.WantsReply = true
-	out, err := t.outgoing(ctx, m)
-	if err != nil {
-		return history.Answer{}, err
-	}
-	r, err := reply.Ask(ctx, t.in().Root(), out, reply.Observer{})
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil { // while it was sent, as while it waits
-		err = context.Cause(ctx)
-	}
-	a := r.Answer
-	if err != nil && !r.To.IsStored {
-		a.ID = ""
-	}
-	if r.Reply != nil {
-		a.Message = r.Reply.Message
-	}
-	return a, err
+// Err is the error for all whom the message has not reached; nil: it has reached them all.
+func (s *Sent) Err() error { return (*post.Result)(s).Sent().Err }
+
+// Send sends a message, also to several members. One that it does not reach does not keep it from the others; the error
+// is for all of those, and Receipts says which.
+func (t *Team) Send(ctx context.Context, m *Message) (*Sent, error) {
+	sent := t.SendAll(ctx, m)[0]
+	return sent, sent.Err()
 }
 
-func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) {
-	if m.From == "" {
+// SendAll is Send for several messages, which reach each recipient in their order. They are written side by side, and so
+// cost less than one after the other. None may answer or replace an earlier one of them.
+func (t *Team) SendAll(ctx context.Context, all ...*Message) []*Sent {
+	sent := make([]*Sent, len(all))
+	var ready []*post.Outgoing
+	var at []int
+	for i, m := range all {
+		out, err := t.outgoing(ctx, m)
+		if err != nil {
+			sent[i] = (*Sent)((&post.Sent{Err: err}).Result())
+			continue
+		}
+		ready, at = append(ready, out), append(at, i)
+	}
+	for i, s := range post.SendAll(ctx, t.in().Root(), ready) {
+		sent[at[i]] = (*Sent)(s.Result())
+	}
+	return sent
+}
+
+func (t *Team) outgoing(ctx context.Context, m *Message) (*post.Outgoing, error) {
+	switch {
+	case m.From == "":
 		return nil, errors.New("send a message: it needs From")
+	case m.Content == nil || m.Content.Body == "" && m.Content.Payload == nil && len(m.Files) == 0:
+		return nil, errors.New("send a message: it is empty")
 	}
 	from, err := t.in().Member(m.From)
 	if err != nil {
 		return nil, err
 	}
-	if m.Text == "" && m.Payload == nil && len(m.Files) == 0 {
-		return nil, errors.New("send a message: it is empty")
-	}
-	w := &wire.Message{
-		Subject: m.Subject, Body: m.Text, Payload: m.Payload, RequiresAck: m.RequiresAck, DueAt: m.Due, Origin: origin(),
-	}
-	if m.IsUrgent {
-		w.Priority = "urgent"
-	}
-	if m.WantsReply {
-		w.ReplyWanted = "yes"
-	}
-	out := &post.Outgoing{From: from, Message: w, Parent: m.Answers, Once: m.Once}
+	front := t.front()
+	m.Content.Hop = 0
+	out := &post.Outgoing{From: from, Message: m.Content, Parent: m.Answers, Person: front.IsPerson(), Once: m.Once}
 	if m.Answers != nil && len(m.To) == 0 {
-		out.To = post.ReplyTo(ctx, t.in().Root(), m.Answers, from, false)
+		out.To = post.ReplyTo(ctx, t.in().Root(), m.Answers, from, m.ToAll)
 	} else if out.To, out.Named, err = presence.Recipients(t.in(), from.Address(), m.To...); err != nil {
-		return nil, fmt.Errorf("send a message to %s: %w", strings.Join(m.To, ","), err)
+		return nil, err
+	}
+	out.Message.From, out.Message.Origin = from.Address(), front.Origin()
+	if err := front.MaySend(out.Message, out.To); err != nil {
+		return nil, err
 	}
 	for _, f := range m.Files {
 		if f.Content == nil {
@@ -128,8 +116,24 @@ func (t *Team) outgoing(ctx context.Context, m Message) (*post.Outgoing, error) 
 	return out, nil
 }
 
-// origin says where a message comes from: see the package's comment for what follows from it.
-func origin() *wire.Origin { return &wire.Origin{Via: "library"} }
+// library is the front of a program that is not atm's.
+type library struct{}
+
+// Origin says where a message comes from: see the package's comment for what follows from it.
+func (library) Origin() *wire.Origin { return &wire.Origin{Via: "library"} }
+
+func (library) IsPerson() bool { return false }
+
+// MaySend refuses what other calls send, or only atm.
+func (library) MaySend(m *wire.Message, _ []wire.Address) error {
+	if m.Type != "" && m.Type != wire.TypeMessage {
+		return fmt.Errorf("send a message: it is of type %q, and only one of type message is sent so", m.Type)
+	}
+	if m.HasOurMeta() {
+		return errors.New("send a message: meta.atm is not its sender's to set")
+	}
+	return nil
+}
 
 // Ack acknowledges a message that a member has got, or a job that it has taken, with a text or "". A job is done then. It may
 // be called again. Errors: mailbox.ErrNotFound, ErrNotCounted in the name of a person.
@@ -147,7 +151,7 @@ func (t *Team) Ack(ctx context.Context, member wire.Name, id wire.ID, text strin
 		err = maildir.ErrWithdrawn
 	}
 	if err == nil {
-		_, err = post.Ack(ctx, t.in().Root(), me, box, it.Message, &wire.Message{Body: text, Origin: origin()})
+		_, err = post.Ack(ctx, t.in().Root(), me, box, it.Message, &wire.Message{Body: text, Origin: t.front().Origin()})
 	}
 	if err != nil {
 		return fmt.Errorf("ack %s: %w", id.Short(6), err)

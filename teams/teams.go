@@ -51,6 +51,7 @@ var (
 	ErrNoTeam      = teamdir.ErrNoTeam
 	ErrOtherText   = maildir.ErrIDTaken // or another subject, …, under this key
 	ErrNotCounted  = post.ErrNotCounted
+	ErrDeclined    = post.ErrDeclined // by the recipient of a question
 	ErrTooManyHops = post.ErrTooManyHops
 	ErrAnswered    = input.ErrAnswered // by an earlier verdict
 )
@@ -59,6 +60,13 @@ var (
 type Team teamdir.Handle // so atm's programs convert theirs
 
 func (t *Team) in() *teamdir.Team { return (*teamdir.Handle)(t).Team() }
+
+func (t *Team) front() teamdir.Front {
+	if f := (*teamdir.Handle)(t).Front(); f != nil {
+		return f
+	}
+	return library{}
+}
 
 // Open opens the team in a directory, such as .atm/main, or returns ErrNoTeam.
 func Open(dir string) (*Team, error) {
@@ -154,7 +162,7 @@ func open(dir string, get func(*teamdir.Root, wire.Name) (*teamdir.Team, error))
 		root.Close()
 		return nil, err
 	}
-	return (*Team)(t.Handle()), nil
+	return (*Team)(t.Handle(nil)), nil
 }
 
 // Close closes the team's directory.

@@ -2,6 +2,7 @@ package teams_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -33,7 +34,8 @@ func newTeam(t *testing.T, members ...wire.Name) *teams.Team {
 // Create makes what is missing, and leaves what is there.
 func TestCreateAgain(t *testing.T) {
 	team := newTeam(t, "alice", "bob")
-	id, _, err := team.Send(t.Context(), teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"})
+	hello := &wire.Message{Body: "hello"}
+	_, err := team.Send(t.Context(), &teams.Message{From: "alice", To: []string{"bob"}, Content: hello})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +48,7 @@ func TestCreateAgain(t *testing.T) {
 	if err != nil || len(members) != 3 || members[1].Unread != 1 {
 		t.Errorf("the members are %+v, %v", members, err)
 	}
-	if all, err := again.Trace(t.Context(), "bob", id); err != nil || all[0].State != wire.Unread {
+	if all, err := again.Trace(t.Context(), "bob", hello.ID); err != nil || all[0].State != wire.Unread {
 		t.Errorf("it is %+v, %v", all, err)
 	}
 }
@@ -139,35 +141,42 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := func(dir string) error { _, err := teams.Open(dir); return err }
-	send := func(m teams.Message) error { _, _, err := team.Send(ctx, m); return err }
-	ask := func(m teams.Message) error { _, err := team.Ask(ctx, m); return err }
-	for what, m := range map[string]teams.Message{
-		"no sender": {To: []string{"bob"}, Text: "x"}, "nothing": {From: "alice", To: []string{"bob"}},
-		"no content": {From: "alice", To: []string{"bob"}, Text: "x", Files: []teams.File{{Name: "f"}}},
+	send := func(m *teams.Message) error { _, err := team.Send(ctx, m); return err }
+	ask := func(m *teams.Message) error { _, err := team.Ask(ctx, m); return err }
+	x := func() *wire.Message { return &wire.Message{Body: "x"} }
+	for what, m := range map[string]*teams.Message{
+		"no sender": {To: []string{"bob"}, Content: x()}, "nothing": {From: "alice", To: []string{"bob"}},
+		"no recipient":      {From: "alice", Content: x()},
+		"no content":        {From: "alice", To: []string{"bob"}, Content: x(), Files: []teams.File{{Name: "f"}}},
+		"a type of its own": {From: "alice", To: []string{"bob"}, Content: &wire.Message{Body: "x", Type: wire.TypeAck}},
+		"our meta":          {From: "alice", To: []string{"bob"}, Content: &wire.Message{Body: "x", Meta: json.RawMessage(`{"atm":{"outcome":"done"}}`)}},
 	} {
 		if err := send(m); err == nil {
 			t.Errorf("a message with %s was sent", what)
 		}
 	}
-	if a, err := team.Ask(ctx, teams.Message{From: "alice", To: []string{"bob", "me"}, Text: "x"}); err == nil || a.ID != "" {
+	if a, err := team.Ask(ctx, &teams.Message{From: "alice", To: []string{"bob", "me"}, Content: &wire.Message{Body: "x"}}); err == nil || a.ID != "" {
 		t.Errorf("asked two: %+v, %v", a, err)
 	}
-	first := teams.Message{From: "alice", To: []string{"bob"}, Text: "Which?", Once: "key"}
-	id, to, err := team.Send(ctx, first)
-	if err != nil || len(to) != 1 || !to[0].IsStored || to[0].WasDelivered {
-		t.Fatal(id, to, err)
+	underKey := func(content wire.Message) *teams.Message {
+		return &teams.Message{From: "alice", To: []string{"bob"}, Once: "key", Content: &content}
 	}
-	if same, to, err := team.Send(ctx, first); same != id || err != nil || !to[0].WasDelivered {
-		t.Errorf("sent again it is %s, %+v, %v", same, to, err)
+	first, again := underKey(wire.Message{Body: "Which?"}), underKey(wire.Message{Body: "Which?"})
+	sent, err := team.Send(ctx, first)
+	if to := sent.Receipts(); err != nil || len(to) != 1 || !to[0].IsStored || to[0].WasDelivered {
+		t.Fatal(to, err)
 	}
-	other, about := first, first
-	other.Text, about.Subject = "What?", "another"
-	later := first
-	if later.Due, later.WantsReply = time.Now().Add(time.Hour), true; send(later) != nil {
+	id := first.Content.ID
+	if sent, err := team.Send(ctx, again); again.Content.ID != id || err != nil || !sent.Receipts()[0].WasDelivered {
+		t.Errorf("sent again it is %s, %+v, %v", again.Content.ID, sent.Receipts(), err)
+	}
+	other, about := underKey(wire.Message{Body: "What?"}), underKey(wire.Message{Body: "Which?", Subject: "another"})
+	later := underKey(wire.Message{Body: "Which?", DueAt: time.Now().Add(time.Hour), ReplyWanted: "yes"})
+	if send(later) != nil {
 		t.Error("what is due in an hour is another message a moment later")
 	}
-	toMe, _, err := team.Send(ctx, teams.Message{From: "alice", To: []string{"me"}, Text: "Please.", RequiresAck: true})
-	if err != nil {
+	toMe := &wire.Message{Body: "Please.", RequiresAck: true}
+	if err := send(&teams.Message{From: "alice", To: []string{"me"}, Content: toMe}); err != nil {
 		t.Fatal(err)
 	}
 	_, noMailbox := team.Mailbox("carol")
@@ -177,9 +186,9 @@ func TestErrors(t *testing.T) {
 		"no root":             {open(plain), teams.ErrNoTeam},
 		"nothing":             {open(filepath.Join(plain, "none", "main")), teams.ErrNoTeam},
 		"no team":             {open(filepath.Join(filepath.Dir(team.Dir()), "other")), teams.ErrNoTeam},
-		"no sender":           {send(teams.Message{From: "carol", To: []string{"bob"}, Text: "hello"}), mailbox.ErrNoMailbox},
-		"no recipient":        {send(teams.Message{From: "bob", To: []string{"carol"}, Text: "hello"}), mailbox.ErrNoMailbox},
-		"no team to send to":  {send(teams.Message{From: "bob", To: []string{"alice@web"}, Text: "hello"}), teams.ErrNoTeam},
+		"no sender":           {send(&teams.Message{From: "carol", To: []string{"bob"}, Content: &wire.Message{Body: "hello"}}), mailbox.ErrNoMailbox},
+		"no recipient":        {send(&teams.Message{From: "bob", To: []string{"carol"}, Content: &wire.Message{Body: "hello"}}), mailbox.ErrNoMailbox},
+		"no team to send to":  {send(&teams.Message{From: "bob", To: []string{"alice@web"}, Content: &wire.Message{Body: "hello"}}), teams.ErrNoTeam},
 		"no mailbox":          {noMailbox, mailbox.ErrNoMailbox},
 		"no member":           {noMember, mailbox.ErrNoMailbox},
 		"no message":          {noMessage, mailbox.ErrNotFound},
@@ -188,7 +197,7 @@ func TestErrors(t *testing.T) {
 		"another question":    {ask(other), teams.ErrOtherText},
 		"other subject":       {send(about), teams.ErrOtherText},
 		"asked about another": {ask(about), teams.ErrOtherText},
-		"an ack for a person": {team.Ack(ctx, "me", toMe, ""), teams.ErrNotCounted},
+		"an ack for a person": {team.Ack(ctx, "me", toMe.ID, ""), teams.ErrNotCounted},
 	} {
 		if !errors.Is(c.got, c.want) {
 			t.Errorf("%s: %v, want %v", name, c.got, c.want)
@@ -213,7 +222,7 @@ func TestRootFromGit(t *testing.T) {
 			t.Fatalf("git %q: %v\n%s", words, err, out)
 		}
 	}
-	if _, _, err := team.Send(ctx, teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"}); err != nil {
+	if _, err := team.Send(ctx, &teams.Message{From: "alice", To: []string{"bob"}, Content: &wire.Message{Body: "hello"}}); err != nil {
 		t.Error(err)
 	}
 	if bob, err := team.Member(ctx, "bob"); err != nil || bob.Unread != 1 {
@@ -250,7 +259,7 @@ func TestRootFromGit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trusted := (*teams.Team)(accepted.Handle())
+	trusted := (*teams.Team)(accepted.Handle(nil))
 	if bob, err = trusted.Mailbox("bob"); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +272,8 @@ func TestRootFromGit(t *testing.T) {
 // A program is not a person: what it says in a person's name is no answer.
 func TestPersonsAnswer(t *testing.T) {
 	ctx, team := t.Context(), newTeam(t, "alice", "me")
-	id, _, err := team.Send(ctx, teams.Message{From: "alice", To: []string{"me"}, Text: "May I?", Once: "key", WantsReply: true})
+	mayI := &wire.Message{Body: "May I?", ReplyWanted: "yes"}
+	_, err := team.Send(ctx, &teams.Message{From: "alice", To: []string{"me"}, Once: "key", Content: mayI})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,25 +282,25 @@ func TestPersonsAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inbox.Close()
-	question, err := inbox.Get(id)
+	question, err := inbox.Get(mayI.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := team.Send(ctx, teams.Message{From: "me", Answers: question.Message, Text: "yes"}); err != nil {
+	if _, err := team.Send(ctx, &teams.Message{From: "me", Answers: question.Message, Content: &wire.Message{Body: "yes"}}); err != nil {
 		t.Fatal(err)
 	}
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
-	a, err := team.Ask(short, teams.Message{From: "alice", To: []string{"me"}, Text: "May I?", Once: "key"})
-	if !errors.Is(err, context.DeadlineExceeded) || a.ID != id || a.Status != "" {
+	a, err := team.Ask(short, &teams.Message{From: "alice", To: []string{"me"}, Once: "key", Content: &wire.Message{Body: "May I?"}})
+	if !errors.Is(err, context.DeadlineExceeded) || a.ID != mayI.ID || a.Status != "" {
 		t.Errorf("it is answered: %+v, %v", a, err)
 	}
 }
 
 func TestSendFile(t *testing.T) {
 	ctx, team := t.Context(), newTeam(t, "alice", "bob")
-	_, _, err := team.Send(ctx, teams.Message{
-		From: "alice", To: []string{"bob"}, Text: "the log", IsUrgent: true,
+	_, err := team.Send(ctx, &teams.Message{
+		From: "alice", To: []string{"bob"}, Content: &wire.Message{Body: "the log", Priority: "urgent", Hop: 7},
 		Files: []teams.File{{Name: "log.txt", Content: strings.NewReader("all is well\n")}},
 	})
 	if err != nil {
@@ -302,7 +312,7 @@ func TestSendFile(t *testing.T) {
 	}
 	defer inbox.Close()
 	err = inbox.Read(ctx, 0, func(m *wire.Message) error {
-		if len(m.Attachments) != 1 || m.Attachments[0].Name != "log.txt" || !m.Urgent() {
+		if len(m.Attachments) != 1 || m.Attachments[0].Name != "log.txt" || !m.Urgent() || m.Hop != 0 {
 			t.Errorf("got %+v", m)
 		}
 		f, err := team.OpenFile(m.Attachments[0])
@@ -328,11 +338,12 @@ func TestSendToAGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := func(to string) (names []string, id wire.ID, err error) {
-		id, all, err := team.Send(t.Context(), teams.Message{From: "alice", To: []string{to}, Text: "hello", Once: "k" + to})
-		for _, r := range all {
+		m := &wire.Message{Body: "hello"}
+		sent, err := team.Send(t.Context(), &teams.Message{From: "alice", To: []string{to}, Once: "k" + to, Content: m})
+		for _, r := range sent.Receipts() {
 			names = append(names, string(r.Address.Agent))
 		}
-		return names, id, err
+		return names, m.ID, err
 	}
 	for to, want := range map[string]string{"@dev": "bob", "all": "bob carol", "@all": "bob carol", "bob": "bob"} {
 		if got, _, err := sent(to); err != nil || strings.Join(got, " ") != want {
@@ -359,11 +370,11 @@ func TestTake(t *testing.T) {
 	}
 	var ids []wire.ID
 	for _, text := range []string{"one", "two"} {
-		id, _, err := team.Send(ctx, teams.Message{From: "alice", To: []string{"jobs"}, Text: text})
-		if err != nil {
+		m := &wire.Message{Body: text}
+		if _, err := team.Send(ctx, &teams.Message{From: "alice", To: []string{"jobs"}, Content: m}); err != nil {
 			t.Fatal(err)
 		}
-		ids = append(ids, id)
+		ids = append(ids, m.ID)
 	}
 	for i, member := range []wire.Name{"bob", "carol"} {
 		if job, err := team.Take(ctx, member, "jobs", time.Minute); err != nil || job == nil || job.ID != ids[i] {

@@ -33,11 +33,11 @@ func day(ctx context.Context, dir string, command []string) error {
 	defer team.Close()
 
 	// The lead writes to everybody, and bob reads.
-	if _, to, err := team.Send(ctx, teams.Message{From: "lead", To: []string{"all"}, Text: "Good morning."}); err != nil {
+	sent, err := team.Send(ctx, &teams.Message{From: "lead", To: []string{"all"}, Content: &wire.Message{Body: "Good morning."}})
+	if err != nil {
 		return err
-	} else {
-		fmt.Println("sent to", len(to))
 	}
+	fmt.Println("sent to", len(sent.Receipts()))
 	bob, err := team.Mailbox("bob")
 	if err != nil {
 		return err
@@ -51,14 +51,14 @@ func day(ctx context.Context, dir string, command []string) error {
 	go func() {
 		for m, err := range bob.Watch(ctx) {
 			if err == nil {
-				_, _, err = team.Send(ctx, teams.Message{From: "bob", Answers: m, Text: "Yes, all green."})
+				_, err = team.Send(ctx, &teams.Message{From: "bob", Answers: m, Content: &wire.Message{Body: "Yes, all green."}})
 			}
 			if err != nil {
 				fmt.Println("bob:", err)
 			}
 		}
 	}()
-	answer, err := team.Ask(ctx, teams.Message{From: "lead", To: []string{"bob"}, Text: "Do the tests pass?", Once: "tests"})
+	answer, err := team.Ask(ctx, &teams.Message{From: "lead", To: []string{"bob"}, Once: "tests", Content: &wire.Message{Body: "Do the tests pass?"}})
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func day(ctx context.Context, dir string, command []string) error {
 	if err := team.AddShared(ctx, "jobs"); err != nil {
 		return err
 	}
-	if _, _, err = team.Send(ctx, teams.Message{From: "lead", To: []string{"jobs"}, Text: "Tidy up."}); err != nil {
+	if _, err = team.Send(ctx, &teams.Message{From: "lead", To: []string{"jobs"}, Content: &wire.Message{Body: "Tidy up."}}); err != nil {
 		return err
 	}
 	job, err := team.Take(ctx, "bob", "jobs", time.Hour)
@@ -100,7 +100,7 @@ func day(ctx context.Context, dir string, command []string) error {
 		return err
 	}
 	defer agent.Close()
-	answer, err = team.Ask(ctx, teams.Message{From: "lead", To: []string{"alice"}, Text: "CONFIRM [make test]"})
+	answer, err = team.Ask(ctx, &teams.Message{From: "lead", To: []string{"alice"}, Content: &wire.Message{Body: "CONFIRM [make test]"}})
 	if err != nil {
 		return err
 	}

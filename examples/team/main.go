@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
 )
 
 func main() {
@@ -35,7 +36,7 @@ func run(ctx context.Context, dir, question string, command []string) error {
 		return err
 	}
 	defer agent.Close()
-	answer, err := team.Ask(ctx, teams.Message{From: "script", To: []string{"bob"}, Text: question})
+	answer, err := team.Ask(ctx, &teams.Message{From: "script", To: []string{"bob"}, Content: &wire.Message{Body: question}})
 	if err != nil {
 		return err
 	}

@@ -87,13 +87,26 @@ func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
 }
 
 // A Handle is a team as package teams has it.
-type Handle struct{ team *Team }
+type Handle struct {
+	team  *Team
+	front Front
+}
+
+// A Front is the program that has a team open: what has to be known of it when it sends.
+type Front interface {
+	Origin() *wire.Origin // the evidence that goes with a message
+	IsPerson() bool       // a person sends, from outside an agent's environment: that ends a chain of hops
+	MaySend(m *wire.Message, to []wire.Address) error
+}
 
 // Team returns the team.
 func (h *Handle) Team() *Team { return h.team }
 
+// Front returns the program that has the team open; nil: one that is not atm's.
+func (h *Handle) Front() Front { return h.front }
+
 // Handle returns the team for a conversion to a *teams.Team.
-func (t *Team) Handle() *Handle { return &Handle{t} }
+func (t *Team) Handle(f Front) *Handle { return &Handle{t, f} }
 
 // Boxes returns the mailboxes of all members, by name, and also of those that run although git has removed a part of
 // theirs.

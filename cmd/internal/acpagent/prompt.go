@@ -12,17 +12,17 @@ import (
 
 	acp "github.com/coder/acp-go-sdk"
 
-	"github.com/agentteammail/atm/cmd/internal/outlook"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
-	"github.com/agentteammail/atm/internal/teamdir/reply"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -57,7 +57,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	defer p.asking.Wait()
 	p.ctx, p.end = context.WithCancel(ctx)
 	defer p.end()
-	o, err := p.outgoing(r)
+	m, err := p.outgoing(r)
 	if err != nil {
 		return out, a.rpcError(err)
 	}
@@ -65,12 +65,20 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	for _, it := range unread.Items {
 		p.showMessage(it)
 	}
-	response, err := reply.Ask(p.ctx, a.Root, o, reply.Observer{EndsWithTurn: true, Sent: p.showSent, Event: p.showEvent, Message: p.showMessage})
-	if err != nil && p.title == "" && ctx.Err() == nil {
+	sent, err := a.Send(p.ctx, m)
+	if err == nil {
+		err = sent.Err("sent to")
+	}
+	if err != nil && ctx.Err() == nil {
 		return out, a.rpcError(err)
 	}
+	var answer history.Answer
+	if err == nil {
+		p.showSent(sent)
+		answer, err = a.Opened().Await(p.ctx, p.message, teams.Observer{EndsWithTurn: true, Event: p.showEvent, Message: p.showMessage})
+	}
 	if p.ctx.Err() == nil {
-		return p.finish(response, err)
+		return p.finish(answer, err)
 	}
 	p.asking.Wait()
 	if ctx.Err() != nil && p.title != "" { // else the client has left, and the member goes on
@@ -80,7 +88,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 }
 
 // outgoing makes the message of a prompt: the first of the thread, if there is none yet.
-func (p *prompt) outgoing(r acp.PromptRequest) (o *post.Outgoing, err error) {
+func (p *prompt) outgoing(r acp.PromptRequest) (m *teams.Message, err error) {
 	if !wire.IsID(string(p.session)) {
 		return nil, noSession(p.session)
 	}
@@ -90,7 +98,7 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *post.Outgoing, err error) {
 	if r.Meta != nil {
 		p.message.Meta, _ = json.Marshal(map[string]any{"acp": r.Meta})
 	}
-	o = &post.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
+	m = &teams.Message{To: []string{p.member.Address().String()}, Content: p.message}
 	_, _, err = post.Find(p.Team, p.Me, string(p.session))
 	switch {
 	case errors.Is(err, mailbox.ErrNotFound):
@@ -100,12 +108,11 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *post.Outgoing, err error) {
 	default:
 		p.message.Thread = wire.ID(p.session)
 	}
-	return o, nil
+	return m, nil
 }
 
-func (p *prompt) showSent(r *reply.Response) {
-	forecast := outlook.Of(context.Background(), p.Root, r.To, p.message).Text
-	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), forecast)
+func (p *prompt) showSent(sent *app.Outcome) {
+	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), sent.Delivered[0].Note)
 	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
 	p.showQuestions()
 	context.AfterFunc(p.client.connected, p.end)
@@ -166,23 +173,23 @@ func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
 }
 
 // finish shows the reply, or what the turn said, and returns how the prompt ended.
-func (p *prompt) finish(r *reply.Response, err error) (out acp.PromptResponse, _ error) {
-	if r.Reply != nil {
-		p.showMessage(r.Reply)
-	} else if r.Text != "" && !p.hasStreamed {
-		p.update(p.session, words(r.Text))
+func (p *prompt) finish(a history.Answer, err error) (out acp.PromptResponse, _ error) {
+	if a.Message != nil {
+		p.showMessage(&wire.Item{Message: a.Message})
+	} else if a.Text != "" && !p.hasStreamed {
+		p.update(p.session, words(a.Text))
 	}
 	out.StopReason = cmp.Or(p.stopReason, acp.StopReasonEndTurn)
-	if r.Status == reducer.Interrupted || r.Status == reducer.Cancelled {
+	if a.Status == reducer.Interrupted || a.Status == reducer.Cancelled {
 		out.StopReason, err = acp.StopReasonCancelled, nil
-	} else if r.Status == reducer.Failed && err == nil {
+	} else if a.Status == reducer.Failed && err == nil {
 		err = fmt.Errorf("the turn of %s failed", p.name())
 	}
 	if err != nil {
 		p.showProgress(err.Error(), acp.ToolCallStatusFailed)
 		return out, p.rpcError(err)
 	}
-	p.showProgress(fmt.Sprintf("%s: %s after %s", p.name(), r.Status, r.Took.Round(100*time.Millisecond)), acp.ToolCallStatusCompleted)
+	p.showProgress(fmt.Sprintf("%s: %s after %s", p.name(), a.Status, a.Took.Round(100*time.Millisecond)), acp.ToolCallStatusCompleted)
 	return out, nil
 }
 

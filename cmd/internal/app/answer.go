@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -124,7 +125,7 @@ func (s *Scope) AnswerMail(ctx context.Context, q ask.Question, text string) (o 
 		return o, fmt.Errorf("%s: %w", q.Short(), ask.ErrNoQuestion)
 	}
 	m := &wire.Message{Body: text}
-	out, err := s.Send(ctx, &Submission{Parent: it.Message, Content: m})
+	out, err := s.Send(ctx, &teams.Message{Answers: it.Message, Content: m})
 	if err == nil {
 		err = out.Err("sent to")
 	}

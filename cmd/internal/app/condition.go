@@ -168,7 +168,7 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 		}
 		for _, other := range replies.Others {
 			if !isKnown[other.ID] {
-				s.warnNoAnswer(other)
+				s.warnNoAnswer(other.Item, other.Reason)
 			}
 			isKnown[other.ID] = true
 		}

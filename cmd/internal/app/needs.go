@@ -12,10 +12,28 @@ import (
 // maxNeeds is for how many messages one may wait.
 const maxNeeds = 100
 
-// setNeeds finds the messages that one is to be shown after. Whether they are done is known here only.
-func (s *Scope) setNeeds(m *Submission, to []wire.Address) error {
-	for _, word := range m.After {
+// FindNeeds returns the ids of the messages that a new one is to be shown after, from words.
+func (s *Scope) FindNeeds(words []string) (ids []wire.ID, err error) {
+	for _, word := range words {
 		it, _, err := s.Find(word)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ids, it.ID) {
+			ids = append(ids, it.ID)
+		}
+	}
+	if len(ids) > maxNeeds {
+		return nil, failure.Usage("--after: %d messages, and at most %d", len(ids), maxNeeds).WithHint("wait for one that waits for the others")
+	}
+	return ids, nil
+}
+
+// checkNeeds refuses a message that would wait for ever for one that it is to be shown after. Whether those are done is known here
+// only.
+func (s *Scope) checkNeeds(m *wire.Message, to []wire.Address) error {
+	for _, need := range m.Needs {
+		it, _, err := s.Find(string(need))
 		if err != nil {
 			return err
 		}
@@ -31,15 +49,9 @@ func (s *Scope) setNeeds(m *Submission, to []wire.Address) error {
 				WithHint("send a message of your own, and wait for that")
 		case !post.IsReply(it.Message):
 			return failure.Refused("message %s is of type %s, which nobody does", id, it.Kind()).WithHint("--after takes the id of the work: `atm ls --sent`")
-		case it.ID == m.Content.Supersedes || post.NeedFor(s.Team, it.Message).Outcome == post.OutcomeWithdrawn:
+		case it.ID == m.Supersedes || post.NeedFor(s.Team, it.Message).Outcome == post.OutcomeWithdrawn:
 			return failure.Refused("message %s was withdrawn, so it will never be done", id).WithHint("leave --after %s out", id)
 		}
-		if !slices.Contains(m.Content.Needs, it.ID) {
-			m.Content.Needs = append(m.Content.Needs, it.ID)
-		}
-	}
-	if len(m.Content.Needs) > maxNeeds {
-		return failure.Usage("--after: %d messages, and at most %d", len(m.Content.Needs), maxNeeds).WithHint("wait for one that waits for the others")
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ type Delivered struct {
 	Outcome  string       `json:"outcome,omitempty"`     // what its ack said of the work, for whoever waits for it
 	Text     string       `json:"text,omitempty"`        // of that ack
 
-	note string // when the recipient will probably see it, or what it did
+	Note string `json:"-"` // when the recipient will probably see it, or what it did
 }
 
 // Failed is a recipient that does not have the message, as far as is known.
@@ -84,7 +84,7 @@ func (o *Outcome) addDelivered(s *Scope, to post.Recipient, m *wire.Message, not
 	}
 	o.Delivered = append(o.Delivered, Delivered{
 		To: to.Address.String(), Running: member.Running, State: cmp.Or(string(member.State), "unknown"), Inject: member.Inject,
-		When: seen.When, By: to.Push.By, IsIn: to.Push.IsIn, IsUnsure: to.Push.IsUnsure, note: seen.Text,
+		When: seen.When, By: to.Push.By, IsIn: to.Push.IsIn, IsUnsure: to.Push.IsUnsure, Note: seen.Text,
 	})
 	return member, seen
 }
@@ -94,10 +94,10 @@ func (o *Outcome) addFailed(s *Scope, to wire.Address, err error) {
 }
 
 // addRetry says how to go on where a message is stored at some of its recipients, maybe at this one.
-func (f *Failed) addRetry(s *Scope, m *Submission, to post.Recipient) {
+func (f *Failed) addRetry(s *Scope, isOnce bool, to post.Recipient) {
 	again := failure.Say("send it again to %s alone", s.Who(to.Address))
 	switch {
-	case m.Once != "":
+	case isOnce:
 		again = "retry with the same command: it stays one message"
 	case to.IsStored:
 		return // its own hint forbids to send it again
@@ -145,8 +145,8 @@ func (o *Outcome) Text(did string) string {
 	var to []string
 	for i, d := range o.Delivered {
 		who := o.Called(d.To)
-		if i+1 == len(o.Delivered) || o.Delivered[i+1].note != d.note {
-			who += " (" + d.note + ")"
+		if i+1 == len(o.Delivered) || o.Delivered[i+1].Note != d.Note {
+			who += " (" + d.Note + ")"
 		}
 		to = append(to, who)
 	}

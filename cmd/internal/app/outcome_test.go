@@ -27,7 +27,7 @@ func TestAddRetry(t *testing.T) {
 	} {
 		f := Failed{Error: &failure.Error{Hint: tt.own}}
 		to := post.Recipient{Receipt: wire.Receipt{Address: wire.Address{Agent: "bob", Team: "main"}, IsStored: tt.isStored}}
-		f.addRetry(s, &Submission{Once: tt.once}, to)
+		f.addRetry(s, tt.once != "", to)
 		if f.Hint != tt.want {
 			t.Errorf("%+v: %q", tt, f.Hint)
 		}

@@ -1,13 +1,13 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -21,22 +21,10 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
-
-// A Submission is a message to send, with recipients and files as people name them. A verb fills it from its flags. Send
-// makes a teamdir.Outgoing of it, which has mailboxes and opened files.
-type Submission struct {
-	Content *wire.Message // Send sets its sender, recipients, origin and, where it has none, its id
-	To      []string      // names as people type them: bob, bob@web, @reviewers, all; none: whom an answer to Parent goes to
-	Parent  *wire.Message // the message that it answers; nil: none
-	ToAll   bool          // an answer goes to all recipients of Parent as well
-	Files   []string      // paths of files that go with it
-	Opened  []post.File   // files that go with it, and are open
-	After   []string      // ids of messages, as people type them, that are to be done before it is shown
-	Once    string        // an idempotency key; "": none
-}
 
 // A Draft is what a message of mine says, before it has recipients.
 type Draft struct {
@@ -89,10 +77,55 @@ func SetChoices(m *wire.Message, choices []string) error {
 	return nil
 }
 
+// Opened is the team as package teams has it, with what has to be known of this process.
+func (s *Scope) Opened() *teams.Team {
+	return (*teams.Team)(s.Team.Handle(&front{s, sync.OnceValue(s.Origin)})) // which looks at this process's parents
+}
+
+// A front is this process, as far as it has to be known when it sends.
+type front struct {
+	*Scope
+	origin func() *wire.Origin
+}
+
+func (f *front) Origin() *wire.Origin {
+	by := *f.origin()
+	return &by
+}
+
+func (f *front) IsPerson() bool { return f.Given.isPerson() }
+
+// MaySend refuses input to a session that the session's own verbs would refuse, and a message that would wait for ever.
+func (f *front) MaySend(m *wire.Message, to []wire.Address) error {
+	if err := f.checkNeeds(m, to); err != nil {
+		return err
+	}
+	input, _ := session.InputOf(m)
+	for _, a := range to {
+		isOurs, err := a.Host == "" && a.Team == f.Team.Name, error(nil)
+		switch {
+		case input.Kind != foreign.HumanAbort && !input.IsVerdict():
+		case !isOurs:
+			err = failure.Refused("%s is not in your team: only its members may abort a session there, or answer a draft", a)
+		case input.Kind == foreign.HumanAbort:
+			err = f.MayAct(policy.Abort, a.Agent)
+		default:
+			err = f.MayAnswer(ask.Question{Agent: a.Agent, Kind: ask.KindDraft})
+			if err == nil {
+				err = f.Team.CheckInput(a.Agent, m)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Send sends a message as Me, gives it to the programs of its recipients, marks the message that it answers, and says
 // what became of it at each recipient. With an error nothing was sent.
-func (s *Scope) Send(ctx context.Context, m *Submission) (*Outcome, error) {
-	sent := s.SendAll(ctx, []*Submission{m})[0]
+func (s *Scope) Send(ctx context.Context, m *teams.Message) (*Outcome, error) {
+	sent := s.SendAll(ctx, []*teams.Message{m})[0]
 	return sent.Outcome, sent.Err
 }
 
@@ -102,37 +135,31 @@ type OutcomeOrErr struct {
 	Err error
 }
 
-// SendAll is Send for several messages, as post.SendAll sends them.
-func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
-	outcomes := make([]OutcomeOrErr, len(all))
-	outgoing, doubts := make([]*post.Outgoing, len(all)), make([][]failure.Hint, len(all))
-	isPerson, origin := s.Given.isPerson(), s.Origin() // which looks at this process's parents
-	var ready []*post.Outgoing
-	for i, m := range all {
-		by := *origin
-		o, closeFiles, err := s.open(ctx, m, isPerson, &by)
-		defer closeFiles()
-		if outcomes[i].Err = err; err == nil {
-			doubts[i], outgoing[i] = s.doubtsOf(o), o
-			ready = append(ready, o)
-		}
+// SendAll is Send for several messages, as teams.SendAll sends them.
+func (s *Scope) SendAll(ctx context.Context, all []*teams.Message) []OutcomeOrErr {
+	for _, m := range all {
+		m.From = s.Me.Agent()
 	}
-	sent := post.SendAll(ctx, s.Root, ready)
-	look := lookOnce(s.Root, presence.At(ctx, s.Root, reached(sent)...))
-	for i, m := range all {
-		if outgoing[i] == nil {
-			continue
-		}
-		if sent[0].Sent == nil {
-			outcomes[i].Err = sent[0].Err
-		} else {
-			outcomes[i].Outcome = s.outcomeOf(m, sent[0].Sent, look)
-			outcomes[i].Warnings = append(doubts[i], outcomes[i].Warnings...)
-			if err := s.endSessions(ctx, m.Content, sent[0].Sent.To); err != nil {
-				outcomes[i].warn("sent, but %v", err)
+	outcomes, sent := make([]OutcomeOrErr, len(all)), make([]*post.Sent, len(all))
+	var reached []wire.Address
+	for i, one := range s.Opened().SendAll(ctx, all...) {
+		sent[i] = (*post.Result)(one).Sent()
+		for _, to := range sent[i].To {
+			if to.Err == nil {
+				reached = append(reached, to.Address)
 			}
 		}
-		sent = sent[1:]
+	}
+	look := lookOnce(s.Root, presence.At(ctx, s.Root, reached...))
+	for i, m := range all {
+		if len(sent[i].To) == 0 {
+			outcomes[i].Err = sent[i].Err
+			continue
+		}
+		outcomes[i].Outcome = s.outcomeOf(m, sent[i], look)
+		if err := s.endSessions(ctx, m.Content, sent[i].To); err != nil {
+			outcomes[i].warn("sent, but %v", err)
+		}
 	}
 	return outcomes
 }
@@ -148,53 +175,17 @@ func (s *Scope) endSessions(ctx context.Context, m *wire.Message, to []post.Reci
 	return err
 }
 
-// reached lists the recipients that have a message now.
-func reached(all []post.SentOrErr) (addresses []wire.Address) {
-	for _, s := range all {
-		if s.Sent == nil {
-			continue
-		}
-		for _, to := range s.Sent.To {
-			if to.Err == nil {
-				addresses = append(addresses, to.Address)
-			}
-		}
-	}
-	return addresses
-}
-
-// open is outgoing with the files that go with the message, which are to be closed.
-func (s *Scope) open(ctx context.Context, m *Submission, isPerson bool, origin *wire.Origin) (o *post.Outgoing, closeFiles func(), err error) {
-	var files []*os.File
-	closeFiles = func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}
-	if o, err = s.outgoing(ctx, m, isPerson, origin); err == nil {
-		o.Files = m.Opened
-	}
-	for i := 0; i < len(m.Files) && err == nil; i++ {
-		var f *os.File
-		if f, err = s.openAttached(m.Files[i]); err == nil {
-			files = append(files, f)
-			o.Files = append(o.Files, post.File{Name: filepath.Base(m.Files[i]), Content: f})
-		}
-	}
-	return o, closeFiles, err
-}
-
 // outcomeOf says what became of a message. look returns what is known of a recipient.
-func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address) presence.Member) *Outcome {
+func (s *Scope) outcomeOf(m *teams.Message, sent *post.Sent, look func(wire.Address) presence.Member) *Outcome {
 	out := s.NewOutcome(m.Content.ID)
-	out.look = look
+	out.look, out.Warnings = look, s.doubtsOf(m)
 	isStored := slices.ContainsFunc(sent.To, func(to post.Recipient) bool { return to.IsStored })
 	for _, to := range sent.To {
 		switch {
 		case to.Err != nil:
 			out.addFailed(s, to.Address, to.Err)
 			if isStored && to.ID != "" && !errors.Is(to.Err, mailbox.ErrIDTaken) {
-				out.Failed[len(out.Failed)-1].addRetry(s, m, to)
+				out.Failed[len(out.Failed)-1].addRetry(s, m.Once != "", to)
 			}
 		case to.WasDelivered:
 			out.addKnown(s, to, m.Content)
@@ -213,47 +204,9 @@ func (s *Scope) outcomeOf(m *Submission, sent *post.Sent, look func(wire.Address
 	return out
 }
 
-// outgoing finds the recipients. It refuses what other verbs send (an ack, an answer to a question), and input to a
-// session that the session's own verbs would refuse.
-func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, origin *wire.Origin) (o *post.Outgoing, err error) {
-	o = &post.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: isPerson, Once: m.Once}
-	if m.Parent != nil && len(m.To) == 0 {
-		o.To = post.ReplyTo(ctx, s.Root, m.Parent, s.Me, m.ToAll)
-	} else if o.To, o.Named, err = presence.Recipients(s.Team, s.Me.Address(), m.To...); err != nil {
-		return nil, err
-	}
-	if err := s.setNeeds(m, o.To); err != nil {
-		return nil, err
-	}
-	o.Message.From, o.Message.Origin = s.Me.Address(), origin
-	if err := checkType(o.Message); err != nil {
-		return nil, err
-	}
-	input, _ := session.InputOf(o.Message)
-	for _, to := range o.To {
-		isOurs := to.Host == "" && to.Team == s.Team.Name
-		switch {
-		case input.Kind != foreign.HumanAbort && !input.IsVerdict():
-		case !isOurs:
-			err = failure.Refused("%s is not in your team: only its members may abort a session there, or answer a draft", to)
-		case input.Kind == foreign.HumanAbort:
-			err = s.MayAct(policy.Abort, to.Agent)
-		default:
-			err = s.MayAnswer(ask.Question{Agent: to.Agent, Kind: ask.KindDraft})
-			if err == nil {
-				err = s.Team.CheckInput(to.Agent, o.Message)
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return o, nil
-}
-
-// doubtsOf says why an answer will not count as one.
-func (s *Scope) doubtsOf(o *post.Outgoing) (why []failure.Hint) {
-	p := o.Parent
+// doubtsOf says why an answer does not count as one.
+func (s *Scope) doubtsOf(m *teams.Message) (why []failure.Hint) {
+	p := m.Answers
 	if p == nil {
 		return nil
 	}
@@ -263,28 +216,10 @@ func (s *Scope) doubtsOf(o *post.Outgoing) (why []failure.Hint) {
 	if p.From == s.Me.Address() || len(p.To) == 0 {
 		return why
 	}
-	if err := post.CheckAnswer(s.Root, p, o.Message); err != nil {
+	if err := post.CheckAnswer(s.Root, p, m.Content); err != nil {
 		why = append(why, failure.Say("this is mail, and does not count as the answer: %v", err))
 	}
 	return why
-}
-
-func checkType(m *wire.Message) error {
-	switch m.Type {
-	case wire.TypeAck:
-		return failure.Usage("an ack cannot be sent as a message").WithHint("`atm ack ID --text \"…\"`")
-	case wire.TypeNotice, wire.TypePermissionRequest:
-		return failure.Usage("a %s cannot be sent as a message", m.Type).WithHint(`leave "type" out`)
-	case wire.TypePermissionReply:
-		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("`atm pending`; `atm approve NAME`")
-	case wire.TypeHumanInput:
-		body, _, err := foreign.HumanText(m.Payload)
-		m.Body = cmp.Or(m.Body, body)
-		if err != nil {
-			return failure.Usage("the payload is not human input: %v", err).WithHint("`atm help session`")
-		}
-	}
-	return nil
 }
 
 // MaxText is how many bytes the text of a message may have.
@@ -308,12 +243,25 @@ func CheckText(s string) error {
 	return failure.Usage("the text %s", fault).WithHint("send it as a file: --attach FILE")
 }
 
-func (s *Scope) openAttached(name string) (*os.File, error) {
-	f, err := s.Given.OpenRegular("--attach", name)
-	if errors.Is(err, durable.ErrNotRegular) { // a FIFO or a device may never end
-		err = failure.Usage("--attach: %s is not a regular file", name).WithHint("cat or tar it into one")
+// Attach opens files that go with a message, by their paths. The message is sent before they are closed.
+func (s *Scope) Attach(m *teams.Message, paths ...string) (closeFiles func(), err error) {
+	var open []*os.File
+	closeFiles = func() {
+		for _, f := range open {
+			f.Close()
+		}
 	}
-	return f, err
+	for _, path := range paths {
+		f, err := s.Given.OpenRegular("--attach", path)
+		if errors.Is(err, durable.ErrNotRegular) { // a FIFO or a device may never end
+			err = failure.Usage("--attach: %s is not a regular file", path).WithHint("cat or tar it into one")
+		}
+		if err != nil {
+			return closeFiles, err
+		}
+		open, m.Files = append(open, f), append(m.Files, teams.File{Name: filepath.Base(path), Content: f})
+	}
+	return closeFiles, nil
 }
 
 // Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from, with one of
@@ -397,7 +345,7 @@ func repeatable(err error) error {
 func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 	out := s.NewOutcome(m.ID)
 	for _, to := range m.To {
-		d := Delivered{To: to.String(), State: "withdrawn", note: "it was not read"}
+		d := Delivered{To: to.String(), State: "withdrawn", Note: "it was not read"}
 		state, err := post.Withdraw(ctx, s.Root, s.Me, m, to, s.Origin())
 		if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok { // only an event is missing
 			out.warn("%v", unlogged)
@@ -409,11 +357,11 @@ func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 			err = failure.Refused("message %s is acknowledged", m.ID.Short(6)).
 				WithHint("`atm reply %s \"…\"`", m.ID.Short(6))
 		case state == wire.Withdrawn && to.Host == "": // the members of a host share an outbox
-			d.note = "already withdrawn"
+			d.Note = "already withdrawn"
 		case state == post.Taken:
-			d.note = "who had taken it gets a notice"
+			d.Note = "who had taken it gets a notice"
 		case state != wire.Unread && state != wire.Withdrawn:
-			d.State, d.note = "notified", "a notice was sent"
+			d.State, d.Note = "notified", "a notice was sent"
 		}
 		if err != nil {
 			out.addFailed(s, to, repeatable(err))

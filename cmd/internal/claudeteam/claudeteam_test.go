@@ -86,7 +86,7 @@ func newSync(t testing.TB, with *teamdir.Team, dir string, wait time.Duration, r
 	root.LockTimeout = wait
 	own, err := root.Team(with.Name)
 	must(t, err)
-	team := (*teams.Team)(own.Handle())
+	team := (*teams.Team)(own.Handle(nil))
 	return &Sync{Team: team, Dir: dir, LockWait: wait, Report: report}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/policy"
-	"github.com/agentteammail/atm/teams"
 )
 
 // Main runs atm claude sync and returns its exit code.
@@ -27,7 +26,7 @@ func run(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err = cmp.Or(s.MayAct(policy.Sync, "all"), err); err != nil {
 		return err
 	}
-	team := (*teams.Team)(s.Team.Handle())
+	team := s.Opened()
 	sync := &Sync{Team: team, Dir: dir, Join: c.Bool("join"), LockWait: s.Team.LockWait(), Report: func(t Transfer) {
 		p.PrintAs(t, letter.Escape(t.String())) // Follow ends once nobody reads the output
 	}}

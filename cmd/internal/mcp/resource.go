@@ -60,7 +60,7 @@ func (s *server) watch() error {
 	if err != nil {
 		return err
 	}
-	team := (*teams.Team)(me.Team.Handle())
+	team := me.Opened()
 	w, err := team.Watch(s.running, watcher.Options{Messages: true, Events: true})
 	if err != nil {
 		team.Close()

@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/teamdir/search"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -158,7 +159,7 @@ func send(ctx context.Context, s *app.Scope, p *command.Printer, in sendArgument
 	if err != nil {
 		return err
 	}
-	return submit(ctx, s, p, app.Submission{To: []string{in.To}, After: in.After}, d, in.content)
+	return submit(ctx, s, p, teams.Message{To: []string{in.To}}, d, in.content)
 }
 
 func reply(ctx context.Context, s *app.Scope, p *command.Printer, in replyArguments) error {
@@ -167,10 +168,10 @@ func reply(ctx context.Context, s *app.Scope, p *command.Printer, in replyArgume
 	if err != nil {
 		return err
 	}
-	return submit(ctx, s, p, app.Submission{Parent: parent.Message, ToAll: in.All}, app.Draft{}, in.content)
+	return submit(ctx, s, p, teams.Message{Answers: parent.Message, ToAll: in.All}, app.Draft{}, in.content)
 }
 
-func submit(ctx context.Context, s *app.Scope, p *command.Printer, m app.Submission, d app.Draft, in content) (err error) {
+func submit(ctx context.Context, s *app.Scope, p *command.Printer, m teams.Message, d app.Draft, in content) (err error) {
 	d.Text, d.Subject, d.Ack, d.FYI, d.Urgent = in.Text, in.Subject, in.Ack, in.FYI, in.Urgent
 	if in.Due != "" {
 		d.Due, err = duration("due", in.Due)
@@ -178,11 +179,11 @@ func submit(ctx context.Context, s *app.Scope, p *command.Printer, m app.Submiss
 	if err = cmp.Or(err, app.CheckText(d.Text)); err != nil {
 		return err
 	}
-	m.Files, m.Once = in.Attach, in.Once
+	m.Once = in.Once
 	if m.Content, err = d.Message(); err != nil {
 		return err
 	}
-	return mail.Submit(ctx, s, p, &m)
+	return mail.Submit(ctx, s, p, &m, in.Attach)
 }
 
 func duration(name, word string) (time.Duration, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -67,7 +68,7 @@ func (r *Room) AnswerText(ctx context.Context, asked Question, text string) (str
 		case q.Agent == r.Scope.Me.Agent():
 			return "", failure.Refused("nobody answers a question of their own")
 		default:
-			return r.Send(ctx, &app.Submission{To: []string{string(q.Agent)}, Content: &wire.Message{Type: wire.TypeHumanInput, Body: text}})
+			return r.Send(ctx, &teams.Message{To: []string{string(q.Agent)}, Content: &wire.Message{Type: wire.TypeHumanInput, Body: text}})
 		}
 	}
 	return "", fmt.Errorf("%s: %w", asked.Agent, ask.ErrNoQuestion)
@@ -90,10 +91,15 @@ type NotSentError struct {
 func (e *NotSentError) Error() string { return e.Err.Error() }
 func (e *NotSentError) Unwrap() error { return e.Err }
 
-// Send sends a message to members, named as for `atm send` (bob, bob,carol, @reviewers, all). With a parent it replies to that,
-// which marks the parent as read, and acknowledges it if it asked for that. With a *NotSentError it has reached the others.
-func (r *Room) Send(ctx context.Context, m *app.Submission) (string, error) {
+// Send sends a message to members, named as for `atm send` (bob, bob,carol, @reviewers, all). An answer marks
+// what it answers as read, and acknowledges it if that asked for it. files are paths. With a *NotSentError it has reached the others.
+func (r *Room) Send(ctx context.Context, m *teams.Message, files ...string) (string, error) {
 	if err := cmp.Or(r.checkMayAct(), app.CheckText(m.Content.Body)); err != nil {
+		return "", err
+	}
+	closeFiles, err := r.Scope.Attach(m, files...)
+	defer closeFiles()
+	if err != nil {
 		return "", err
 	}
 	out, err := r.Scope.Send(ctx, m)

@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/search"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -90,8 +91,8 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-func mailTo(to string) *app.Submission {
-	return &app.Submission{To: []string{to}, Content: &wire.Message{Body: "hello"}}
+func mailTo(to string) *teams.Message {
+	return &teams.Message{To: []string{to}, Content: &wire.Message{Body: "hello"}}
 }
 
 // If a message does not reach some of its recipients, the error names them alone.

@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/tui/keymap"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -182,7 +183,8 @@ func (m *model) close() {
 func (m *model) send() tea.Cmd {
 	c := m.writing
 	m.writing, m.drafts[c.key], c.isSending = nil, c, true
-	text, message := c.value(), c.submission()
+	text := c.value()
+	message, files := c.message()
 	m.setStatus("…", nil)
 	return func() (msg tea.Msg) {
 		var result string
@@ -193,17 +195,17 @@ func (m *model) send() tea.Cmd {
 		case rejecting:
 			result, err = m.room.Decide(m.ctx, c.question, ask.Answer{Deny: true, Reason: strings.TrimSpace(text)})
 		default:
-			result, err = m.room.Send(m.ctx, message)
+			result, err = m.room.Send(m.ctx, message, files...)
 		}
 		return m.sent(c, result, err)
 	}
 }
 
-// submission is the message as it is written now.
-func (c *composer) submission() *app.Submission {
-	s := &app.Submission{Parent: c.parent, Content: &wire.Message{Body: c.value()}}
+// message is what is written now, and the paths of the files that go with it.
+func (c *composer) message() (m *teams.Message, files []string) {
+	m = &teams.Message{Answers: c.parent, Content: &wire.Message{Body: c.value()}}
 	if c.parent == nil {
-		s.To = []string{c.line.Value()}
+		m.To = []string{c.line.Value()}
 	}
 	path := strings.TrimSpace(c.file.Value())
 	if rest, isHome := strings.CutPrefix(path, "~/"); isHome {
@@ -211,9 +213,9 @@ func (c *composer) submission() *app.Submission {
 		path = filepath.Join(home, rest)
 	}
 	if path != "" {
-		s.Files = []string{path}
+		files = []string{path}
 	}
-	return s
+	return m, files
 }
 
 // sent shows the result of sending a text. After an error it stays a draft, to those who did not get it.

@@ -14,11 +14,11 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir/filestore"
-	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/teams"
 )
 
 // attached opens the files that come with a form, and writes them to its hash, too.
-func attached(r *http.Request, hash io.Writer) (files []post.File, closeFiles func(), err error) {
+func attached(r *http.Request, hash io.Writer) (files []teams.File, closeFiles func(), err error) {
 	var open []io.Closer
 	closeFiles = func() {
 		for _, f := range open {
@@ -33,7 +33,7 @@ func attached(r *http.Request, hash io.Writer) (files []post.File, closeFiles fu
 		if err != nil {
 			return nil, closeFiles, err
 		}
-		open, files = append(open, f), append(files, post.File{Name: strings.ToValidUTF8(part.Filename, "_"), Content: f})
+		open, files = append(open, f), append(files, teams.File{Name: strings.ToValidUTF8(part.Filename, "_"), Content: f})
 		fmt.Fprintf(hash, "&%q %d ", part.Filename, part.Size)
 		if _, err := io.Copy(hash, f); err != nil {
 			return nil, closeFiles, err

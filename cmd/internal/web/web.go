@@ -41,8 +41,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/reducer/ask"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -324,7 +324,7 @@ func idsOf(form url.Values) (ids []wire.ID) {
 	return ids
 }
 
-func (s *server) act(ctx context.Context, form url.Values, files []post.File) (result string, err error) {
+func (s *server) act(ctx context.Context, form url.Values, files []teams.File) (result string, err error) {
 	id, text := form.Get("id"), strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers send line ends so
 	switch verb := form.Get("do"); verb {
 	case "approve", "reject", "answer":
@@ -336,13 +336,13 @@ func (s *server) act(ctx context.Context, form url.Values, files []post.File) (r
 		answer := ask.Answer{Deny: verb == "reject", Option: form.Get("option"), Reason: text}
 		return s.Decide(ctx, room.Question{Question: q}, answer)
 	case "send":
-		return s.Send(ctx, &app.Submission{To: []string{form.Get("to")}, Content: &wire.Message{Body: text}, Opened: files})
+		return s.Send(ctx, &teams.Message{To: []string{form.Get("to")}, Content: &wire.Message{Body: text}, Files: files})
 	case "reply":
 		it, _, err := s.Scope.Find(id)
 		if err != nil {
 			return "", err
 		}
-		return s.Send(ctx, &app.Submission{Parent: it.Message, Content: &wire.Message{Body: text}, Opened: files})
+		return s.Send(ctx, &teams.Message{Answers: it.Message, Content: &wire.Message{Body: text}, Files: files})
 	case "withdraw":
 		return s.Withdraw(ctx, wire.ID(id))
 	case "ack":

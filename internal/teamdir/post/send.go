@@ -45,10 +45,20 @@ type File struct {
 
 // Sent says what became of a message.
 type Sent struct {
-	To       []Recipient // the unknown ones last
+	To       []Recipient // the unknown ones last; nil: nothing was sent
+	Err      error       // for all that it did not reach, and for Unmarked
 	Unmarked error       // why the message that it answers is not marked; nil: it is, or need not be
 	Unlisted error       // why it is not in the sender's index of sent mail; doctor can rebuild that
 }
+
+// A Result is a Sent as package teams has it.
+type Result struct{ sent *Sent }
+
+// Sent returns what the result is of.
+func (r *Result) Sent() *Sent { return r.sent }
+
+// Result returns s for a conversion to a *teams.Sent.
+func (s *Sent) Result() *Result { return &Result{s} }
 
 // Recipient says what became of a message at one of its recipients.
 type Recipient struct {
@@ -60,25 +70,18 @@ type Recipient struct {
 var ErrTooManyHops = errors.New("too many replies to replies within an hour")
 
 // Send sends a message, and marks the one that it answers once it has reached that one's sender, or anybody if that is
-// the sender's own. A recipient that it does not reach does not keep it from the others. The error is for all that it
-// did not reach, and why the parent is not marked; without a Sent, nothing was sent.
+// the sender's own. A recipient that it does not reach does not keep it from the others. The error is Sent.Err.
 //
 // A process that is killed at any point may send it again under the same key or id: it stays one message. Another one
 // under that key or id is a *maildir.IDTakenError, and nobody gets it.
 func Send(ctx context.Context, r *teamdir.Root, o *Outgoing) (*Sent, error) {
 	sent := SendAll(ctx, r, []*Outgoing{o})[0]
-	return sent.Sent, sent.Err
-}
-
-// SentOrErr is what Send returns for one message of several.
-type SentOrErr struct {
-	*Sent
-	Err error
+	return sent, sent.Err
 }
 
 // SendAll is Send for several messages, which reach each recipient in their order. They are written side by side, and so
 // share the disk's flushes. None may answer or replace an earlier one of them.
-func SendAll(ctx context.Context, r *teamdir.Root, all []*Outgoing) []SentOrErr {
+func SendAll(ctx context.Context, r *teamdir.Root, all []*Outgoing) []*Sent {
 	sent, push := store(ctx, r, all...)
 	push()
 	return sent
@@ -86,26 +89,28 @@ func SendAll(ctx context.Context, r *teamdir.Root, all []*Outgoing) []SentOrErr 
 
 // store is SendAll without giving the messages to anybody's program: the function does that, once no lock is held, and completes
 // the Recipients.
-func store(ctx context.Context, r *teamdir.Root, all ...*Outgoing) ([]SentOrErr, func()) {
-	sent := make([]SentOrErr, len(all))
+func store(ctx context.Context, r *teamdir.Root, all ...*Outgoing) ([]*Sent, func()) {
+	sent := make([]*Sent, len(all))
 	posts, unknown := make([]*maildir.Post, len(all)), make([][]Recipient, len(all))
 	var ready []*maildir.Post
 	for i, o := range all {
-		post, noBox, err := Prepare(r, o)
-		if posts[i], unknown[i], sent[i].Err = post, noBox, err; err == nil {
-			ready = append(ready, post)
+		sent[i] = &Sent{}
+		posts[i], unknown[i], sent[i].Err = prepare(r, o)
+		if sent[i].Err == nil {
+			ready = append(ready, posts[i])
 		}
 	}
 	maildir.Deliver(ctx, ready...)
 	reached := recipients(ready)
 	for i, p := range posts {
-		if sent[i].Err != nil {
+		s := sent[i]
+		if s.Err != nil {
 			continue
 		}
-		s := &Sent{To: append(reached[0], unknown[i]...)}
+		s.To = append(reached[0], unknown[i]...)
 		reached = reached[1:]
 		if len(s.To) == 0 {
-			sent[i].Err = errors.New("send a message: it has no recipient")
+			s.Err = errors.New("send a message: it has no recipient")
 			continue
 		}
 		s.Unmarked, s.Unlisted = markParent(ctx, r, all[i], s), p.SentIndexErr
@@ -113,20 +118,20 @@ func store(ctx context.Context, r *teamdir.Root, all ...*Outgoing) ([]SentOrErr,
 		for _, to := range s.To {
 			errs = append(errs, to.Err)
 		}
-		sent[i] = SentOrErr{s, errors.Join(errs...)}
+		s.Err = errors.Join(errs...)
 	}
 	return sent, func() {
 		pushed := push.All(ctx, r, ready)
 		for _, s := range sent {
-			for i := 0; s.Sent != nil && i < len(s.To); i++ {
+			for i := range s.To {
 				s.To[i].Push = pushed[s.To[i].Address]
 			}
 		}
 	}
 }
 
-// Prepare completes a message, finds its recipients' mailboxes, notes its key and stores its files.
-func Prepare(r *teamdir.Root, o *Outgoing) (post *maildir.Post, unknown []Recipient, err error) {
+// prepare completes a message, finds its recipients' mailboxes, notes its key and stores its files.
+func prepare(r *teamdir.Root, o *Outgoing) (post *maildir.Post, unknown []Recipient, err error) {
 	m := o.Message
 	post = &maildir.Post{Message: m, Given: m.ID != "", Derived: o.Derived, Sender: o.From}
 	m.ID = cmp.Or(m.ID, wire.NewID())
@@ -189,17 +194,6 @@ func recipient(r *teamdir.Root, from, a wire.Address) (*maildir.Box, error) {
 		return nil, unknown // but unreadable rows do not prevent sending
 	}
 	return b, nil
-}
-
-// Deliver delivers messages, each to one recipient, and then gives them to their programs.
-func Deliver(ctx context.Context, r *teamdir.Root, posts ...*maildir.Post) (to []Recipient) {
-	maildir.Deliver(ctx, posts...)
-	pushed := push.All(ctx, r, posts)
-	for _, reached := range recipients(posts) {
-		reached[0].Push = pushed[reached[0].Address]
-		to = append(to, reached[0])
-	}
-	return to
 }
 
 // recipients says what became of each message at each recipient.
@@ -305,7 +299,7 @@ func markParent(ctx context.Context, r *teamdir.Root, o *Outgoing, sent *Sent) e
 // StoreFor is store for one message to one member of the team. The Recipient is never nil.
 func StoreFor(ctx context.Context, t *teamdir.Team, from *maildir.Box, to wire.Name, m *wire.Message) (_ *Recipient, push func(), err error) {
 	sent, push := store(ctx, t.Root(), &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
-	if sent[0].Sent == nil {
+	if len(sent[0].To) == 0 {
 		return &Recipient{}, push, sent[0].Err
 	}
 	return &sent[0].To[0], push, sent[0].Err

@@ -70,7 +70,7 @@ func TestSendToNobody(t *testing.T) {
 	if it, err := team.Box("bob").Get(question.ID); err != nil || it.State != wire.Unread {
 		t.Error("the question is marked, though its sender has no answer")
 	}
-	if sent, err := Send(t.Context(), r, &Outgoing{From: team.Box("bob"), Message: &wire.Message{Body: "!"}}); sent != nil || err == nil {
+	if sent, err := Send(t.Context(), r, &Outgoing{From: team.Box("bob"), Message: &wire.Message{Body: "!"}}); sent.To != nil || err == nil {
 		t.Error("sent to nobody")
 	}
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/cmd/internal/outlook"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/policy"
-	"github.com/agentteammail/atm/internal/teamdir/post"
-	"github.com/agentteammail/atm/internal/teamdir/reply"
+	"github.com/agentteammail/atm/reducer/history"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -80,23 +79,23 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err != nil {
 		return err
 	}
-	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
+	m := &wire.Message{Body: text, ReplyWanted: "yes"}
 	if err := app.SetChoices(m, cmdline.List(c, "choice")); err != nil {
 		return err
 	}
-	o := &post.Outgoing{From: s.Me, To: []wire.Address{whom}, Message: m, Once: once}
+	question := &teams.Message{To: []string{whom.String()}, Content: m, Once: once}
 	isSent, timeout := false, cmdline.Duration(c, "timeout")
 	// Follow, since without a reader there is nobody to wait for.
 	err = s.Follow(func(ctx context.Context) error {
-		r, err := s.Ask(ctx, o, timeout, func(seen outlook.Outlook) {
+		a, err := s.Ask(ctx, question, timeout, func(to app.Delivered) {
 			if isSent = true; !p.IsJSON {
-				p.Warn("sent %s to %s (%s)", m.ID.Short(6), s.Who(whom), seen.Text)
+				p.Warn("sent %s to %s (%s)", m.ID.Short(6), s.Who(whom), to.Note)
 			}
 		})
 		if err != nil {
 			return err
 		}
-		return printAnswer(ctx, s, p, r, m)
+		return printAnswer(ctx, s, p, a, m)
 	})
 	if isSent && errors.Is(err, context.Canceled) {
 		e := s.InterruptedWait(m.ID, "reply", "turn-done")
@@ -107,10 +106,10 @@ func askMember(c *cli.Context, s *app.Scope, p *command.Printer) error {
 }
 
 // printAnswer prints the answer to a question, and marks a reply as read.
-func printAnswer(ctx context.Context, s *app.Scope, p *command.Printer, r *reply.Response, question *wire.Message) error {
-	a := answer{foreign.PTYExecuteResult{Response: r.Text, DurationMS: uint64(r.Took.Milliseconds())}, question.Chosen(r.Text), r.Turn, r.Status, r.From.String(), nil}
-	if r.Reply != nil && len(question.Choices) > 0 {
-		a.At = &r.Reply.SentAt
+func printAnswer(ctx context.Context, s *app.Scope, p *command.Printer, got history.Answer, question *wire.Message) error {
+	a := answer{foreign.PTYExecuteResult{Response: got.Text, DurationMS: uint64(got.Took.Milliseconds())}, question.Chosen(got.Text), got.Turn, got.Status, got.From.String(), nil}
+	if got.Message != nil && len(question.Choices) > 0 {
+		a.At = &got.Message.SentAt
 	}
 	if err := p.PrintAs(a, a.text(p.Width())); err != nil {
 		return err
@@ -118,15 +117,15 @@ func printAnswer(ctx context.Context, s *app.Scope, p *command.Printer, r *reply
 	if len(question.Choices) > 0 && a.Choice == "" && !p.IsJSON {
 		p.Warn("not one of the choices: %s", letter.Choices(question.Choices))
 	}
-	if r.Reply == nil {
+	if got.Message == nil {
 		return nil
 	}
 	if !p.IsJSON {
-		p.Warn("%s answered: %s", s.Who(r.From), r.Reply.ID.Short(6))
+		p.Warn("%s answered: %s", s.Who(got.From), got.Message.ID.Short(6))
 	}
 	p.SetPrinted()
 	if err := s.MayWrite(); err != nil { // my runner may have started in the meantime
 		return err
 	}
-	return s.Me.MarkRead(ctx, r.Reply.ID)
+	return s.Me.MarkRead(ctx, got.Message.ID)
 }

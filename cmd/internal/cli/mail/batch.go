@@ -17,7 +17,9 @@ import (
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir/once"
 	"github.com/agentteammail/atm/internal/teamdir/search"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`
@@ -86,9 +88,9 @@ type batch struct {
 	s        *app.Scope
 	p        *command.Printer
 	progress func(sent int)
-	waiting  []batchLine       // read, and not sent yet
-	messages []*app.Submission // one for each, nil for a bad one
-	bytes    int               // of the lines that wait
+	waiting  []batchLine      // read, and not sent yet
+	messages []*teams.Message // one for each, nil for a bad one
+	bytes    int              // of the lines that wait
 
 	last, sent int
 	isAnyBad   bool
@@ -97,7 +99,7 @@ type batch struct {
 
 // add reads a line. What a message answers or replaces may be in a line before it, which is sent first.
 func (b *batch) add(line batchLine) {
-	var m *app.Submission
+	var m *teams.Message
 	if line.err == nil {
 		m, line.err = batchMessage(b.s, line.text)
 	}
@@ -112,9 +114,9 @@ func (b *batch) add(line batchLine) {
 }
 
 // resolve finds the messages that m answers and replaces.
-func (b *batch) resolve(m *app.Submission) error {
+func (b *batch) resolve(m *teams.Message) error {
 	if m.Content.InReplyTo != "" {
-		m.Parent = search.OwnMessage(b.s.Me, m.Content.InReplyTo)
+		m.Answers = search.OwnMessage(b.s.Me, m.Content.InReplyTo)
 	}
 	old := search.OwnMessage(b.s.Me, m.Content.Supersedes)
 	if m.Content.Supersedes != "" && (old == nil || old.From != b.s.Me.Address()) {
@@ -124,7 +126,7 @@ func (b *batch) resolve(m *app.Submission) error {
 }
 
 func (b *batch) send() {
-	good := slices.DeleteFunc(slices.Clone(b.messages), func(m *app.Submission) bool { return m == nil })
+	good := slices.DeleteFunc(slices.Clone(b.messages), func(m *teams.Message) bool { return m == nil })
 	sent := b.s.SendAll(b.ctx, good)
 	for i, line := range b.waiting {
 		r := batchResult{Line: line.n, Outcome: b.s.NewOutcome("")}
@@ -163,7 +165,7 @@ func readUntil(ctx context.Context, f io.Reader) io.Reader {
 }
 
 // batchMessage makes a message of a line; resolve completes it.
-func batchMessage(s *app.Scope, line []byte) (*app.Submission, error) {
+func batchMessage(s *app.Scope, line []byte) (*teams.Message, error) {
 	m, err := wire.DecodeDraft(line, s.Team.Name, "to")
 	var to []string
 	if err == nil {
@@ -181,7 +183,10 @@ func batchMessage(s *app.Scope, line []byte) (*app.Submission, error) {
 	if m.From != (wire.Address{}) && m.From != s.Me.Address() || m.HasOurMeta() {
 		return nil, notYours()
 	}
-	m.Hop, m.SentAt = 0, time.Time{}
+	m.SentAt = time.Time{}
+	if err := checkType(m); err != nil {
+		return nil, err
+	}
 	extra, _ := wire.ReadObject(m.Extra)
 	if extra.Has("at") || extra.Has("in") { // it would go out at once
 		return nil, failure.Usage("a line of a batch is sent now: it has no \"at\" or \"in\"").WithHint("later: `atm send NAME \"…\" --in 2h`")
@@ -191,7 +196,26 @@ func batchMessage(s *app.Scope, line []byte) (*app.Submission, error) {
 		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra = extra.Without("once").Encode()
-	return &app.Submission{Content: m, To: to, Once: key}, nil
+	return &teams.Message{Content: m, To: to, Once: key}, nil
+}
+
+// checkType refuses what other verbs send.
+func checkType(m *wire.Message) error {
+	switch m.Type {
+	case wire.TypeAck:
+		return failure.Usage("an ack cannot be sent as a message").WithHint("`atm ack ID --text \"…\"`")
+	case wire.TypeNotice, wire.TypePermissionRequest:
+		return failure.Usage("a %s cannot be sent as a message", m.Type).WithHint(`leave "type" out`)
+	case wire.TypePermissionReply:
+		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("`atm pending`; `atm approve NAME`")
+	case wire.TypeHumanInput:
+		body, _, err := foreign.HumanText(m.Payload)
+		m.Body = cmp.Or(m.Body, body)
+		if err != nil {
+			return failure.Usage("the payload is not human input: %v", err).WithHint("`atm help session`")
+		}
+	}
+	return nil
 }
 
 // namesIn returns what a line of a batch has as "to", one name or several: groups too, which are no addresses.

@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/post"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -23,7 +24,12 @@ func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 		ctx, stop = app.Interruptible(ctx)
 		defer stop()
 	}
-	r, err := s.Send(ctx, &o.Submission)
+	closeFiles, err := s.Attach(&o.Message, o.files...)
+	defer closeFiles()
+	if err != nil {
+		return err
+	}
+	r, err := s.Send(ctx, &o.Message)
 	if err != nil {
 		return err
 	}
@@ -44,9 +50,9 @@ func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 	return cmp.Or(waitFor(ctx, s, p, o, r), failed)
 }
 
-// Submit sends a message, and prints what became of it.
-func Submit(ctx context.Context, s *app.Scope, p *command.Printer, m *app.Submission) error {
-	return deliver(ctx, s, p, &sendOptions{Submission: *m})
+// Submit sends a message with files, and prints what became of it.
+func Submit(ctx context.Context, s *app.Scope, p *command.Printer, m *teams.Message, files []string) error {
+	return deliver(ctx, s, p, &sendOptions{Message: *m, files: files})
 }
 
 // warn prints what else there is to say about what was sent.

@@ -8,6 +8,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/teams"
 )
 
 var replyCommand = &cli.Command{
@@ -28,6 +29,6 @@ var replyCommand = &cli.Command{
 					WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
 			}
 		}
-		return send(c, s, p, app.Submission{Parent: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
+		return send(c, s, p, teams.Message{Answers: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
 	}),
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/policy"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -42,7 +43,7 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		if err != nil {
 			return err
 		}
-		return send(c, s, p, app.Submission{To: names}, words)
+		return send(c, s, p, teams.Message{To: names}, words)
 	}),
 }
 
@@ -83,8 +84,8 @@ func recipients(c *cli.Context, s *app.Scope) (names, text []string, err error) 
 }
 
 // send sends a message to its recipients, or as the answer to its parent.
-func send(c *cli.Context, s *app.Scope, p *command.Printer, m app.Submission, words []string) error {
-	o := &sendOptions{Submission: m}
+func send(c *cli.Context, s *app.Scope, p *command.Printer, m teams.Message, words []string) error {
+	o := &sendOptions{Message: m}
 	if err := o.fill(c, s, words); err != nil {
 		return err
 	}
@@ -93,7 +94,8 @@ func send(c *cli.Context, s *app.Scope, p *command.Printer, m app.Submission, wo
 
 // sendOptions are a message and what to wait for once it is sent. The flags and words of send and reply fill them, once.
 type sendOptions struct {
-	app.Submission
+	teams.Message
+	files   []string      // the paths of those that go with it
 	at      time.Time     // before which nobody is shown it; zero: it is at once
 	waits   []string      // as atm wait calls it: read, acked, reply
 	timeout time.Duration // 0: for ever
@@ -113,8 +115,8 @@ func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 		}
 	}
 	o.timeout = cmdline.Duration(c, "timeout")
-	o.Files, o.After = cmdline.List(c, "attach"), cmdline.List(c, "after")
-	if len(o.waits) > 0 && (!o.at.IsZero() || len(o.After) > 0) {
+	o.files = cmdline.List(c, "attach")
+	if len(o.waits) > 0 && (!o.at.IsZero() || c.IsSet("after")) {
 		return failure.Usage("nothing to wait for: it comes later").WithHint("leave --wait-%s out, and wait with the id: `atm wait --%s ID`", waitFlag(o.waits[0]), o.waits[0])
 	}
 	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
@@ -123,7 +125,9 @@ func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 	if o.Once, err = command.Once(c); err != nil {
 		return err
 	}
-	o.Content, err = newMessage(c, s, words, o.at)
+	if o.Content, err = newMessage(c, s, words, o.at); err == nil {
+		o.Content.Needs, err = s.FindNeeds(cmdline.List(c, "after"))
+	}
 	return err
 }
 
