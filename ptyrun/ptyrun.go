@@ -35,8 +35,8 @@
 // One turn: the queue names a message to deliver. When the gate opens, the message is claimed and given by the best way, and the
 // table of package delivery says what follows from what happens to it then (all in internal/inbox). A terminal types the text,
 // submits it and sees it go, and then reports the start of the turn; its screen is read as it is drawn, and what has been stable
-// is reported; a dialog becomes a question until it is gone; at the end of the turn it reports that with the response that the
-// driver cuts out of the screen (internal/terminal). A speaker tells all of this itself.
+// is reported; a dialog becomes a question until it is gone; at the end of the turn it reports that (internal/terminal): what was
+// said no screen tells. A speaker tells all of this itself.
 //
 // Where to look. Here is what holds a run together:
 //
@@ -56,7 +56,9 @@
 //	internal/inbox       its mail and prompts: which is next, whether it may be given, and what becomes of it
 //	internal/terminal    an agent on a PTY: what the screen shows, typing
 //	internal/viewers     people's terminals, and the transcript of an agent without one
-//	internal/speaker     an agent that speaks the Agent Client Protocol
+//	internal/record      the recording of a terminal
+//	internal/acp         the Agent Client Protocol with a program
+//	internal/speaker     an agent that speaks that
 package ptyrun
 
 import (
@@ -71,7 +73,6 @@ import (
 	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
-	"github.com/agentteammail/atm/ptyrun/internal/speaker"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
@@ -125,9 +126,6 @@ type Options struct {
 type ACP struct {
 	Session map[string]any // parameters of a new session: metadata, workspace, model_preferences
 }
-
-// ACPName is the name that such an agent has instead of a driver's.
-const ACPName = speaker.Name
 
 // Exit is how the last program exited.
 type Exit struct {

@@ -15,11 +15,6 @@ type Limit struct {
 	CutOff bool      `json:"cut_off,omitempty"` // it ended a turn
 }
 
-// IsNotice reports whether the program said this when it was at the limit.
-func (l *Limit) IsNotice(notice string) bool {
-	return l != nil && l.Notice == wire.Clip(notice, maxDetail)
-}
-
 // maxLimit is how long a usage limit lasts at most. What says more is no time.
 const maxLimit = 32 * 24 * time.Hour
 

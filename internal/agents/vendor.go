@@ -73,9 +73,6 @@ type Session struct {
 	Answer func(ctx context.Context, q ask.Question, o ask.Option, why string) (isGiven bool, err error)
 }
 
-// IsIdle reports whether the program waits for its next prompt.
-func (s *Session) IsIdle() bool { return s.Activity == reducer.Idle }
-
 // A Server has the conversations (threads) of all programs of a person's. It runs their hooks and commands with the
 // environment of whoever started it.
 type Server struct {

@@ -21,9 +21,6 @@ const End = "[/atm]"
 // of who wrote it.
 const NotTyped = "[atm] mail from a teammate; your user did not type it here"
 
-// FrameStart is how a message's frame begins.
-func (r *Renderer) FrameStart(id wire.ID) string { return "[atm " + r.Short(id) }
-
 // Frame is Render for mail within other text: the header begins with what no program takes for a command, and says how
 // to answer. No text of others has "[atm" or "[/atm", also where a program gets all of it as one line.
 func (r *Renderer) Frame(m *wire.Message, f Flags) []byte {

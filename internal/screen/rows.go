@@ -11,7 +11,7 @@ func (s *Screen) History() int {
 	if s.Modes().Alt {
 		return 0
 	}
-	return min(s.emulator.ScrollbackLen(), s.scrollback)
+	return s.emulator.ScrollbackLen()
 }
 
 func (s *Screen) cell(x, y int) *uv.Cell {
@@ -75,15 +75,6 @@ func (s *Screen) Tail(n int) (lines []string) {
 		lines = append(lines, s.Line(y))
 	}
 	return lines
-}
-
-// TailRows returns the cells of the lines of Tail(n).
-func (s *Screen) TailRows(n int) (rows [][]Cell) {
-	from, end := s.tail(n)
-	for y := from; y < end; y++ {
-		rows = append(rows, s.Row(y))
-	}
-	return rows
 }
 
 func (s *Screen) tail(n int) (from, end int) {

@@ -63,18 +63,13 @@ type Screen struct {
 	noWrap        bool         // DEC mode 7 is off
 	replies       []byte
 	version       uint64
-	scrolled      uint64
 	partialString []byte // an incomplete string, or just its ESC
 	partialRune   []byte
 	repeats       int // characters that REP may still draw
 }
 
-// slack is how many lines more than wanted the emulator keeps. Scrolled lines can only be counted while it keeps them,
-// so a piece that is written to it must have fewer.
-const (
-	slack = 256
-	piece = slack - 1
-)
+// piece is how many bytes are drawn at once: what REP may draw grows with each.
+const piece = 255
 
 // Scrollback is how many lines above the screen a runner keeps.
 const Scrollback = 500
@@ -91,7 +86,7 @@ func (s *Screen) create() {
 	e := vt.NewEmulator(s.cols, s.rows)
 	// Nobody reads the emulator's own replies, and its open pipe would block.
 	e.InputPipe().(io.Closer).Close()
-	e.SetScrollbackSize(s.scrollback + slack)
+	e.SetScrollbackSize(s.scrollback)
 	// The alternate screen would keep 10,000 lines that nobody can see: github.com/charmbracelet/x/pull/948.
 	alt := reflect.ValueOf(e).Elem().FieldByName("scrs").Index(1).Addr()
 	(*vt.Screen)(alt.UnsafePointer()).SetScrollback(nil)
@@ -248,15 +243,7 @@ func (s *Screen) wholeRunes(p []byte) []byte {
 func (s *Screen) feed(p []byte) {
 	defer s.recover()
 	s.repeats = min(s.repeats+repeatsPerByte*len(p), s.cols*s.rows)
-	before := s.emulator.ScrollbackLen()
 	s.emulator.Write(p)
-	lines := s.emulator.Scrollback().Lines()
-	s.scrolled += uint64(max(len(lines)-before, 0))
-	if over := len(lines) - s.scrollback; over > 0 {
-		clear(lines[:over]) // so that they can be freed
-		s.emulator.SetScrollbackSize(s.scrollback)
-		s.emulator.SetScrollbackSize(s.scrollback + slack)
-	}
 }
 
 // recover replaces an emulator that panicked, as it may after the screen became smaller.
@@ -379,9 +366,6 @@ func (s *Screen) Cursor() (x, y int) {
 
 // Version increases when the program writes and when the size changes.
 func (s *Screen) Version() uint64 { return s.version }
-
-// Scrolled returns how many lines have scrolled off the top of the main screen.
-func (s *Screen) Scrolled() uint64 { return s.scrolled }
 
 // Modes returns the current modes.
 func (s *Screen) Modes() Modes {

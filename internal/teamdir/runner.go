@@ -90,9 +90,6 @@ func (t *Team) RunInfo(name wire.Name) (info runinfo.Info) {
 	return info
 }
 
-// RunOf returns the ATM_RUN of a member's current or last run; "": none is known.
-func (t *Team) RunOf(name wire.Name) string { return t.RunInfo(name).Run }
-
 // RunnerOf returns the member, of any team, whose runner is the first of these processes that is one: the one that its
 // run.json names, while its runner lock is held.
 func (r *Root) RunnerOf(pids []int) (a wire.Address) {

@@ -16,7 +16,7 @@ import (
 // that. Mail is an exception, which says how it is answered wherever it is shown; so is what is kept, as a notice or a reason.
 func TestPackagesNameNoCommands(t *testing.T) {
 	mayName := map[string]int{ // how many texts of which files
-		"internal/letter/frame.go":              4,
+		"internal/letter/frame.go":              3,
 		"internal/letter/letter.go":             4,
 		"internal/maildir/drop/content.go":      1,
 		"internal/maildir/claim/frames.go":      1,

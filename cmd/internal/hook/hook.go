@@ -21,10 +21,8 @@
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
 //	  - What a plugin pushes is received when the plugin reports it shown to the model, and at no other call.
 //	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
-//	  - What an agent edits is noted, and where its person wants that, an edit of what another has claimed is refused
-//	    (edit.go).
-//	  - Each message goes out once, and once more, marked, if no later call showed that it was received
-//	    (receipt.go).
+//	  - What an agent edits is noted, and where its person wants that, an edit of what another has claimed is refused.
+//	  - Each message goes out once, and once more, marked, if no later call showed that it was received.
 package hook
 
 import (

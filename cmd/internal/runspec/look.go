@@ -15,7 +15,7 @@ type Reading struct {
 	Driver   string        `json:"driver"`
 	Screen   []string      `json:"screen"` // the rows, without styles
 	Title    string        `json:"title"`
-	State    string        `json:"state"` // as in the event agent_state
+	State    string        `json:"state"` // unknown, idle, busy or blocked
 	Detail   string        `json:"detail,omitempty"`
 	IsPrompt bool          `json:"prompt"`         // a message would be typed now
 	Gate     string        `json:"gate,omitempty"` // else why not

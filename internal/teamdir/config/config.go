@@ -69,7 +69,7 @@ type Member struct {
 	Session  *Session // nil: the team's
 
 	Serves []wire.Name // shared inboxes from which it takes work by itself
-	Lease  string      // for how long such a message is its own; "": DefaultLease. See LeaseTime
+	Lease  string      // for how long such a message is its own; "": see LeaseTime
 
 	Tries int // how often a job of this shared inbox is given out in vain before it is set aside; 0: DefaultTries
 

@@ -39,7 +39,6 @@ func TestCommand(t *testing.T) {
 			_, err := TrackedAt(ctx, os.Environ(), filepath.Join(app, ".atm"))
 			return err
 		},
-		"a file": func(ctx context.Context) error { _, _, err := IsTracked(ctx, filepath.Join(app, "a.txt")); return err },
 		"a commit": func(ctx context.Context) error {
 			if !IsCommittedSince(ctx, filepath.Join(app, "a.txt"), time.Now().Add(-time.Hour)) {
 				t.Error("not committed")

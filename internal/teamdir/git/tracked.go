@@ -165,21 +165,6 @@ func (x index) list(ctx context.Context, environ []string, more ...string) ([]st
 // literally makes git take a path, relative to the top, as it is.
 func literally(path string) string { return ":(literal)" + path }
 
-// IsTracked reports whether git tracks a file, in the innermost repository around it, whose top it returns. path is
-// absolute, and its directory without symbolic links.
-func IsTracked(ctx context.Context, path string) (top string, isTracked bool, err error) {
-	c, _ := Nearest(filepath.Dir(path))
-	if c.gitDir == "" {
-		return "", false, nil
-	}
-	rel, err := filepath.Rel(c.Top, path)
-	if err != nil {
-		return "", false, err
-	}
-	list, err := index{c, filepath.ToSlash(rel)}.list(ctx, os.Environ())
-	return c.Top, len(list) > 0, err
-}
-
 // foldsCase reports whether the file system takes a path for the same in upper and lower case. Then git may track it as
 // .ATM, too.
 func foldsCase(top, path string) bool {

@@ -34,7 +34,6 @@ type Run struct {
 	Questions  questions.Questions
 	IsStopping bool      // it is being stopped
 	LastKey    time.Time // a person's
-	LastAnswer string    // the last one that a terminal reported, by whichever program
 
 	Fold   func(e *wire.Event, now time.Time) // folds an event into State, and does what follows from that
 	Notify func(line string)                  // shows people a line of atm's own
