@@ -89,7 +89,7 @@ func Example() {
 		fmt.Println(m.From, "says", m.Body)
 		return nil // it counts as read
 	}))
-	fmt.Println(team.Ack(ctx, "bob", please.ID, "Done."))
+	fmt.Println(team.Ack(ctx, "bob", teams.Ack{ID: please.ID, Text: "Done."}))
 	all, err := team.Trace(ctx, "alice", please.ID)
 	for _, stage := range all[0].Stages {
 		fmt.Printf("%s %q\n", stage.Name, stage.Text)

@@ -44,18 +44,18 @@ type File struct {
 }
 
 // Sent says what became of a message.
-type Sent post.Result // so atm's programs convert it
+type Sent post.Result[*post.Sent] // so atm's programs convert it
 
 // Receipts says what became of the message at each of its recipients; nil: nothing was sent.
 func (s *Sent) Receipts() (all []wire.Receipt) {
-	for _, to := range (*post.Result)(s).Sent().To {
+	for _, to := range (*post.Result[*post.Sent])(s).Is().To {
 		all = append(all, to.Receipt)
 	}
 	return all
 }
 
 // Err is the error for all whom the message has not reached; nil: it has reached them all.
-func (s *Sent) Err() error { return (*post.Result)(s).Sent().Err }
+func (s *Sent) Err() error { return (*post.Result[*post.Sent])(s).Is().Err }
 
 // Send sends a message, also to several members. One that it does not reach does not keep it from the others; the error
 // is for all of those, and Receipts says which.
@@ -73,13 +73,13 @@ func (t *Team) SendAll(ctx context.Context, all ...*Message) []*Sent {
 	for i, m := range all {
 		out, err := t.outgoing(ctx, m)
 		if err != nil {
-			sent[i] = (*Sent)((&post.Sent{Err: err}).Result())
+			sent[i] = (*Sent)(post.ResultOf(&post.Sent{Err: err}))
 			continue
 		}
 		ready, at = append(ready, out), append(at, i)
 	}
 	for i, s := range post.SendAll(ctx, t.in().Root(), ready) {
-		sent[at[i]] = (*Sent)(s.Result())
+		sent[at[i]] = (*Sent)(post.ResultOf(s))
 	}
 	return sent
 }
@@ -135,28 +135,70 @@ func (library) MaySend(m *wire.Message, _ []wire.Address) error {
 	return nil
 }
 
-// Ack acknowledges a message that a member has got, or a job that it has taken, with a text or "". A job is done then. It may
-// be called again. Errors: mailbox.ErrNotFound, ErrNotCounted in the name of a person.
-func (t *Team) Ack(ctx context.Context, member wire.Name, id wire.ID, text string) error {
-	me, err := t.in().Member(member)
+// Ack is what a member says of a message that it has got, or of a job that it has taken.
+type Ack struct {
+	ID      wire.ID // of the message
+	Outcome string  // of wire.Outcomes: done, blocked or declined; "": it has the message and will act on it
+	Text    string  // for the sender
+}
+
+// Acked says what became of an Ack.
+type Acked post.Result[post.AckedOrErr] // so atm's programs convert it
+
+// WasAcked reports whether the message was acknowledged before, by an ack or an answer.
+func (a *Acked) WasAcked() bool { return (*post.Result[post.AckedOrErr])(a).Is().WasAcked }
+
+// Err says why the message is not acknowledged: see Team.Ack.
+func (a *Acked) Err() error { return (*post.Result[post.AckedOrErr])(a).Is().Err }
+
+// Ack acknowledges a message for a member. A job is done then, whatever the outcome, but for one that is declined: whoever
+// takes next gets that. It may be called again; the last outcome counts. Errors: mailbox.ErrNotFound for what the member has
+// not got or taken, ErrNotCounted in the name of a person.
+func (t *Team) Ack(ctx context.Context, member wire.Name, a Ack) error {
+	return t.AckAll(ctx, member, a)[0].Err()
+}
+
+// AckAll is Ack for several messages, and costs less than one after the other.
+func (t *Team) AckAll(ctx context.Context, member wire.Name, all ...Ack) []*Acked {
+	acked := make([]*Acked, len(all))
+	failed := func(i int, err error) { acked[i] = (*Acked)(post.ResultOf(post.AckedOrErr{Err: err})) }
+	me, unknown := t.in().Member(member)
+	var ready []post.ToAck
+	var at []int
+	for i, a := range all {
+		held, err := t.held(ctx, me, a.ID, unknown)
+		if err == nil && held.State == wire.Withdrawn {
+			err = fmt.Errorf("message %s %w", a.ID.Short(6), maildir.ErrWithdrawn)
+		}
+		if err != nil {
+			failed(i, err)
+			continue
+		}
+		ack := &wire.Message{Type: wire.TypeAck, Body: a.Text, Origin: t.front().Origin()}
+		if a.Outcome != "" {
+			ack.SetOutcome(a.Outcome)
+		}
+		at, ready = append(at, i), append(ready, post.ToAck{Box: held.Box, Message: held.Message, Ack: ack})
+	}
+	if len(ready) == 0 {
+		return acked
+	}
+	for i, done := range post.AckAll(ctx, t.in().Root(), me, ready...) {
+		acked[at[i]] = (*Acked)(post.ResultOf(done))
+	}
+	return acked
+}
+
+// held finds a message that a member has, or has finished.
+func (t *Team) held(ctx context.Context, me *maildir.Box, id wire.ID, unknown error) (post.Held, error) {
+	if unknown != nil {
+		return post.Held{}, unknown
+	}
+	it, box, err := post.Find(t.in(), me, string(id))
 	if err != nil {
-		return err
+		return post.Held{}, err
 	}
-	box := me
-	it, err := me.Get(id)
-	if errors.Is(err, maildir.ErrNotFound) {
-		box, it, err = t.taken(me, id)
-	}
-	if err == nil && it.State == wire.Withdrawn {
-		err = maildir.ErrWithdrawn
-	}
-	if err == nil {
-		_, err = post.Ack(ctx, t.in().Root(), me, box, it.Message, &wire.Message{Body: text, Origin: t.front().Origin()})
-	}
-	if err != nil {
-		return fmt.Errorf("ack %s: %w", id.Short(6), err)
-	}
-	return nil
+	return post.FindHeld(ctx, t.in().Root(), me, it, box, true)
 }
 
 // Take takes the next job from a shared inbox for a member, who has it until the lease is over: others take other jobs. An
@@ -178,24 +220,6 @@ func (t *Team) Take(ctx context.Context, member, inbox wire.Name, lease time.Dur
 		return nil, err
 	}
 	return it.Message, nil
-}
-
-// taken finds a job that a member has taken, and the inbox that it is from.
-func (t *Team) taken(me *maildir.Box, id wire.ID) (*maildir.Box, *wire.Item, error) {
-	boxes, err := t.in().Boxes()
-	for _, box := range boxes {
-		if isShared, _ := claim.Shared(box); !isShared {
-			continue
-		}
-		if it, bad := box.Get(id); bad == nil {
-			box, err = post.FindLease(t.in().Root(), box, it.Message, me.Address())
-			if box == nil && err == nil {
-				err = maildir.NotHeld(id)
-			}
-			return box, it, err
-		}
-	}
-	return nil, nil, cmp.Or(err, maildir.ErrNotFound)
 }
 
 // Delivery says how far a message got at one of its recipients.

@@ -192,12 +192,12 @@ func TestErrors(t *testing.T) {
 		"no mailbox":          {noMailbox, mailbox.ErrNoMailbox},
 		"no member":           {noMember, mailbox.ErrNoMailbox},
 		"no message":          {noMessage, mailbox.ErrNotFound},
-		"nothing to ack":      {team.Ack(ctx, "bob", wire.NewID(), ""), mailbox.ErrNotFound},
+		"nothing to ack":      {team.Ack(ctx, "bob", teams.Ack{ID: wire.NewID()}), mailbox.ErrNotFound},
 		"other text":          {send(other), teams.ErrOtherText},
 		"another question":    {ask(other), teams.ErrOtherText},
 		"other subject":       {send(about), teams.ErrOtherText},
 		"asked about another": {ask(about), teams.ErrOtherText},
-		"an ack for a person": {team.Ack(ctx, "me", toMe.ID, ""), teams.ErrNotCounted},
+		"an ack for a person": {team.Ack(ctx, "me", teams.Ack{ID: toMe.ID}), teams.ErrNotCounted},
 	} {
 		if !errors.Is(c.got, c.want) {
 			t.Errorf("%s: %v, want %v", name, c.got, c.want)
@@ -384,10 +384,10 @@ func TestTake(t *testing.T) {
 	if job, err := team.Take(ctx, "bob", "jobs", time.Minute); err != nil || job != nil {
 		t.Errorf("a third one: %+v, %v", job, err)
 	}
-	if err := team.Ack(ctx, "bob", ids[1], ""); err == nil || !strings.Contains(err.Error(), "carol") {
+	if err := team.Ack(ctx, "bob", teams.Ack{ID: ids[1]}); err == nil || !strings.Contains(err.Error(), "carol") {
 		t.Errorf("bob finishes carol's: %v", err)
 	}
-	if err := team.Ack(ctx, "bob", ids[0], "done"); err != nil {
+	if err := team.Ack(ctx, "bob", teams.Ack{ID: ids[0], Text: "done"}); err != nil {
 		t.Error(err)
 	}
 	if all, err := team.Trace(ctx, "alice", ids[0]); err != nil || all[0].State != wire.Done {

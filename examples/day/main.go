@@ -75,7 +75,7 @@ func day(ctx context.Context, dir string, command []string) error {
 	if err != nil || job == nil {
 		return fmt.Errorf("no job: %w", err)
 	}
-	if err := team.Ack(ctx, "bob", job.ID, "tidy"); err != nil {
+	if err := team.Ack(ctx, "bob", teams.Ack{ID: job.ID, Text: "tidy"}); err != nil {
 		return err
 	}
 	done, err := team.Trace(ctx, "lead", job.ID)

@@ -40,7 +40,6 @@ var known = []struct {
 }{
 	{isA[*config.Error], failure.Failed, "`atm doctor` names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], failure.Locked, "try again, or wait longer: --lock-timeout 30s"},
-	{isA[*maildir.LeasedError], failure.Refused, "`atm trace ID` says who has it"},
 	{isA[*maildir.ContentError], failure.Usage, "send it as a file: --attach FILE"},
 	{is(rootdir.ErrNewer), failure.Refused, "go install github.com/agentteammail/atm/cmd/...@latest, or the newest of https://github.com/agentteammail/atm/releases"},
 	{is(teamdir.ErrOlderRuns), failure.Refused, "kill that process; mail that was being typed is typed again, marked"},
@@ -180,6 +179,14 @@ func (g *Given) explain(err error) *failure.Error {
 	}
 	if e, ok := errors.AsType[*presence.GroupError](err); ok {
 		return explainGroup(err, e)
+	}
+	if e, ok := errors.AsType[*maildir.LeasedError](err); ok {
+		return failure.Refused("%w", err).WithHint("`atm trace %s` says who has it", e.ID.Short(6))
+	}
+	if e, ok := errors.AsType[*post.NotYoursError](err); ok && e.Inbox != "" {
+		return failure.Refused("%w", err).WithHint("`atm take %s`; then ack what it shows", e.Inbox)
+	} else if ok {
+		return failure.Refused("%w", err).WithHint("`atm trace %s` shows where it is", e.ID.Short(6))
 	}
 	if e, ok := errors.AsType[*post.AmbiguousError](err); ok {
 		short := Shorts(e.Candidates)

@@ -143,7 +143,7 @@ func (s *Scope) SendAll(ctx context.Context, all []*teams.Message) []OutcomeOrEr
 	outcomes, sent := make([]OutcomeOrErr, len(all)), make([]*post.Sent, len(all))
 	var reached []wire.Address
 	for i, one := range s.Opened().SendAll(ctx, all...) {
-		sent[i] = (*post.Result)(one).Sent()
+		sent[i] = (*post.Result[*post.Sent])(one).Is()
 		for _, to := range sent[i].To {
 			if to.Err == nil {
 				reached = append(reached, to.Address)
@@ -264,54 +264,32 @@ func (s *Scope) Attach(m *teams.Message, paths ...string) (closeFiles func(), er
 	return closeFiles, nil
 }
 
-// Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from, with one of
-// wire.Outcomes or "". did says what was done.
-func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *wire.Item, outcome, text string) (out *Outcome, did string, err error) {
-	done := s.AckAll(ctx, []Held{{Item: it, Box: box}}, outcome, text)[0]
-	return done.Out, done.Did, done.Err
-}
-
-// Held is a message of mine: in my mailbox, or in the shared one from which I took it.
-type Held struct {
-	*wire.Item
-	Box      *maildir.Box
-	IsLeased bool
-}
-
-// DidAck is the result of Ack.
+// DidAck is the result of an ack. Did says what was done.
 type DidAck struct {
 	Out *Outcome
 	Did string
 	Err error
 }
 
-// AckAll is Ack for several messages at once.
-func (s *Scope) AckAll(ctx context.Context, all []Held, outcome, text string) []DidAck {
-	did, origin := make([]DidAck, len(all)), s.Origin()
-	var at []int
-	var acks []post.ToAck
-	for i, m := range all {
-		if m.State == wire.Withdrawn {
-			did[i].Err = withdrawnError(m.ID)
-			continue
-		}
-		ack := &wire.Message{Type: wire.TypeAck, Body: text, Origin: origin}
-		if outcome != "" {
-			ack.SetOutcome(outcome)
-		}
-		at, acks = append(at, i), append(acks, post.ToAck{Box: m.Box, Message: m.Message, Ack: ack})
+// AckAll acknowledges messages of mine, also of a shared inbox that I took them from, with one of wire.Outcomes or "".
+func (s *Scope) AckAll(ctx context.Context, ids []wire.ID, outcome, text string) []DidAck {
+	did, acks := make([]DidAck, len(ids)), make([]teams.Ack, len(ids))
+	for i, id := range ids {
+		acks[i] = teams.Ack{ID: id, Outcome: outcome, Text: text}
 	}
-	acked := post.AckAll(ctx, s.Root, s.Me, acks...)
-	for i, a := range acked {
-		if did[at[i]].Err = repeatable(a.Err); a.Err == nil {
-			did[at[i]].Out, did[at[i]].Did = s.describeAck(a.Acked, all[at[i]].ID, acks[i].Ack, outcome)
+	for i, acked := range s.Opened().AckAll(ctx, s.Me.Agent(), acks...) {
+		if did[i].Err = repeatable(acked.Err()); did[i].Err == nil {
+			a := (*post.Result[post.AckedOrErr])(acked).Is().Acked
+			did[i].Out, did[i].Did = s.describeAck(a, ids[i], outcome)
 		}
 	}
 	return did
 }
 
-func (s *Scope) describeAck(a post.Acked, of wire.ID, ack *wire.Message, outcome string) (out *Outcome, did string) {
-	out = s.NewOutcome(a.ID)
+func (s *Scope) describeAck(a post.Acked, of wire.ID, outcome string) (out *Outcome, did string) {
+	if out = s.NewOutcome(""); a.Message != nil {
+		out = s.NewOutcome(a.Message.ID)
+	}
 	if a.Unsent != "" {
 		out.warn("%s: `atm reply %s \"…\"`", a.Unsent, of.Short(6))
 	}
@@ -319,7 +297,7 @@ func (s *Scope) describeAck(a post.Acked, of wire.ID, ack *wire.Message, outcome
 		out.warn("%s", note)
 	}
 	if a.To.ID != "" {
-		out.addDelivered(s, a.To, ack, "")
+		out.addDelivered(s, a.To, a.Message, "")
 	}
 	if did = "acked " + of.Short(6); outcome != "" {
 		did += " as " + outcome

@@ -152,15 +152,14 @@ func (r *Room) Withdraw(ctx context.Context, id wire.ID) (string, error) {
 
 // Ack acknowledges a message of mine.
 func (r *Room) Ack(ctx context.Context, id wire.ID) (string, error) {
-	it, err := r.ownMessage(id)
-	if err != nil {
+	if _, err := r.ownMessage(id); err != nil {
 		return "", err
 	}
-	out, did, err := r.Scope.Ack(ctx, r.Scope.Me, it, "", "")
-	if err != nil {
-		return "", err
+	done := r.Scope.AckAll(ctx, []wire.ID{id}, "", "")[0]
+	if done.Err != nil {
+		return "", done.Err
 	}
-	return withWarnings(did, out), nil
+	return withWarnings(done.Did, done.Out), nil
 }
 
 // MarkRead marks messages of mine as read.

@@ -19,9 +19,9 @@ import (
 
 // Acked is the result of Ack.
 type Acked struct {
-	ID       wire.ID   // of the ack
-	To       Recipient // who got it; zero: none was sent
-	WasAcked bool      // it was acknowledged before, by an ack or an answer
+	Message  *wire.Message // the ack; nil: its sender has no mailbox
+	To       Recipient     // who got it; zero: none was sent
+	WasAcked bool          // it was acknowledged before, by an ack or an answer
 
 	IsPassedOn bool     // it was declined, and the next one who serves its inbox gets it
 	Unsent     string   // why the ack's text was not sent, which a reply can say; "": it was
@@ -145,7 +145,7 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 		}
 	}
 	ack.ID = wire.AckID(m.ID, recipient, n)
-	a.ID = ack.ID
+	a.Message = ack
 	isDone := it.State == wire.Done
 	switch {
 	case n == maxAcks:
@@ -166,7 +166,7 @@ func prepareAck(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, a
 		if outcome != "" && to.WasDelivered && !isRepeat && sender.Host() == "" { // another ack came first
 			return Ack(ctx, r, me, box, m, ack)
 		}
-		a.ID, a.WasAcked = ack.ID, to.WasDelivered || isRepeat // the id that was free
+		a.WasAcked = to.WasDelivered || isRepeat
 		if to.Err != nil {
 			return a, to.Err
 		}
@@ -344,35 +344,6 @@ func IsNoticeFrom(sender wire.Address) func(*wire.Message) bool {
 	return func(m *wire.Message) bool {
 		return m.Type == wire.TypeNotice && m.From == sender && !m.IsDropped()
 	}
-}
-
-// FindLease returns the mailbox, box or a recipient's, in which a member has taken an unread message under a lease; nil
-// if there is none. If somebody else has taken it, the error is a *maildir.LeasedError or, after that lease has
-// expired, maildir.ErrNotHeld.
-func FindLease(r *teamdir.Root, box *maildir.Box, m *wire.Message, by wire.Address) (from *maildir.Box, err error) {
-	for _, a := range append([]wire.Address{box.Address()}, m.To...) {
-		if a.Host != "" { // no member here takes a message elsewhere
-			continue
-		}
-		var lease wire.Lease
-		isTaken := false
-		b, bad := r.Mailbox(a)
-		if bad == nil {
-			lease, isTaken, bad = claim.LastLease(b, m.ID)
-		}
-		switch {
-		case errors.Is(bad, maildir.ErrNoMailbox) || errors.Is(bad, teamdir.ErrNoTeam):
-		case bad != nil:
-			return nil, bad
-		case lease.By == by:
-			return b, nil
-		case lease.Until.After(time.Now()):
-			from, err = b, &maildir.LeasedError{ID: m.ID, Lease: lease}
-		case isTaken:
-			from, err = b, fmt.Errorf("message %s %w", m.ID.Short(6), maildir.ErrNotHeld)
-		}
-	}
-	return from, err
 }
 
 // LeaseFlags returns what is shown of a message's lease.

@@ -51,14 +51,14 @@ type Sent struct {
 	Unlisted error       // why it is not in the sender's index of sent mail; doctor can rebuild that
 }
 
-// A Result is a Sent as package teams has it.
-type Result struct{ sent *Sent }
+// A Result is a Sent or an AckedOrErr as package teams has it.
+type Result[T any] struct{ is T }
 
-// Sent returns what the result is of.
-func (r *Result) Sent() *Sent { return r.sent }
+// ResultOf returns what package teams converts.
+func ResultOf[T any](is T) *Result[T] { return &Result[T]{is} }
 
-// Result returns s for a conversion to a *teams.Sent.
-func (s *Sent) Result() *Result { return &Result{s} }
+// Is returns what it is.
+func (r *Result[T]) Is() T { return r.is }
 
 // Recipient says what became of a message at one of its recipients.
 type Recipient struct {

@@ -11,7 +11,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
 )
@@ -59,7 +58,7 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 // Ack acknowledges messages of mine, and prints what became of that.
 func Ack(ctx context.Context, s *app.Scope, p *command.Printer, ids []string, outcome, text string) error {
 	all := s.NewOutcome("")
-	found, err := findAllHeld(ctx, s, ids, true)
+	found, err := findAll(s, ids)
 	if err != nil {
 		return err
 	}
@@ -80,30 +79,30 @@ func Ack(ctx context.Context, s *app.Scope, p *command.Printer, ids []string, ou
 	return p.Confirming().PrintDone(all, lines, err)
 }
 
-// findAllHeld is findHeld for several words.
-func findAllHeld(ctx context.Context, s *app.Scope, ids []string, withFinished bool) (found []app.Held, err error) {
-	for _, word := range ids {
-		m, err := findHeld(ctx, s, word, withFinished)
+// findAll finds messages by the words of a command.
+func findAll(s *app.Scope, words []string) (ids []wire.ID, err error) {
+	for _, word := range words {
+		it, _, err := s.Find(word)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, m)
+		ids = append(ids, it.ID)
 	}
-	return found, nil
+	return ids, nil
 }
 
 // forEach calls do with the number of each message and returns its lines. A failure does not keep it from the others; the
 // error names each.
-func forEach(s *app.Scope, found []app.Held, do func(i int) (line string, err error)) (lines string, err error) {
+func forEach(s *app.Scope, found []wire.ID, do func(i int) (line string, err error)) (lines string, err error) {
 	var failed *failure.Error
-	for i, m := range found {
+	for i, id := range found {
 		line, err := do(i)
 		if err == nil {
 			lines += line + "\n"
 			continue
 		}
 		e := s.Given.Explain(err)
-		if short := m.ID.Short(6); len(found) > 1 && !strings.Contains(e.Message, short) {
+		if short := id.Short(6); len(found) > 1 && !strings.Contains(e.Message, short) {
 			e.Message = short + ": " + e.Message
 		}
 		if failed == nil {
@@ -118,40 +117,11 @@ func forEach(s *app.Scope, found []app.Held, do func(i int) (line string, err er
 	return lines, failed
 }
 
-// findHeld finds a message that I hold; withFinished, since an ack may be repeated, also one that I held and have
-// finished.
-func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool) (m app.Held, err error) {
+// findHeld finds a message that I hold.
+func findHeld(ctx context.Context, s *app.Scope, word string) (m post.Held, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
 		return m, err
 	}
-	me := s.Me.Address()
-	from, err := post.FindLease(s.Root, box, it.Message, me) // a box and an error: somebody else took it
-	switch {
-	case from != nil && err == nil:
-		return app.Held{Item: it, Box: from, IsLeased: true}, nil
-	case box.Address() == me && it.State != "" && it.Lease == nil:
-		return app.Held{Item: it, Box: s.Me}, nil
-	case err != nil:
-		return m, failure.Refused("%w", err).WithHint("`atm trace %s` says who has it", it.ID.Short(6))
-	}
-	if withFinished {
-		answers := post.AnswersTo(ctx, s.Root, it.Message)
-		for _, to := range it.To {
-			if box, err := s.Root.Mailbox(to); err == nil && answers.HasFinished(it.Message, to, me) {
-				return app.Held{Item: it, Box: box}, nil
-			}
-		}
-	}
-	for _, to := range it.To {
-		box, err := s.Root.Mailbox(to)
-		if err != nil || to.Host != "" {
-			continue
-		}
-		isShared, _ := claim.Shared(box)
-		if job, err := box.Get(it.ID); isShared && err == nil && job.State == wire.Unread && job.Lease == nil {
-			return m, failure.Refused("nobody has taken %s from %s", it.ID.Short(6), to.Agent).WithHint("`atm take %s`; then ack what it shows", to.Agent)
-		}
-	}
-	return m, failure.Refused("message %s is not in your inbox", it.ID.Short(6)).WithHint("`atm trace %s` shows where it is", it.ID.Short(6))
+	return post.FindHeld(ctx, s.Root, s.Me, it, box, false)
 }

@@ -31,13 +31,13 @@ func TestFindHeld(t *testing.T) {
 		isHeld   bool
 		isLeased bool
 	}{{mine, true, false}, {taken, true, true}, {others, false, false}, {free, false, false}, {sent, false, false}} {
-		held, err := findHeld(t.Context(), s, string(tt.m.ID), false)
+		held, err := findHeld(t.Context(), s, string(tt.m.ID))
 		if (err == nil) != tt.isHeld || held.IsLeased != tt.isLeased {
 			t.Errorf("%s: leased %v, %v", tt.m.Body, held.IsLeased, err)
 		}
 	}
 	must(t, claim.EndLease(t.Context(), jobs, taken.ID, s.Me.Address()))
-	if _, err := findHeld(t.Context(), s, string(taken.ID), true); err == nil {
+	if _, err := findHeld(t.Context(), s, string(taken.ID)); err == nil {
 		t.Error("what was given back is held")
 	}
 }

@@ -120,7 +120,7 @@ func takeOne(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir
 }
 
 func renewLease(ctx context.Context, s *app.Scope, p *command.Printer, o takeOptions) error {
-	m, err := findHeld(ctx, s, o.id, false)
+	m, err := findHeld(ctx, s, o.id)
 	if err == nil && !m.IsLeased {
 		err = fmt.Errorf("message %s %w", m.ID.Short(6), maildir.ErrNotHeld)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -18,12 +19,17 @@ var unreadCommand = &cli.Command{
 	Description: "A message that you took (atm take) goes back to its inbox.",
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		var items []*wire.Item
-		found, err := findAllHeld(c.Context, s, c.Args().Slice(), false)
-		if err != nil {
-			return err
+		var held []post.Held
+		var ids []wire.ID
+		for _, word := range c.Args().Slice() {
+			m, err := findHeld(c.Context, s, word)
+			if err != nil {
+				return err
+			}
+			held, ids = append(held, m), append(ids, m.ID)
 		}
-		lines, err := forEach(s, found, func(i int) (line string, err error) {
-			m := found[i]
+		lines, err := forEach(s, ids, func(i int) (line string, err error) {
+			m := held[i]
 			if line = m.ID.Short(6) + " unread again"; m.IsLeased {
 				line = m.ID.Short(6) + " given back to " + string(m.Box.Agent())
 				err = claim.EndLease(c.Context, m.Box, m.ID, s.Me.Address())
