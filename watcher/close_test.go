@@ -39,6 +39,7 @@ func TestNextEndsWithItsContextAndWithClose(t *testing.T) {
 
 // Until looks before anything is missed, then at each entry, and at times without one; the end of its context says why.
 func TestUntil(t *testing.T) {
+	t.Parallel()
 	_, bob := bobs(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")

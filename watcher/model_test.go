@@ -17,27 +17,20 @@ import (
 // TestEachOnceWhateverHappens does what can happen to a mailbox in random
 // order, and then waits for everything that was sent: each message once.
 func TestEachOnceWhateverHappens(t *testing.T) {
-	for _, notifies := range []bool{true, false} {
-		t.Run(fmt.Sprintf("notifies %t", notifies), func(t *testing.T) {
-			if !notifies {
-				noEvents(t)
-			}
-			for n := range 4 {
-				t.Run(fmt.Sprint(n), func(t *testing.T) {
-					t.Parallel()
-					testround.Check(t, 12, func(r *rapid.T) { eachOnce(t, r) })
-				})
-			}
+	for name, openDirs := range map[string]func() (*Dirs, error){"events": OpenDirs, "no events": noEvents} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testround.Check(t, 24, func(r *rapid.T) { eachOnce(t, r, openDirs) })
 		})
 	}
 }
 
-func eachOnce(t *testing.T, r *rapid.T) {
+func eachOnce(t *testing.T, r *rapid.T, openDirs func() (*Dirs, error)) {
 	dir := memoryDir(t)
 	defer os.RemoveAll(dir)
 	s := openStore(t, dir, "bob")
 	bob := s.Box("bob")
-	w := watch(t, Options{Messages: true, rescan: 50 * time.Millisecond}, bob)
+	w := watch(t, Options{Messages: true, rescan: 50 * time.Millisecond, openDirs: openDirs}, bob)
 	defer w.Close()
 	want, got := map[string]bool{}, map[string]int{}
 	var ids []wire.ID

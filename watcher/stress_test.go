@@ -38,6 +38,7 @@ func init() {
 }
 
 func TestManySendersAndASlowConsumer(t *testing.T) {
+	t.Parallel()
 	const senders, each = 3, 2000
 	dir := memoryDir(t)
 	bob := openStore(t, dir, "bob").Box("bob")

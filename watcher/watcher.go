@@ -38,9 +38,6 @@ const (
 	forgetAfter = time.Hour             // after a message left the inbox
 )
 
-// openDirs is replaced in tests.
-var openDirs = OpenDirs
-
 // Options say what a watcher reports.
 type Options struct {
 	Messages bool
@@ -55,7 +52,9 @@ type Options struct {
 	// Open. What is in them when they are found is new.
 	Mailboxes func() ([]Mailbox, error)
 
-	rescan, poll time.Duration // set in tests only
+	// Set in tests only.
+	rescan, poll time.Duration
+	openDirs     func() (*Dirs, error)
 }
 
 // Mailbox is a mailbox that can be watched: what mailbox.Mailbox.Watched returns. What is dropped there is taken in.
@@ -102,10 +101,13 @@ type Watcher struct {
 // says so. ctx ends Open, not the watcher.
 func Open(ctx context.Context, boxes []Mailbox, o Options) *Watcher {
 	o.rescan, o.poll = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery)
+	if o.openDirs == nil {
+		o.openDirs = OpenDirs
+	}
 	w := &Watcher{opt: o, opened: time.Now()}
 	w.running, w.stop = context.WithCancel(context.Background())
 	var err error
-	if w.dirs, err = openDirs(); err == nil {
+	if w.dirs, err = o.openDirs(); err == nil {
 		w.dirs.keeps, w.changed = true, w.dirs.Changed()
 	}
 	w.polls = err != nil

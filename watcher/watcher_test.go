@@ -3,6 +3,7 @@ package watcher
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,6 +35,7 @@ func TestMain(m *testing.M) {
 		f()
 		return
 	}
+	flag.Set("test.parallel", "6") // tests mostly wait
 	os.Exit(m.Run())
 }
 
@@ -98,11 +100,8 @@ func readAll(t testing.TB, b *maildir.Box) {
 	must(t, err)
 }
 
-// noEvents has the kernel tell watchers that are opened nothing.
-func noEvents(t testing.TB) {
-	t.Cleanup(func() { openDirs = OpenDirs })
-	openDirs = func() (*Dirs, error) { return nil, syscall.EMFILE }
-}
+// noEvents is an Options.openDirs: the kernel tells the watcher nothing.
+func noEvents() (*Dirs, error) { return nil, syscall.EMFILE }
 
 // watch opens a watcher that looks without a hint never, unless o says how
 // often: what a test sees came by a hint.
@@ -202,9 +201,9 @@ func TestMessageReadMeanwhileIsStillAnEntry(t *testing.T) {
 }
 
 func TestPollingSeesEverythingToo(t *testing.T) {
+	t.Parallel()
 	s, bob := bobs(t)
-	noEvents(t)
-	w := watch(t, Options{Messages: true, Events: true}, bob)
+	w := watch(t, Options{Messages: true, Events: true, openDirs: noEvents}, bob)
 	deliver(t, bob, "one")
 	expect(t, w, "one")
 	appendEvent(t, bob, "turn_idle")
@@ -240,6 +239,7 @@ func TestTornFileIsAnEntryOnceItIsWhole(t *testing.T) {
 
 // A message that is not due is reported when it is, without a hint.
 func TestNotBefore(t *testing.T) {
+	t.Parallel()
 	_, bob := bobs(t)
 	w := watch(t, Options{Messages: true}, bob)
 	m := message("alice", "later")
