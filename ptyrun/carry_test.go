@@ -72,8 +72,16 @@ func (i *pretendedInbox) gives() int {
 	return len(i.given)
 }
 
+// impatient is for what waits until the program counts as silent: five times as long as for a text to be accepted.
+func (r *rig) impatient() *rig {
+	timing := quick
+	timing.Accept = time.Second
+	r.opt.timing = &timing
+	return r
+}
+
 func runBeside(t *testing.T, i *pretendedInbox) (*rig, *pretendedInbox) {
-	r := newRig(t).fake(testagent.Options{})
+	r := newRig(t).fake(testagent.Options{}).impatient()
 	i.r, r.opt.Carrier = r, i
 	return r.run().idle(), i
 }
@@ -128,13 +136,10 @@ func TestMailBesideInVain(t *testing.T) {
 type noWay struct{}
 
 func (noWay) Carry(context.Context, []wire.ID) (string, error) {
-	time.Sleep(checkTime + 200*time.Millisecond)
+	time.Sleep(quick.Check + 200*time.Millisecond)
 	return "", nil
 }
 func (noWay) TakeBack(context.Context, []wire.ID) error { return nil }
-
-// checkTime is longer than the time between two looks at the mailbox.
-const checkTime = 3 * time.Second
 
 // Mail is typed where no way is open, however long it takes to find that out.
 func TestMailWithoutAWay(t *testing.T) {
@@ -149,13 +154,13 @@ func TestMailWithoutAWay(t *testing.T) {
 // What a hook has claimed that was killed before it answered is given once that claim has lapsed.
 func TestMailOfAKilledHook(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).impatient().run().idle()
 	c := r.client()
 	_, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("half a ")})
 	must(t, err)
 	r.wait("the draft", func() bool { s, err := r.status(); return err == nil && s.Gate == control.GateDraft })
 	id := r.send("ping")
-	h, err := claim.HandOver(t.Context(), r.bob, holder.New(holder.Session, "s", "x", time.Now()), false, inbox.ReadOptions{Limit: 10})
+	h, err := claim.HandOver(t.Context(), r.bob, holder.New(holder.Session, "s", "x", time.Now().Add(-5*time.Second)), false, inbox.ReadOptions{Limit: 10})
 	must(t, err)
 	if len(h.Items) != 1 {
 		t.Fatal("not claimed")

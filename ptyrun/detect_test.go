@@ -112,7 +112,10 @@ title ✳; await 1; title ⠂; while :; do sleep 0.01; done`, step).run().idle()
 // A turn whose end no hook reports, like that of a prompt refused by another hook, ends at a prompt that stays idle.
 func TestLostEnd(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).run().idle()
+	r, w := newRig(t).fake(testagent.Options{}), quick
+	w.Stale = 100 * time.Millisecond
+	r.opt.timing = &w
+	r.run().idle()
 	begun := wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}
 	for _, e := range []wire.Event{{Source: "hook", Session: "s", Kind: "session_start"}, begun} {
 		must(t, r.bob.Log().Append(t.Context(), e))

@@ -17,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/ptyrun/internal/terminal"
 	"github.com/agentteammail/atm/wire"
 )
@@ -58,7 +57,9 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		o.Env = append(os.Environ(), "ATM_RUN="+o.Run, "TERM=xterm-256color")
 		if i%5 == 3 {
 			o.Restart = OnCrash
-			o.timing = &run.Timing{Backoff: time.Millisecond, Settle: time.Second, Leftovers: quick.Leftovers}
+			timing := quick
+			timing.Backoff, timing.Settle = time.Millisecond, time.Second
+			o.timing = &timing
 		}
 		if i%3 == 0 {
 			o.Follow = (&fakeFollower{}).follow
@@ -95,7 +96,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 	}
 	life(0) // opens what stays open, like the poller
 	fds, routines := descriptors(), runtime.NumGoroutine()
-	for i := range 50 {
+	for i := range 5 * 3 * 2 { // each with each
 		life(i)
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -146,7 +147,7 @@ func TestHeardInFlood(t *testing.T) {
 
 // A flood neither blocks nor grows the runner, and its last lines are right.
 func TestFlood(t *testing.T) {
-	megabytes := 3
+	megabytes := 1
 	if testround.IsLong {
 		megabytes = 12 // a recording holds ten
 	}

@@ -120,6 +120,7 @@ type Options struct {
 
 	now    func() time.Time // time.Now but in tests
 	timing *run.Timing      // run.StandardTiming but in tests
+	temp   string           // os.TempDir but in tests
 }
 
 // ACP is about an agent that speaks the Agent Client Protocol.

@@ -53,6 +53,7 @@ var quick = run.Timing{
 	Accept:    3 * time.Second,
 	Unstarted: 2 * time.Second, Settle: 60 * time.Millisecond, Stale: 500 * time.Millisecond, Backoff: 30 * time.Millisecond,
 	Leftovers: 250 * time.Millisecond, Logged: 15 * time.Second, Remind: 1500 * time.Millisecond,
+	Retry: 500 * time.Millisecond, Check: 500 * time.Millisecond,
 }
 
 // rig is a team: alice writes, bob is run, carol leads.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/testagent"
@@ -84,7 +85,9 @@ func TestStrangersPrompt(t *testing.T) {
 // that is gone ends the run.
 func TestRootMoved(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r, timing := newRig(t), quick
+	timing.Check, timing.Logged = 2*time.Second, 100*time.Millisecond // what comes at once comes before a look
+	r.opt.timing = &timing
 	r.fake(testagent.Options{}).run().idle()
 	path := r.store.Dir().Path()
 	client := r.client()

@@ -87,6 +87,7 @@ func TestStopAfterRestart(t *testing.T) {
 
 // A stop during a restart is a stop.
 func TestStopDuringRestart(t *testing.T) {
+	t.Parallel()
 	h := startFake(t, testagent.Options{Profile: "claude", Trap: "TERM"}, nil)
 	await(t, h, "state_change")
 	h.r.Call(func() { // both before its program is killed, which takes two seconds
@@ -237,14 +238,15 @@ func TestStuckLoop(t *testing.T) {
 // A viewer that was behind when the program exited, and caught up before the next one started, shows the next one.
 func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 	for name, early := range map[string]bool{"caught up between them": true, "caught up after that": false} {
-		t.Run(name, func(t *testing.T) { // alone, since it is a flood: more than 256 pieces of 4 KiB, and what a socket holds
-			r := newRig(t).lowScreen()
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
 			w := quick
 			w.Backoff = time.Second
 			r.opt.timing, r.opt.Restart = &w, OnCrash
 			second, begin := filepath.Join(r.opt.Dir, "second"), filepath.Join(r.opt.Dir, "begin")
-			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+
-				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes $(seq -s . 25) | head -c 1600000; exit 1").run()
+			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+ // zeros draw nothing; they are more than 256 pieces of 4 KiB, and what a socket holds
+				"; until [ -e "+begin+" ]; do sleep 0.02; done; head -c 1600000 /dev/zero; exit 1").run()
 			slow := &viewed{slow: make(chan struct{})}
 			c := r.client()
 			go c.Attach(t.Context(), control.AttachRequest{Cols: r.opt.Cols, Rows: r.opt.Rows}, control.Terminal{Out: slow})

@@ -58,7 +58,7 @@ func Start(ctx context.Context, o Options) (*Handle, error) {
 	mail, release := o.Mail, func() error { return nil }
 	if mail == nil {
 		var err error
-		if mail, release, err = ownMail(ctx); err != nil {
+		if mail, release, err = ownMail(ctx, o.temp); err != nil {
 			return nil, fmt.Errorf("make a mailbox for the agent's events: %w", err)
 		}
 	} else if mail.hold == nil {
@@ -77,8 +77,8 @@ func Start(ctx context.Context, o Options) (*Handle, error) {
 }
 
 // ownMail makes a mailbox in a temporary directory for an agent that has none, until release.
-func ownMail(ctx context.Context) (m *Mail, release func() error, err error) {
-	dir, err := os.MkdirTemp("", "atm-run-")
+func ownMail(ctx context.Context, temp string) (m *Mail, release func() error, err error) {
+	dir, err := os.MkdirTemp(temp, "atm-run-")
 	if err != nil {
 		return nil, nil, err
 	}

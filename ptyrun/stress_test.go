@@ -173,6 +173,7 @@ func (p *runnerProcess) kill() {
 // after that. Every message is submitted or unread; a repeat says so; no text runs into another, a dialog or a turn;
 // each life keeps the order; and no process is left.
 func TestStressKills(t *testing.T) {
+	t.Parallel()
 	d := testround.Lasts(t, 5*time.Second)
 	r := newRig(t)
 	end := time.Now().Add(d)
@@ -341,6 +342,7 @@ func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) 
 
 // What an agent left in a session of its own when its runner was killed is named and ended by the next runner.
 func TestStressLeftovers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	first := r.live(life{Fake: testagent.Options{Trap: "HUP,TERM"}})
 	r.send("LEAVE-ORPHAN 10m")

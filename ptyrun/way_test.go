@@ -83,7 +83,9 @@ func (w *loopWay) asks() (is bool) {
 }
 
 func TestKeysAreAWay(t *testing.T) {
+	t.Parallel()
 	waytest.Test(t, func(t *testing.T) *waytest.Program {
+		t.Parallel()
 		log := filepath.Join(t.TempDir(), "fake.log")
 		w := &loopWay{startFake(t, testagent.Options{Profile: "claude", Log: log}, nil), false, map[wire.ID]*run.Text{}}
 		texts := func(event string) []string {
@@ -109,7 +111,9 @@ func TestKeysAreAWay(t *testing.T) {
 }
 
 func TestACPIsAWay(t *testing.T) {
+	t.Parallel()
 	waytest.Test(t, func(t *testing.T) *waytest.Program {
+		t.Parallel()
 		h := startFake(t, testagent.Options{}, func(o *Options) { o.Command, o.Driver, o.ACP = append(o.Command, "acp"), nil, &ACP{} })
 		w := &loopWay{h, false, map[wire.ID]*run.Text{}}
 		return &waytest.Program{

@@ -25,9 +25,7 @@ type giving struct {
 
 const (
 	maxClaimed = 64 // messages at once
-
 	retryClaim = time.Second
-	retryFirst = 5 * time.Second // after a text that the program did not accept; doubles up to run.RetryLast
 )
 
 // Happened tells the text under way what has happened, and does what the table says.
@@ -261,7 +259,7 @@ func (in *Inbox) wasNotAccepted(g *giving, effect delivery.Effect) {
 		}
 	}
 	if g.IsTyped {
-		in.pause = min(max(2*in.pause, retryFirst), run.RetryLast)
+		in.pause = min(max(2*in.pause, in.Timing.Retry), run.RetryLast)
 		in.retryAt = in.Now().Add(in.pause)
 	}
 	in.requeue(again)

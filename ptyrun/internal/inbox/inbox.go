@@ -33,8 +33,9 @@ import (
 // An Inbox is the mail of an agent that runs: which text is next, how it is given, and what becomes of it.
 type Inbox struct {
 	*run.Run
-	o    Options
-	hold *claim.Runner
+	o          Options
+	hold       *claim.Runner
+	checkEvery time.Duration // run.Timing.Check, for Watch
 
 	claims        loop.Worker // claims messages and settles the claims
 	queue         queue.Queue // the mail that it was told of
@@ -92,7 +93,7 @@ type Options struct {
 
 // New returns the mail of a run, whose runner lock is hold.
 func New(r *run.Run, hold *claim.Runner, o Options) *Inbox {
-	in := &Inbox{Run: r, o: o, hold: hold, tries: map[wire.ID]int{}, remindAt: r.Now().Add(checkEvery)}
+	in := &Inbox{Run: r, o: o, hold: hold, tries: map[wire.ID]int{}, remindAt: r.Now().Add(r.Timing.Check), checkEvery: r.Timing.Check}
 	in.queue.Patience = 5 * r.Timing.Accept
 	if o.Prompt != "" && o.Inject != Off {
 		in.prompts = []*Prompt{{text: o.Prompt}}

@@ -25,14 +25,11 @@ var (
 	ErrRootGone  = errors.New("its root is gone")
 )
 
-// checkEvery is how often it is checked that the runner still has its lock, and whether there is room for more mail.
-const checkEvery = 3 * time.Second
-
 // Watch looks beside the loop at what may happen to the root.
 func (in *Inbox) Watch() {
 	for isOver := false; !isOver; {
 		select {
-		case <-time.After(checkEvery):
+		case <-time.After(in.checkEvery):
 		case <-in.Context().Done():
 			return
 		}

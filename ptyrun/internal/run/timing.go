@@ -22,6 +22,8 @@ type Timing struct {
 	Backoff      time.Duration // the first pause before a restart
 	Leftovers    time.Duration // for what a program that exited has left running to end
 	Remind       time.Duration // between two looks at overdue answers
+	Retry        time.Duration // after a text that the program did not accept; doubles up to RetryLast
+	Check        time.Duration // between two looks at the runner lock, and at whether there is room for more mail
 	Logged       time.Duration // for the last events of a program to be logged: see Run.LogPatience
 }
 
@@ -34,4 +36,5 @@ var StandardTiming = Timing{
 	Quiet: 100 * time.Millisecond, Accept: 3 * time.Second,
 	Unstarted: 10 * time.Second, Settle: driver.DialogSettle, Stale: reducer.StaleAfter, Backoff: 500 * time.Millisecond,
 	Leftovers: 250 * time.Millisecond, Logged: 15 * time.Second, Remind: time.Minute,
+	Retry: 5 * time.Second, Check: 3 * time.Second,
 }
