@@ -30,14 +30,7 @@ func (f followed) Stop(why string, patience time.Duration) {
 	})
 }
 
-func (f followed) Reread(id wire.ID) {
-	r := f.r
-	r.Go(func() {
-		if tell := r.inbox.Read(id); tell != nil {
-			r.Post(tell)
-		}
-	})
-}
+func (f followed) Reread(id wire.ID) { f.r.inbox.Reread(id) }
 
 func (f followed) IsEngaged(within time.Duration) (isEngaged bool, err error) {
 	r := f.r

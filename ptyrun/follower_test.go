@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/internal/testagent"
@@ -87,4 +89,28 @@ func TestFollowerWithholds(t *testing.T) {
 	if !r.exit.Stopped || !f.isOver || !slices.Contains(f.withheld, id) {
 		t.Errorf("%+v; detached: %v, withheld: %v", r.exit, f.isOver, f.withheld)
 	}
+}
+
+// What may be given again while it is asked whether it is withheld is given, though that answer is the last to come.
+func TestRereadMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{})
+	var asked atomic.Int64
+	again := make(chan struct{})
+	r.opt.Follow = func(run runhost.Followed) runhost.Follower {
+		return runhost.Follower{Withhold: func(m *wire.Message) string {
+			switch asked.Add(1) {
+			case 1:
+				run.Reread(m.ID)
+				<-again
+				time.Sleep(100 * time.Millisecond) // long enough to tell that it may be given
+				return "it waits"
+			case 2:
+				close(again)
+			}
+			return ""
+		}}
+	}
+	r.run().idle()
+	r.wait("the message to be read", r.read(r.send("hello")))
 }

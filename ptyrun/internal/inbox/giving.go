@@ -110,6 +110,7 @@ func (in *Inbox) claim(g *giving) {
 			n, isPointer = in.countTogether(ids, now, reader)
 		}
 		var held []wire.ID
+		asked := in.rereads.Load()
 		ids = slices.DeleteFunc(slices.Clone(ids[:n]), func(id wire.ID) bool {
 			it, err := in.Box.Get(id)
 			isHeld := err == nil && in.isWithheld(it)
@@ -133,7 +134,7 @@ func (in *Inbox) claim(g *giving) {
 			if c != nil {
 				g.Items = c.Items
 			}
-			in.withheld(held...)
+			in.withheld(asked, held...)
 			if err == nil {
 				in.unqueue(ids...)
 				for _, id := range ids { // somebody else may have claimed it, and lose it

@@ -17,6 +17,7 @@ package inbox
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentteammail/atm/internal/control"
@@ -37,10 +38,11 @@ type Inbox struct {
 	hold       *claim.Runner
 	checkEvery time.Duration // run.Timing.Check, for Watch
 
-	claims        loop.Worker // claims messages and settles the claims
-	queue         queue.Queue // the mail that it was told of
-	hasMoreMail   bool        // there is unread mail that the queue had no room for
-	isReadingMail bool        // that mail is being read
+	claims        loop.Worker   // claims messages and settles the claims
+	queue         queue.Queue   // the mail that it was told of
+	hasMoreMail   bool          // there is unread mail that the queue had no room for
+	isReadingMail bool          // that mail is being read
+	rereads       atomic.Uint64 // how often Reread was called
 
 	next           []wire.ID       // to deliver, as the queue named them, in order
 	giving         *giving         // nil: nothing is being given
@@ -118,18 +120,40 @@ func (in *Inbox) Read(id wire.ID) (tell func()) {
 	if err != nil || it.State == wire.Later { // the watcher reports it when it is due
 		return nil
 	}
+	asked := in.rereads.Load()
 	isWithheld := in.isWithheld(it)
 	return func() {
 		if isWithheld {
-			in.withheld(id)
+			in.withheld(asked, id)
 		} else {
 			in.Arrived(it, in.Now())
 		}
 	}
 }
 
-// withheld takes messages that may have been queued out of the queue: it is told of them again when they may be given.
-func (in *Inbox) withheld(ids ...wire.ID) {
+// Reread reads a message again, because whether it is withheld may have changed. It may be called from any goroutine.
+func (in *Inbox) Reread(id wire.ID) {
+	in.rereads.Add(1)
+	in.readBeside(id)
+}
+
+func (in *Inbox) readBeside(id wire.ID) {
+	in.Go(func() {
+		if tell := in.Read(id); tell != nil {
+			in.Post(tell)
+		}
+	})
+}
+
+// withheld takes messages that may have been queued out of the queue: it is told of them again when they may be given. Where
+// it was told while that was asked, nobody tells it again, so it asks again.
+func (in *Inbox) withheld(asked uint64, ids ...wire.ID) {
+	if in.rereads.Load() != asked {
+		for _, id := range ids {
+			in.readBeside(id)
+		}
+		return
+	}
 	in.unqueue(ids...)
 	for _, id := range ids {
 		in.queue.Remove(id)
