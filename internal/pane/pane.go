@@ -43,7 +43,7 @@ const (
 	mostTyped = 80               // of what the person has typed behind the text: more is left where it is
 )
 
-// ErrGone means that the program is not in its pane any more, or tmux does not answer.
+// ErrGone means that the program is not in its pane any more.
 var ErrGone = errors.New("the program is not in its pane")
 
 // errTyping means that a person is typing.
@@ -78,7 +78,9 @@ func (w *Way) see(ctx context.Context) (v view, err error) {
 	out, err := w.Pane.Call(ctx, "", "display-message", "-p", "-t", w.Pane.ID, format, ";",
 		"list-clients", "-F", "#{pane_id} #{client_activity}", ";", "display-message", "-p", endOfClients, ";",
 		"capture-pane", "-p", "-e", "-t", w.Pane.ID)
-	if err != nil {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return v, err
+	} else if err != nil {
 		return v, fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	facts, shown, _ := strings.Cut(out, "\n"+endOfClients+"\n")
@@ -167,11 +169,13 @@ func (w *Way) Put(ctx context.Context, t delivery.Text) error {
 	}
 	w.await(ctx, drawTime, func(v *view) bool { return v.has(text) || strings.Contains(v.folded, fold(letter.End)) })
 	pause(ctx, driver.SubmitDelay(len(text)))
-	for range 2 {
+	for _, wait := range []time.Duration{enterTime, drawTime} { // what takes long may yet come
 		v, err := w.see(ctx)
 		switch {
-		case err != nil:
+		case errors.Is(err, ErrGone):
 			return err
+		case err != nil:
+			return w.takeBack(ctx, text, err)
 		case v.why != "":
 			return w.takeBack(ctx, text, errors.New(v.why))
 		case v.keys != before.keys:
@@ -182,7 +186,7 @@ func (w *Way) Put(ctx context.Context, t delivery.Text) error {
 		if err := w.enter(ctx, v); err != nil {
 			return w.takeBack(ctx, text, err)
 		}
-		isGone, err := w.await(ctx, enterTime, func(v *view) bool { return v.why == "" && !v.has(text) })
+		isGone, err := w.await(ctx, wait, func(v *view) bool { return v.why == "" && !v.has(text) })
 		if err != nil { // it has ended
 			return fmt.Errorf("%w: %w", delivery.ErrUnsure, err)
 		}
@@ -232,11 +236,11 @@ func (w *Way) enter(ctx context.Context, v view) error {
 	return err
 }
 
-// await looks until something holds, and reports whether it does in time.
+// await looks until something holds, and reports whether it does in time. The error is ErrGone.
 func (w *Way) await(ctx context.Context, d time.Duration, holds func(*view) bool) (bool, error) {
 	for end := time.Now().Add(d); ; pause(ctx, poll) {
 		v, err := w.see(ctx)
-		if err != nil || holds(&v) {
+		if errors.Is(err, ErrGone) || err == nil && holds(&v) {
 			return err == nil, err
 		}
 		if time.Now().After(end) {
@@ -315,10 +319,10 @@ func (w *Way) still(ctx context.Context) (last view, ok bool) {
 	since := time.Now()
 	for end := since.Add(stillTime); time.Now().Before(end); pause(ctx, 5*poll) {
 		v, err := w.see(ctx)
-		if err != nil {
+		if errors.Is(err, ErrGone) {
 			return v, false
 		}
-		if v.why != "" || v.keys != last.keys || v.Draft != last.Draft || v.cursor != last.cursor {
+		if err != nil || v.why != "" || v.keys != last.keys || v.Draft != last.Draft || v.cursor != last.cursor {
 			since = time.Now()
 		}
 		if last = v; time.Since(since) >= time.Second {

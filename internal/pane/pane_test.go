@@ -3,6 +3,7 @@
 package pane
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -304,5 +305,32 @@ func TestOf(t *testing.T) {
 		if env["TMUX_PANE"] = id; tmux.Of(s.PID, getenv) != nil {
 			t.Errorf("%q is a pane", id)
 		}
+	}
+}
+
+// Where tmux does not answer before Enter, as on a busy machine, what was pasted is taken back.
+func TestSlowTmux(t *testing.T) {
+	s := begin(t, testagent.Options{})
+	real, err := exec.LookPath("tmux")
+	must(t, err)
+	dir := t.TempDir()
+	script := fmt.Sprintf(`#!/bin/sh
+case "$*" in
+*capture-pane*)
+	if [ -e '%[1]s/pasted' ] && mkdir '%[1]s/slow' 2> /dev/null; then exec sleep 60; fi
+	'%[2]s' "$@" > '%[1]s/shown' || exit
+	if grep -qF '%[3]s' '%[1]s/shown'; then : > '%[1]s/pasted'; fi
+	exec cat '%[1]s/shown' ;;
+esac
+exec '%[2]s' "$@"
+`, dir, real, letter.End)
+	must(t, os.WriteFile(filepath.Join(dir, "tmux"), []byte(script), 0o700))
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if err := s.Put(s.Context(), mail("hello")); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, delivery.ErrUnsure) {
+		t.Errorf("put: %v", err)
+	}
+	must(t, s.Look(s.Context()))
+	if submitted := s.entries(testagent.Submitted); len(submitted) > 0 {
+		t.Errorf("submitted: %q", submitted)
 	}
 }

@@ -77,7 +77,7 @@ func (p *Pane) Call(ctx context.Context, in string, words ...string) (string, er
 	c.Env = append(os.Environ(), "TMUX=", "TMUX_PANE=")
 	c.Stdin, c.Stdout, c.Stderr, c.WaitDelay = strings.NewReader(in), &out, &failed, time.Second
 	if err := c.Run(); err != nil {
-		return "", fmt.Errorf("tmux %s: %w", words[0], cmp.Or(said(failed.String()), err))
+		return "", fmt.Errorf("tmux %s: %w", words[0], cmp.Or(said(failed.String()), ctx.Err(), err))
 	}
 	return out.String(), nil
 }
