@@ -16,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/teamdir/input"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
-	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
@@ -105,13 +104,13 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q ask.Question,
 	did := did(a)
 	payload, _ := json.Marshal(notices.PermissionReply{Decision: a.Decision(), Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason})
 	m := &wire.Message{
-		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
+		Type: wire.TypePermissionReply, ReplyWanted: "no", Body: cmp.Or(a.Reason, did),
 		Subject: did + ": " + letter.OneLine(q.Summary(), 80), Payload: payload,
 	}
 	if wire.IsID(q.ID) { // the id of the message that asked the lead
 		m.InReplyTo = wire.ID(q.ID)
 	}
-	_, err := post.Send(ctx, s.Root, &post.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m})
+	_, err := s.Opened().Send(ctx, &teams.Message{From: s.Me.Agent(), To: []string{to.String()}, Content: m})
 	return m.ID, err
 }
 

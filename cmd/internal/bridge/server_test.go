@@ -24,6 +24,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/search"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -457,6 +458,10 @@ func TestNobodyThere(t *testing.T) {
 	must(t, err)
 	if trace := post.AnswersTo(t.Context(), laptop.Root, sent).Trace(sent, zed); trace.Returned == nil || trace.Returned.ID != got[0].ID {
 		t.Errorf("%+v", trace)
+	}
+	team := (*teams.Team)(laptop.Team.Handle(nil))
+	if _, err := team.Await(t.Context(), sent, teams.Observer{}); err == nil || !strings.Contains(err.Error(), "returned") {
+		t.Errorf("whoever waits for the answer: %v", err)
 	}
 }
 
