@@ -278,16 +278,6 @@ func (m *Mailbox) List(ctx context.Context, states ...wire.State) iter.Seq2[*wir
 // Get returns a message, or ErrNotFound.
 func (m *Mailbox) Get(id wire.ID) (*wire.Item, error) { return m.box().Get(id) }
 
-// Withdraw takes a message back that its owner has not read, and returns the state in which it was: only one that was
-// Unread is withdrawn. by must be its sender.
-func (m *Mailbox) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (wire.State, error) {
-	by = m.withTeam(by)
-	if it, err := m.box().Get(id); err == nil && it.From != by {
-		return it.State, fmt.Errorf("withdraw %s: it is from %s, and not from %q", id.Short(6), it.From, by)
-	}
-	return m.box().Withdraw(ctx, id, by)
-}
-
 // Watched returns the mailbox as watcher.Open takes it, which watches several at once, and their events too.
 func (m *Mailbox) Watched() watcher.Mailbox { return m.box() }
 

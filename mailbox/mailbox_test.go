@@ -68,25 +68,11 @@ func TestErrors(t *testing.T) {
 	_, err = bob.Get(wire.NewID())
 	is("get nothing", err, ErrNotFound)
 
-	// What fails stays unread, and what is withdrawn is not read.
+	// What fails stays unread.
 	failed := errors.New("failed")
 	is("a failed read", bob.Read(ctx, 0, func(*wire.Message) error { return failed }), failed)
 	if it, err := bob.Get(out.ID); err != nil || it.State != wire.Unread {
 		t.Error(it.State, err)
-	}
-	if state, err := bob.Withdraw(ctx, out.ID, alice); err != nil || state != wire.Unread {
-		t.Error(state, err)
-	}
-	is("a read", bob.Read(ctx, 0, func(m *wire.Message) error { return errors.New("it was shown: " + m.Body) }), nil)
-	n := 0
-	for it, err := range bob.List(ctx, wire.Withdrawn) {
-		is("list", err, nil)
-		if n++; it.ID != out.ID {
-			t.Error(it.ID)
-		}
-	}
-	if n != 1 {
-		t.Errorf("%d withdrawn", n)
 	}
 }
 
@@ -301,9 +287,6 @@ func TestOutsider(t *testing.T) {
 	}
 	if err := bob.MarkRead(ctx, wire.NewID()); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
-	}
-	if _, err := bob.Withdraw(ctx, id, wire.Address{Agent: "eve", Team: "main"}); err == nil {
-		t.Error("eve withdrew what alice had sent")
 	}
 	it, err := bob.Get(id)
 	if err != nil || it.State != wire.Unread {

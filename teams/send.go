@@ -201,6 +201,28 @@ func (t *Team) held(ctx context.Context, me *maildir.Box, id wire.ID, unknown er
 	return post.FindHeld(ctx, t.in().Root(), me, it, box, true)
 }
 
+// Withdraw takes a message of a member's back, from those of its recipients who have not read it: they never see it. Who has
+// read it, or taken it as a job, gets a notice, and whoever has acknowledged it keeps it. The State of each Delivery is the
+// one in which it was; "": it was acknowledged. It may be called again. ErrNotFound if it is not of the member.
+func (t *Team) Withdraw(ctx context.Context, member wire.Name, id wire.ID) (all []Delivery, err error) {
+	me, err := t.in().Member(member)
+	if err != nil {
+		return nil, err
+	}
+	it, _, err := post.Find(t.in(), me, string(id))
+	if err == nil && it.From != me.Address() {
+		err = fmt.Errorf("message %s is from %s: %w", id.Short(6), it.From, mailbox.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, to := range it.To {
+		state, err := post.Withdraw(ctx, t.in().Root(), me, it.Message, to, t.front().Origin())
+		all = append(all, Delivery{To: to, State: state, Err: err})
+	}
+	return all, nil
+}
+
 // Take takes the next job from a shared inbox for a member, who has it until the lease is over: others take other jobs. An
 // urgent one comes first. Ack ends it; without that it is given out again after the lease. Without a job it returns nil.
 func (t *Team) Take(ctx context.Context, member, inbox wire.Name, lease time.Duration) (*wire.Message, error) {
@@ -226,8 +248,8 @@ func (t *Team) Take(ctx context.Context, member, inbox wire.Name, lease time.Dur
 type Delivery struct {
 	To     wire.Address
 	State  wire.State      // "": not known
-	Stages []history.Stage // those that it has reached
-	Err    error           // why its state is not known
+	Stages []history.Stage // those that it has reached, of Trace
+	Err    error           // why its state is not known, or why it is not withdrawn
 }
 
 // Trace says how far a message that a member has sent or got is at each of its recipients, or returns

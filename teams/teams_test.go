@@ -362,6 +362,36 @@ func TestSendToAGroup(t *testing.T) {
 	}
 }
 
+// What is unread is taken back, who has read it is told, and only its sender may do so.
+func TestWithdraw(t *testing.T) {
+	ctx, team := t.Context(), newTeam(t, "alice", "bob", "carol")
+	m := &wire.Message{Body: "Rebase, please."}
+	if _, err := team.Send(ctx, &teams.Message{From: "alice", To: []string{"bob", "carol"}, Content: m}); err != nil {
+		t.Fatal(err)
+	}
+	read := func(name wire.Name) (types []string) {
+		box, err := team.Mailbox(name)
+		if err == nil {
+			err = box.Read(ctx, 0, func(m *wire.Message) error { types = append(types, m.Kind()); return nil })
+		}
+		if err != nil {
+			t.Error(name, err)
+		}
+		return types
+	}
+	read("bob")
+	if all, err := team.Withdraw(ctx, "carol", m.ID); !errors.Is(err, mailbox.ErrNotFound) {
+		t.Errorf("carol: %+v, %v", all, err)
+	}
+	all, err := team.Withdraw(ctx, "alice", m.ID)
+	if err != nil || len(all) != 2 || all[0].State != wire.Done || all[1].State != wire.Unread || all[0].Err != nil || all[1].Err != nil {
+		t.Errorf("alice: %+v, %v", all, err)
+	}
+	if bob, carol := read("bob"), read("carol"); len(bob) != 1 || bob[0] != wire.TypeNotice || len(carol) != 0 {
+		t.Errorf("bob gets %q, carol %q", bob, carol)
+	}
+}
+
 // Of two members that take from a shared inbox each gets another job, and what is acknowledged is done.
 func TestTake(t *testing.T) {
 	ctx, team := t.Context(), newTeam(t, "alice", "bob", "carol")

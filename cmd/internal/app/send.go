@@ -320,11 +320,12 @@ func repeatable(err error) error {
 }
 
 // Withdraw withdraws a message of mine from all its recipients.
-func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
+func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) (*Outcome, error) {
 	out := s.NewOutcome(m.ID)
-	for _, to := range m.To {
+	all, err := s.Opened().Withdraw(ctx, s.Me.Agent(), m.ID)
+	for _, one := range all {
+		to, state, err := one.To, one.State, one.Err
 		d := Delivered{To: to.String(), State: "withdrawn", Note: "it was not read"}
-		state, err := post.Withdraw(ctx, s.Root, s.Me, m, to, s.Origin())
 		if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok { // only an event is missing
 			out.warn("%v", unlogged)
 			err = nil
@@ -347,5 +348,5 @@ func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 			out.Delivered = append(out.Delivered, d)
 		}
 	}
-	return out
+	return out, err
 }

@@ -146,7 +146,10 @@ func (r *Room) Withdraw(ctx context.Context, id wire.ID) (string, error) {
 		return "", err
 	}
 	const did = "withdrawn from"
-	out := r.Scope.Withdraw(ctx, m)
+	out, err := r.Scope.Withdraw(ctx, m)
+	if err != nil {
+		return "", err
+	}
 	return withWarnings(out.Text(did), out), out.Err(did)
 }
 
