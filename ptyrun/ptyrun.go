@@ -1,7 +1,9 @@
 // Package ptyrun runs an agent's program and gives it texts: prompts, and its mail.
 //
 // [Start] starts one, and returns a [Handle] to ask it, give it a text, interrupt it, answer what it asks, type, look at its
-// screen and follow its events. Options.Decide answers what it asks; with Options.Hooks a question of Claude Code or opencode has
+// screen and follow its events. It is given a text when it waits for one. On a screen that is known of the programs that atm
+// has a driver for (atm doctor --driver all lists them), and of shells and interpreters without a script, such as bash and
+// python3; a program of your own says it with the Agent Client Protocol. Options.Decide answers what it asks; with Options.Hooks a question of Claude Code or opencode has
 // its tool and input. A program that speaks the Agent Client Protocol runs on pipes (Options.ACP), any other on a PTY, where a
 // driver reads its screen. A runner owns one agent: its program, the recording and the control socket. If the agent has a mailbox
 // (Options.Mail) the runner follows its inbox and event log, folds them with the reducer, and is the only one that hands over its
@@ -68,6 +70,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runhost"
@@ -110,8 +113,9 @@ type Options struct {
 	// such a way (Claude Code, opencode): what it asks has its tool and input. Mail must be of an open team. "": none come.
 	Hooks string
 
-	// Decide answers what the agent asks, with one of the question's options, or does not (false): then Handle.Answer may. It
-	// is called in a goroutine of its own, and may block. nil: nothing is decided.
+	// Decide answers what the agent asks, with the ID or Label of one of q.Options, or does not (false): then Handle.Answer may.
+	// What is none of them is told to Log, and the question stays open. Without a By the answer is the program's that runs it. It is
+	// called in a goroutine of its own, and may block. nil: nothing is decided.
 	Decide func(q ask.Question) (a ask.Answer, isDecided bool)
 
 	Log *slog.Logger // nil: silence
@@ -137,6 +141,9 @@ type Exit struct {
 	Tail    []string // the last 10 lines of the screen
 	Ended   []string // processes that it had left running and that were ended
 }
+
+// ErrUnsure means that nobody saw whether the program took a text: it may have it, and whoever gives it again may give it twice.
+var ErrUnsure = delivery.ErrUnsure
 
 // ErrTakenOver means that the runner lock was removed or belongs to another runner.
 var ErrTakenOver = inbox.ErrTakenOver

@@ -163,7 +163,7 @@ func (a asker) Tell(q ask.Question, isOver bool) {
 				})
 			}
 			if answer, isDecided := a.Decide(q); isDecided {
-				answer.ID = q.ID
+				answer.ID, answer.By = q.ID, cmp.Or(answer.By, "the program that runs it")
 				if _, err := a.Questions.Answer(a.Context(), answer); err != nil {
 					a.Run.Log.Error("answering a question", "err", err)
 				}

@@ -23,6 +23,7 @@ import (
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/internal/inbox"
+	"github.com/agentteammail/atm/ptyrun/internal/loop"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/reducer/history"
@@ -271,7 +272,8 @@ func (h *Handle) Close() error {
 }
 
 // Prompt gives the agent a text as if its person had typed it, as soon as it waits for one, and returns when it has
-// accepted the text, or why it did not. Texts are given in order, before mail.
+// accepted the text, or why it did not. Texts are given in order, before mail. After ErrUnsure it may have accepted it: a
+// program on a screen that neither answers nor moves on, such as an interpreter that computes for seconds.
 func (h *Handle) Prompt(ctx context.Context, text string) error {
 	return h.r.inbox.Give(ctx, text, false)
 }
@@ -292,7 +294,7 @@ func (h *Handle) Interrupt(ctx context.Context) error {
 
 // Answer answers what the agent asks with one of its options, and returns when it does not ask that any more. question
 // is the id in the event confirm_required or waiting_for_input, or "" for the open one; option is an id of its options,
-// or "" for the one that allows what is asked, once.
+// or "" for the one that allows what is asked, once. What asks for any text (Question.IsTyped) is answered with Type.
 func (h *Handle) Answer(ctx context.Context, question, option string) error {
 	return until(ctx, func() error {
 		_, err := h.r.Answer(ctx, ask.Answer{ID: question, Option: option})
@@ -318,8 +320,12 @@ func (h *Handle) Type(ctx context.Context, text string, enter bool) error {
 }
 
 // Ask is Prompt for a text that wants an answer. It returns the turn that the text began when the turn is over, with what the
-// agent said in it and how long it took. A program that only a screen shows tells no answer: the Response is empty.
+// agent said in it and how long it took. A program that only a screen shows tells no answer: the Response is empty. Status
+// may say a moment later that the agent is free again.
 func (h *Handle) Ask(ctx context.Context, text string) (history.FullTurn, error) {
+	if isClosed(h.done) {
+		return history.FullTurn{}, loop.ErrOver
+	}
 	turnNow := func() (id string) {
 		h.r.Call(func() { id = h.r.State.Session().Turn.ID })
 		return id

@@ -99,7 +99,7 @@ type asking struct {
 func (q *asking) open(t *teamdir.Team) (err error) {
 	m := q.message
 	if len(m.To) != 1 || m.To[0] == m.From {
-		return errors.New("ask exactly one other member")
+		return fmt.Errorf("wait for the answer to %s: it was not sent to exactly one other member", m.ID.Short(6))
 	}
 	if q.me, err = t.Member(m.From.Agent); err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
@@ -27,8 +29,8 @@ type Message struct {
 	Files   []File
 
 	// Content is what it says: a Body or a Payload, or neither with Files, and whatever else a sender decides, such as
-	// Subject, Priority, ReplyWanted, RequiresAck, DueAt and NotBefore. Send completes it: its ID, sender, recipients, time
-	// and thread.
+	// Subject, Priority, ReplyWanted, RequiresAck, DueAt and NotBefore. Send completes it in place: its ID, sender,
+	// recipients, time and thread. So each message has one of its own: sent again, it is the same message.
 	Content *wire.Message
 
 	// Once is a key of the sender's: under the same key, recipients and Answers it is always the same message, which is
@@ -138,21 +140,22 @@ func (library) MaySend(m *wire.Message, _ []wire.Address) error {
 // Ack is what a member says of a message that it has got, or of a job that it has taken.
 type Ack struct {
 	ID      wire.ID // of the message
-	Outcome string  // of wire.Outcomes: done, blocked or declined; "": it has the message and will act on it
+	Outcome string  // one of wire.Outcomes: done, blocked, declined; "": it has the message and will act on it
 	Text    string  // for the sender
 }
 
 // Acked says what became of an Ack.
 type Acked post.Result[post.AckedOrErr] // so atm's programs convert it
 
-// WasAcked reports whether the message was acknowledged before, by an ack or an answer.
+// WasAcked reports whether the sender had this ack before, or an answer that stands for it.
 func (a *Acked) WasAcked() bool { return (*post.Result[post.AckedOrErr])(a).Is().WasAcked }
 
 // Err says why the message is not acknowledged: see Team.Ack.
 func (a *Acked) Err() error { return (*post.Result[post.AckedOrErr])(a).Is().Err }
 
-// Ack acknowledges a message for a member. A job is done then, whatever the outcome, but for one that is declined: whoever
-// takes next gets that. It may be called again; the last outcome counts. Errors: mailbox.ErrNotFound for what the member has
+// Ack acknowledges a message for a member. A job is done then, whatever the outcome; but one that is declined goes to whoever
+// takes next, as long as team.toml has members that serve its inbox and have not declined it. It may be called again; the
+// last outcome counts. Errors: mailbox.ErrNotFound for what the member has
 // not got or taken, ErrNotCounted in the name of a person.
 func (t *Team) Ack(ctx context.Context, member wire.Name, a Ack) error {
 	return t.AckAll(ctx, member, a)[0].Err()
@@ -167,6 +170,9 @@ func (t *Team) AckAll(ctx context.Context, member wire.Name, all ...Ack) []*Acke
 	var at []int
 	for i, a := range all {
 		held, err := t.held(ctx, me, a.ID, unknown)
+		if err == nil && a.Outcome != "" && !slices.Contains(wire.Outcomes, a.Outcome) {
+			err = fmt.Errorf("ack %s: the outcome %q is none of %s", a.ID.Short(6), a.Outcome, strings.Join(wire.Outcomes, ", "))
+		}
 		if err == nil && held.State == wire.Withdrawn {
 			err = fmt.Errorf("message %s %w", a.ID.Short(6), maildir.ErrWithdrawn)
 		}

@@ -17,7 +17,14 @@
 // A Team may be used by several goroutines, and a team by several processes. The package reads no flags, and nothing else
 // from the environment.
 //
-// Begin with Open, or Create for a new one. It starts no programs: that is package ptyrun.
+// Begin with Open, or Create for a new one. It starts no programs: that is package ptyrun. What people say of the team is in
+// its directory's team.toml:
+//
+//	[groups]
+//	dev = ["alice", "bob"]
+//
+//	[members.me]
+//	person = true
 package teams
 
 import (
@@ -191,7 +198,8 @@ func (t *Team) Add(ctx context.Context, name wire.Name) error {
 	return nil
 }
 
-// AddShared is Add for an inbox from which all members take: see Take. It may be called again.
+// AddShared is Add for an inbox from which all members take: see Take. It may be called again. If there is a member of that
+// name, its inbox is shared from then on, with the mail that is in it.
 func (t *Team) AddShared(ctx context.Context, name wire.Name) error {
 	err := t.Add(ctx, name)
 	if errors.Is(err, maildir.ErrExists) {
@@ -215,7 +223,8 @@ func (t *Team) Mailbox(name wire.Name) (*mailbox.Mailbox, error) {
 // OpenFile opens the content of a file that came with a message to a member of the team.
 func (t *Team) OpenFile(a wire.Attachment) (*os.File, error) { return filestore.Open(t.in().Dir(), a) }
 
-// Member says how a member is.
+// Member says how a member is. Its state is unknown until something tells of it: atm run, hooks of its program, or a package
+// that runs it, such as ptyrun.
 type Member struct {
 	Name   wire.Name // of a member on another host with that: bob@build
 	Role   string    // of team.toml

@@ -417,6 +417,9 @@ func TestTake(t *testing.T) {
 	if err := team.Ack(ctx, "bob", teams.Ack{ID: ids[1]}); err == nil || !strings.Contains(err.Error(), "carol") {
 		t.Errorf("bob finishes carol's: %v", err)
 	}
+	if err := team.Ack(ctx, "bob", teams.Ack{ID: ids[0], Outcome: "finished"}); err == nil || !strings.Contains(err.Error(), "done, blocked, declined") {
+		t.Errorf("an outcome that is none: %v", err)
+	}
 	if err := team.Ack(ctx, "bob", teams.Ack{ID: ids[0], Text: "done"}); err != nil {
 		t.Error(err)
 	}

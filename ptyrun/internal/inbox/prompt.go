@@ -3,6 +3,7 @@ package inbox
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -56,7 +57,7 @@ func (in *Inbox) AwaitGiven(ctx context.Context, p *Prompt) error {
 			p.isOver = true
 			in.prompts = slices.DeleteFunc(in.prompts, func(other *Prompt) bool { return other == p })
 		})
-		err = context.Cause(ctx)
+		err = fmt.Errorf("the program did not wait for a text: %w", context.Cause(ctx))
 	}
 	select {
 	case err := <-p.done: // it was given before
