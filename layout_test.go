@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -156,6 +157,27 @@ func TestProgramsOnPublicPackages(t *testing.T) {
 	}
 	if offered != len(onPublic) {
 		t.Errorf("%d of %v import package teams", offered, onPublic)
+	}
+}
+
+// What atm sends, asks, acknowledges and withdraws goes through package teams, as what others do.
+func TestMailGoesThroughTeams(t *testing.T) {
+	by := regexp.MustCompile(`\b(post\.(Send|SendAll|Ack|AckAll|Withdraw|StoreFor)|Opened\(\)\.(SendAll|AckAll|Withdraw|Await))\(`)
+	calls := 0
+	err := filepath.WalkDir("cmd", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, call := range by.FindAllString(string(text), -1) {
+			if calls++; strings.HasPrefix(call, "post.") {
+				t.Errorf("%s: %s: call package teams", path, call)
+			}
+		}
+		return err
+	})
+	if err != nil || calls < 5 {
+		t.Error(calls, err)
 	}
 }
 

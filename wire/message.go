@@ -81,7 +81,7 @@ type Message struct {
 
 // Origin is evidence of where a message came from.
 type Origin struct {
-	Via string `json:"via,omitzero"` // cli, drop, mcp, acp, runner, bridge, library
+	Via string `json:"via,omitzero"` // cli, drop, mcp, acp, runner, bridge, library, mailbox
 	UID *int   `json:"uid,omitzero"` // absent where the system has none
 	Run string `json:"run,omitzero"` // the runner's session id
 	// Agent is the member, of the sender's host, whose program started the process that sent it, as far as that process
