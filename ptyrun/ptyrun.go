@@ -27,40 +27,6 @@
 //   - In a root that came with a git checkout, or that nobody has accepted, nothing is typed and no rule answers.
 //
 // The agent's run directory holds the control socket, the recording (screen.cast) and run.json.
-//
-// How it works: one loop owns the state of the run. It sleeps until a channel delivers something (what the agent tells, the end
-// of its program, a message or event from the mailbox, a function posted by another goroutine) or a timer fires. Then it calls
-// step, in which each topic checks the state, does what is due, and says when it wants to be called again. Whatever blocks on a
-// terminal, lock, disk or client runs in a goroutine of its own that posts to the loop. An event is folded when it is appended,
-// so that the loop never waits for the log to know what it has done itself.
-//
-// One turn: the queue names a message to deliver. When the gate opens, the message is claimed and given by the best way, and the
-// table of package delivery says what follows from what happens to it then (all in internal/inbox). A terminal types the text,
-// submits it and sees it go, and then reports the start of the turn; its screen is read as it is drawn, and what has been stable
-// is reported; a dialog becomes a question until it is gone; at the end of the turn it reports that (internal/terminal): what was
-// said no screen tells. A speaker tells all of this itself.
-//
-// Where to look. Here is what holds a run together:
-//
-//	mailbox              the mailbox of the agent, and its runner lock
-//	start                the handle; how a run begins and ends
-//	runner               the runner's state and its loop
-//	program, restart     one start of the program; the next start, and the end
-//	resume               the conversation that a program continues
-//	interrupt            how a turn is cut short
-//	follower             the run as its follower sees it
-//	server               requests through the socket
-//
-// Its parts are packages, of which each has its own state and knows only those above it:
-//
-//	internal/loop        how other goroutines work with the loop
-//	internal/run         what all share: the loop, the log and what it says, what an agent and a text are
-//	internal/inbox       its mail and prompts: which is next, whether it may be given, and what becomes of it
-//	internal/terminal    an agent on a PTY: what the screen shows, typing
-//	internal/viewers     people's terminals, and the transcript of an agent without one
-//	internal/record      the recording of a terminal
-//	internal/acp         the Agent Client Protocol with a program
-//	internal/speaker     an agent that speaks that
 package ptyrun
 
 import (
