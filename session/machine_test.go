@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentteammail/atm/internal/testround"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -168,12 +169,7 @@ func (m *machine) Check(t *rapid.T) {
 
 // After any operations in any order, the sessions agree with their models.
 func TestMachine(t *testing.T) {
-	top := t.TempDir()
-	// Thousands of syncs: in memory where possible.
-	if dir, err := os.MkdirTemp("/dev/shm", "atm-session-"); err == nil {
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		top = dir
-	}
+	top := testtree.Memory(t)
 	testround.Check(t, 8, func(t *rapid.T) {
 		path, err := os.MkdirTemp(top, "team-")
 		must(t, err)

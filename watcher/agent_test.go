@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/keep"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -98,7 +99,7 @@ func TestAgentThatIsAddedAfterOpen(t *testing.T) {
 
 // OpenTeam needs a directory and nothing else: all agents, those that come later too, or the named ones.
 func TestOpenTeam(t *testing.T) {
-	dir := memoryDir(t)
+	dir := testtree.Memory(t)
 	s := openStore(t, dir, "bob")
 	for _, named := range [][]wire.Name{nil, {"bob", "carol"}} {
 		w, err := OpenTeam(t.Context(), dir, Options{Messages: true}, named...)

@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
 func TestEventsAreFromNowOrFromASequenceNumber(t *testing.T) {
-	s := openStore(t, memoryDir(t), "bob", "carol")
+	s := openStore(t, testtree.Memory(t), "bob", "carol")
 	bob, carol := s.Box("bob"), s.Box("carol")
 	for _, b := range []*maildir.Box{bob, carol} {
 		for range 3 {

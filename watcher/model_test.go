@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/testround"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -26,7 +27,7 @@ func TestEachOnceWhateverHappens(t *testing.T) {
 }
 
 func eachOnce(t *testing.T, r *rapid.T, openDirs func() (*Dirs, error)) {
-	dir := memoryDir(t)
+	dir := testtree.Memory(t)
 	defer os.RemoveAll(dir)
 	s := openStore(t, dir, "bob")
 	bob := s.Box("bob")

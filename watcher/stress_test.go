@@ -13,6 +13,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -40,7 +41,7 @@ func init() {
 func TestManySendersAndASlowConsumer(t *testing.T) {
 	t.Parallel()
 	const senders, each = 3, 2000
-	dir := memoryDir(t)
+	dir := testtree.Memory(t)
 	bob := openStore(t, dir, "bob").Box("bob")
 	w := watch(t, Options{Messages: true}, bob)
 	sent := make(chan string, senders)

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -39,19 +40,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// memoryDir is a directory in memory where there is one: tests that make
-// thousands of files and remove them would slow down every create on a disk
-// for a minute.
-func memoryDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "atm-watcher-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 // openStore is a team in a directory, with some agents.
 func openStore(t testing.TB, path string, agents ...wire.Name) *maildir.Store {
 	t.Helper()
@@ -73,7 +61,7 @@ func openStoreIn(path string) (*maildir.Store, error) {
 }
 
 func bobs(t testing.TB) (*maildir.Store, *maildir.Box) {
-	s := openStore(t, memoryDir(t), "bob")
+	s := openStore(t, testtree.Memory(t), "bob")
 	return s, s.Box("bob")
 }
 

@@ -107,7 +107,7 @@ func TestGCOfADayThatVanishes(t *testing.T) {
 	t.Parallel()
 	var bob *maildir.Box
 	var gone string
-	bob = openStore(t, scratch(t), func(op, name string) error {
+	bob = faultyStore(t, func(op, name string) error {
 		if at := "bob/inbox/done/" + gone; op == "rename" && name == at {
 			return os.Rename(bob.Store().Dir().Join(at), bob.Store().Dir().Join(".elsewhere"))
 		}
@@ -132,7 +132,7 @@ func TestRetiredWhileADirectoryIsMade(t *testing.T) {
 	var s *maildir.Store
 	var once sync.Once
 	armed, retired := false, error(nil)
-	s = openStore(t, scratch(t), func(op, name string) error {
+	s = faultyStore(t, func(op, name string) error {
 		if armed && op == "mkdir" && strings.HasPrefix(name, "bob/sent") {
 			once.Do(func() { _, retired = keep.Retire(ctx, s, "bob") })
 		}
@@ -152,7 +152,7 @@ func TestRetiredWhileADirectoryIsMade(t *testing.T) {
 // A mailbox that was moved, perhaps not for good, is said to be moved.
 func TestRetiredUnsynced(t *testing.T) {
 	armed := false
-	s := openStore(t, scratch(t), func(op, name string) error {
+	s := faultyStore(t, func(op, name string) error {
 		if armed && op == "fsync directory" {
 			return syscall.EIO
 		}

@@ -19,7 +19,7 @@ import (
 // A failure at one recipient does not affect the others.
 func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, scratch(t), func(op, name string) error {
+	s := faultyStore(t, func(op, name string) error {
 		switch {
 		case op == "open" && strings.HasPrefix(name, "full/inbox/tmp/"):
 			return syscall.EDQUOT
@@ -60,7 +60,7 @@ func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 // If a mailbox exists but cannot be written to, the error says why, not that it is absent.
 func TestDeliverSaysTheCause(t *testing.T) {
 	t.Parallel()
-	bob := openStore(t, scratch(t), func(op, name string) error {
+	bob := faultyStore(t, func(op, name string) error {
 		if op == "mkdir" && name == "bob/inbox/tmp" {
 			return syscall.EIO
 		}
@@ -78,7 +78,7 @@ func TestDeliverBatch(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var ops []string
-	s := openStore(t, scratch(t), func(op, name string) error {
+	s := faultyStore(t, func(op, name string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if op == "rename" || strings.HasPrefix(op, "fsync") {

@@ -25,6 +25,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/filestore"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -205,7 +206,7 @@ func FuzzDropped(f *testing.F) {
 		f.Add(s.name, []byte(s.content), false)
 		f.Add(s.name, []byte(s.content), true)
 	}
-	top := scratch(f)
+	top := testtree.Memory(f)
 	f.Fuzz(func(t *testing.T, name string, content []byte, inNew bool) {
 		if name == "" || name == "." || name == ".." || len(name) > 255 || strings.ContainsAny(name, "/\x00") ||
 			runtime.GOOS == "darwin" && !utf8.ValidString(name) {
@@ -453,7 +454,7 @@ func TestDropIsSyncedBeforeItIsPublished(t *testing.T) {
 	for _, c := range []struct{ where, begun string }{{where: "inbox"}, {where: "inbox/new"}, {where: "inbox", begun: "note"}} {
 		var ops []string
 		var bob *maildir.Box
-		s := openStore(t, scratch(t), func(op, name string) error {
+		s := faultyStore(t, func(op, name string) error {
 			switch {
 			case op == "rename" && strings.HasSuffix(name, "/note"):
 				ops = append(ops, "rename")
@@ -500,7 +501,7 @@ func TestDropThatChanges(t *testing.T) {
 	} {
 		var bob *maildir.Box
 		var once sync.Once
-		bob = openStore(t, scratch(t), func(op, target string) error {
+		bob = faultyStore(t, func(op, target string) error {
 			if op == "rename" && strings.HasSuffix(target, "/note") {
 				once.Do(func() { change(t, bob) })
 			}

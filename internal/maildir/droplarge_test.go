@@ -34,7 +34,7 @@ func attachments(t tb, b *maildir.Box) []string {
 // A file that is too large is set aside at once, whatever it is, without being read. Other files are ingested.
 func TestDropTooLarge(t *testing.T) {
 	t.Parallel()
-	bob := openStore(t, scratch(t), func(op, name string) error {
+	bob := faultyStore(t, func(op, name string) error {
 		if op == "link" || op == "write" && strings.HasPrefix(name, filestore.Dir) {
 			t.Errorf("%s %s", op, name)
 		}
@@ -102,7 +102,7 @@ func TestDropAfterAFailedSync(t *testing.T) {
 	t.Parallel()
 	var synced []string
 	failing := true
-	bob := openStore(t, scratch(t), func(op, name string) error {
+	bob := faultyStore(t, func(op, name string) error {
 		if op == "fsync" && strings.Contains(name, filestore.Dir) {
 			if synced = append(synced, filepath.Base(name)); failing {
 				return syscall.EIO

@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/testround"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -408,7 +409,7 @@ func (m *machine) Check(t *rapid.T) {
 // Whatever is done to a mailbox, in whatever order, every message is where it should be and leased at most once, and
 // the event log has no gap.
 func TestMachine(t *testing.T) {
-	top := scratch(t)
+	top := testtree.Memory(t)
 	testround.Check(t, 15, func(t *rapid.T) {
 		path, err := os.MkdirTemp(top, "machine-")
 		must(t, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -41,21 +42,15 @@ func must(t tb, err error) {
 	}
 }
 
-// scratch returns a directory for tests that make thousands of files, in memory if possible.
-func scratch(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "atm-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 // newStore makes a team with some agents in a directory of its own.
 func newStore(t testing.TB, agents ...wire.Name) *maildir.Store {
 	t.Helper()
-	return openStore(t, scratch(t), nil, agents...)
+	return faultyStore(t, nil, agents...)
+}
+
+func faultyStore(t testing.TB, fault durable.Fault, agents ...wire.Name) *maildir.Store {
+	t.Helper()
+	return openStore(t, testtree.Memory(t), fault, agents...)
 }
 
 // openStore opens a team's directory and makes agents in it.

@@ -13,7 +13,7 @@ import (
 // If the directories of a new outbox could not be synced, the next message syncs them.
 func TestOutboxIsSynced(t *testing.T) {
 	syncs, fails := 0, true
-	s := openStore(t, scratch(t), func(op, name string) error {
+	s := faultyStore(t, func(op, name string) error {
 		if op != "fsync directory" || filepath.Base(name) != maildir.BridgeDir {
 			return nil
 		}

@@ -65,7 +65,7 @@ func TestSenderOfNothing(t *testing.T) {
 // On a read-only disk messages are shown but not marked. If none are shown there is nothing to report.
 func TestReadOnAReadOnlyDisk(t *testing.T) {
 	t.Parallel()
-	bob := openStore(t, scratch(t), func(op, name string) error {
+	bob := faultyStore(t, func(op, name string) error {
 		if op == "publish" && name == ".locks/bob.reader" {
 			return syscall.EROFS
 		}
@@ -245,7 +245,7 @@ func TestIDsWithLimit(t *testing.T) {
 func TestNewIsListedOnce(t *testing.T) {
 	t.Parallel()
 	var lists atomic.Int32
-	bob := openStore(t, scratch(t), func(op, name string) error {
+	bob := faultyStore(t, func(op, name string) error {
 		if op == "list" && name == "bob/inbox/new" {
 			lists.Add(1)
 		}

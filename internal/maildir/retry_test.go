@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -24,7 +25,7 @@ func TestRetryBadKilled(t *testing.T) {
 	} {
 		points := 0
 		for isOver := false; !isOver; points += 2 {
-			path := scratch(t)
+			path := testtree.Memory(t)
 			bob := openStore(t, path, nil, "bob").Box("bob")
 			file := filepath.Join(bob.Path(), "inbox/bad", name)
 			must(t, os.WriteFile(file, []byte(content), 0o600))

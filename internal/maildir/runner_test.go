@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/maildir/keep"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -60,7 +61,7 @@ func owned(t testing.TB, b *maildir.Box, want ...wire.ID) {
 
 func TestHoldRunner(t *testing.T) {
 	t.Parallel()
-	path := scratch(t)
+	path := testtree.Memory(t)
 	s, other := openStore(t, path, nil, "bob"), openStore(t, path, nil)
 	r := holds(t, s)
 	if running, err := other.Running("bob"); !running || err != nil || !r.StillHeld() {
@@ -101,7 +102,7 @@ func TestHoldRunner(t *testing.T) {
 // A probe that takes long, as on a machine with much to do, is no runner.
 func TestHoldRunnerBesideSlowProbe(t *testing.T) {
 	t.Parallel()
-	path := scratch(t)
+	path := testtree.Memory(t)
 	s, other := openStore(t, path, nil, "bob"), openStore(t, path, nil)
 	probe, err := s.Locks().Lock(ctx, "bob.runner", lockfile.Shared, 0, nil)
 	must(t, err)
@@ -120,7 +121,7 @@ func unclaimed(b *maildir.Box) []wire.ID {
 // The messages of a dead runner are unread like any others, and are handed over again as possible repeats.
 func TestClaimOfADeadRunner(t *testing.T) {
 	t.Parallel()
-	path := scratch(t)
+	path := testtree.Memory(t)
 	s, next := openStore(t, path, nil, "bob"), openStore(t, path, nil)
 	bob := next.Box("bob")
 	list := deliverN(t, bob, 3)
@@ -152,7 +153,7 @@ func TestClaimThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for _, full := range []string{"bob/inbox/held/", "bob/events/"} {
 		var isFull atomic.Bool
-		s := openStore(t, scratch(t), func(op, name string) error {
+		s := faultyStore(t, func(op, name string) error {
 			if isFull.Load() && (op == "write" || op == "mkdir") && strings.Contains(name, full) {
 				return syscall.ENOSPC
 			}
@@ -179,7 +180,7 @@ func TestTypedAgain(t *testing.T) {
 	t.Parallel()
 	var ids []wire.ID
 	var isLogBroken, isBroken atomic.Bool
-	s := openStore(t, scratch(t), func(op, name string) error {
+	s := faultyStore(t, func(op, name string) error {
 		if isLogBroken.Load() && op == "write" && strings.Contains(name, "bob/events/") ||
 			isBroken.Load() && op == "rename" && strings.Contains(name, string(ids[1])) {
 			return syscall.EIO
@@ -219,7 +220,7 @@ func TestKilledInTyped(t *testing.T) {
 	t.Parallel()
 	for last, isDone := 0, false; !isDone; last++ {
 		left := -1 // how many changes succeed before the kill; negative: all
-		s := openStore(t, scratch(t), func(op, _ string) error {
+		s := faultyStore(t, func(op, _ string) error {
 			if left == 0 {
 				return syscall.EIO
 			}

@@ -26,6 +26,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir/keep"
 	"github.com/agentteammail/atm/internal/maildir/once"
 	"github.com/agentteammail/atm/internal/testround"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -506,7 +507,7 @@ var isFull = testround.IsLong || os.Getenv("ATM_FAULTS") != ""
 // of each kind, and all from the last of each kind on. No acknowledged message is lost, none is torn or doubled, no fsync
 // is repeated, and repeating the operation succeeds.
 func TestFaults(t *testing.T) {
-	top := scratch(t)
+	top := testtree.Memory(t)
 	t.Run("scenes", func(t *testing.T) {
 		for name, sc := range scenes {
 			t.Run(name, func(t *testing.T) {
@@ -579,7 +580,7 @@ func (t teller) Fatal(a ...any)                 { t.p.say("error %s", fmt.Sprint
 // If a process is killed before any of its file operations, of which ATM_FAULTS tries each, others can go on: no message is
 // torn or in two places, and a dropped file is ingested once.
 func TestKilledAtEachStep(t *testing.T) {
-	top := scratch(t)
+	top := testtree.Memory(t)
 	t.Run("scenes", func(t *testing.T) {
 		for name, sc := range scenes {
 			step := 12 // only some, since starting a process is slow

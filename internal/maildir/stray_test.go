@@ -117,7 +117,7 @@ func TestFileInPlaceOfADirectory(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Pointer[string]
-	s := openStore(t, scratch(t), func(op, name string) error {
+	s := faultyStore(t, func(op, name string) error {
 		if file := broken.Load(); file != nil && op == "read" && strings.HasSuffix(name, *file) {
 			return syscall.EIO
 		}

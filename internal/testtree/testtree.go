@@ -56,6 +56,17 @@ func Make(t *testing.T, lines ...string) string {
 	return top
 }
 
+// Memory makes a temporary directory in memory where there is one: thousands of files or syncs would slow down a disk.
+func Memory(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "atm-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // NeedUnix skips a test on Windows.
 func NeedUnix(t *testing.T) {
 	t.Helper()

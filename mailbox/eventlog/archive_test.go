@@ -14,7 +14,7 @@ import (
 func TestArchive(t *testing.T) {
 	smallSegments(t, 500)
 	var fail error
-	l := openLog(t, scratch(t), func(op, name string) error {
+	l := newLog(t, func(op, name string) error {
 		if op == "rename" && name == l0 {
 			return fail
 		}
@@ -77,7 +77,7 @@ var l0 = "bob/events/" + segmentName(1)
 // Check reports foreign entries, and where events are missing. What was never a whole event is no loss.
 func TestCheck(t *testing.T) {
 	smallSegments(t, 500)
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	appendKinds(t, l, "a", "b")
 	scribble(t, segmentPath(l, 1), "{\"kind\":\"x\"}\nxx\n")
 	appendKinds(t, l, "c", "d", "e", "f")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/testround"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -129,7 +130,7 @@ func follow(t *testing.T, l *Log, after uint64, stop <-chan struct{}) (names map
 func TestKilled(t *testing.T) {
 	duration := testround.Lasts(t, 4*time.Second) / 2
 	smallSegments(t, killSegment)
-	path := scratch(t)
+	path := testtree.Memory(t)
 	l := openLog(t, path, nil)
 	appendKinds(t, l, "first")
 	end := time.Now().Add(duration)

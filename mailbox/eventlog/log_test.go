@@ -18,6 +18,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -32,15 +33,10 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// scratch returns a directory, in memory if possible, since nothing here needs a disk.
-func scratch(t testing.TB) string {
+// newLog makes bob's log in a team's directory of its own.
+func newLog(t testing.TB, fault durable.Fault) *Log {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "atm-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
+	return openLog(t, testtree.Memory(t), fault)
 }
 
 // openLog opens bob's log in a team's directory, and makes that if need be.
@@ -137,7 +133,7 @@ func smallSegments(t testing.TB, n int64) {
 
 // An event that cannot be read back is refused, and nothing is written.
 func TestAppendRefuses(t *testing.T) {
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	for name, e := range map[string]wire.Event{
 		"no kind":                {Source: "a"},
 		"a wire that is no JSON": {Kind: "a", Wire: []byte("{")},
@@ -158,7 +154,7 @@ func TestAppendRefuses(t *testing.T) {
 
 // The longest event can be read back, wherever it begins.
 func TestLongEvents(t *testing.T) {
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	for _, n := range []int{1, 64 << 10, int(maxLine) - 300, 10} {
 		appendEvents(t, l, wire.Event{Kind: fmt.Sprint(n), Wire: []byte(`"` + strings.Repeat("x", n) + `"`)})
 	}
@@ -175,7 +171,7 @@ func TestTooLongLine(t *testing.T) {
 	maxLine = 64 << 10
 	t.Cleanup(func() { maxLine = longest })
 	for name, after := range map[string]string{"torn": "", "whole": "\n", "followed": "\n" + `{"seq":4,"at":"2026-01-01T00:00:00Z","team":"main","agent":"bob","source":"cli","kind":"d"}` + "\n"} {
-		l := openLog(t, scratch(t), nil)
+		l := newLog(t, nil)
 		appendKinds(t, l, "a", "b")
 		follower := l.Follow(0)
 		t.Cleanup(follower.Close)
@@ -237,7 +233,7 @@ func TestTooLongLine(t *testing.T) {
 }
 
 func TestEventID(t *testing.T) {
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	e := func(id string) wire.Event { return wire.Event{Kind: "k" + id, EventID: id} }
 	appendEvents(t, l, e("1"), e("1")) // twice in the first call of all
 	appendEvents(t, l, e("1"), e("2"), e("2"))
@@ -266,7 +262,7 @@ func TestEventID(t *testing.T) {
 // An id is known from an older segment, too.
 func TestEventIDOfAnOlderSegment(t *testing.T) {
 	smallSegments(t, 200)
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	appendEvents(t, l, note("x"))
 	appendKinds(t, l, "one", "two")
 	appendKinds(t, l, "three", "four")
@@ -279,7 +275,7 @@ func TestEventIDOfAnOlderSegment(t *testing.T) {
 
 func TestRotation(t *testing.T) {
 	smallSegments(t, 2000)
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	follower := l.Follow(0)
 	defer follower.Close()
 	var want, got []string
@@ -326,7 +322,7 @@ func TestUnfinishedLine(t *testing.T) {
 		`{"kind":"x"}`:         {"3 c"},
 		"\x00\x00":             {"3 c"},
 	} {
-		l := openLog(t, scratch(t), nil)
+		l := newLog(t, nil)
 		follower := l.Follow(0)
 		t.Cleanup(follower.Close)
 		appendKinds(t, l, "a", "b")
@@ -341,7 +337,7 @@ func TestUnfinishedLine(t *testing.T) {
 // What a full disk has cut off is no event. The events that are whole have a number, the others can be appended again.
 func TestAppendToAFullDisk(t *testing.T) {
 	full := false
-	l := openLog(t, scratch(t), func(op, _ string) error {
+	l := newLog(t, func(op, _ string) error {
 		if full && op == "write" {
 			return syscall.ENOSPC
 		}
@@ -388,7 +384,7 @@ func note(id string) wire.Event { return wire.Event{Kind: "note", Source: "cli",
 func TestSegmentIsSyncedBeforeTheNext(t *testing.T) {
 	smallSegments(t, 200)
 	var s syncs
-	l := openLog(t, scratch(t), s.fault)
+	l := newLog(t, s.fault)
 	for range 3 {
 		appendKinds(t, l, "one", "two") // over 200 bytes
 	}
@@ -401,7 +397,7 @@ func TestSegmentIsSyncedBeforeTheNext(t *testing.T) {
 func TestSegmentCannotBeSynced(t *testing.T) {
 	smallSegments(t, 200)
 	s := syncs{broken: segmentName(1)}
-	l := openLog(t, scratch(t), s.fault)
+	l := newLog(t, s.fault)
 	appendKinds(t, l, "one", "two")
 	must(t, l.AppendSync(ctx, note("")))
 	for range 2 {
@@ -416,7 +412,7 @@ func TestSegmentCannotBeSynced(t *testing.T) {
 // segment, whose sync says what is true.
 func TestEventCannotBeSynced(t *testing.T) {
 	s := syncs{broken: segmentName(1)}
-	l := openLog(t, scratch(t), s.fault)
+	l := newLog(t, s.fault)
 	events := []wire.Event{note("")}
 	if err := l.AppendSync(ctx, events...); !errors.Is(err, syscall.EIO) || events[0].Seq != 1 {
 		t.Error(err, events)

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/wire"
 )
 
 // A reader is at the end only if the log is: what was appended since it looked last is there.
 func TestFollowWhatWasJustAppended(t *testing.T) {
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	appendKinds(t, l, "a")
 	r := l.Follow(0)
 	defer r.Close()
@@ -31,7 +32,7 @@ func TestFollowWhatWasJustAppended(t *testing.T) {
 
 // Behind a damaged line the rest is read.
 func TestDamagedLine(t *testing.T) {
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	appendKinds(t, l, "a", "b", "c", "d")
 	data, _ := os.ReadFile(segmentPath(l, 1))
 	lines := bytes.SplitAfter(data, []byte{'\n'})
@@ -49,7 +50,7 @@ func TestDamagedLine(t *testing.T) {
 
 // A reader that begins in the middle of a long segment finds its event, even if lines are damaged.
 func TestFollowFromTheMiddle(t *testing.T) {
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	last := uint64(0)
 	grow := func(n, size int, damage string) {
 		t.Helper()
@@ -74,7 +75,7 @@ func TestFollowFromTheMiddle(t *testing.T) {
 
 // A reader of what is new begins there, however long the segment is; and a damaged last line does not hide it.
 func TestFollowBeginsNearTheEnd(t *testing.T) {
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	appendEvents(t, l, slices.Repeat([]wire.Event{{Kind: "pad", Wire: []byte(`"` + strings.Repeat("x", 900) + `"`)}}, 300)...)
 	scribble(t, segmentPath(l, 1), "xx\n")
 	for _, after := range []uint64{200, 299, 300} {
@@ -96,7 +97,7 @@ func FuzzEventLog(f *testing.F) {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)
 	}
-	top := scratch(f)
+	top := testtree.Memory(f)
 	f.Fuzz(func(t *testing.T, junk []byte, follows bool) {
 		for line := range bytes.Lines(junk) {
 			if _, err := wire.DecodeEvent(line); err == nil {
@@ -147,7 +148,7 @@ func FuzzEventLog(f *testing.F) {
 // A follower goes on if its segment is archived.
 func TestFollowerSurvives(t *testing.T) {
 	smallSegments(t, 200)
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	c := l.Follow(0)
 	defer c.Close()
 	appendKinds(t, l, "one", "two")
@@ -163,7 +164,7 @@ func TestFollowerSurvives(t *testing.T) {
 // A reader begins with the archived events of this log, not with those of an earlier agent of the same name.
 func TestArchivedEvents(t *testing.T) {
 	smallSegments(t, 200)
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	archive := func() {
 		t.Helper()
 		if n, _, err := l.Archive(ctx, time.Now().Add(time.Hour), false); n == 0 || err != nil {
@@ -203,7 +204,7 @@ func TestArchivedEvents(t *testing.T) {
 
 // A reader notices another log in place of its own: a new one begins anew, a restored one goes on after its last event.
 func TestLogIsReplaced(t *testing.T) {
-	l := openLog(t, scratch(t), nil)
+	l := newLog(t, nil)
 	dir := l.root.Join(l.dir())
 	appendKinds(t, l, "one", "two")
 	c, late := l.Follow(0), l.Follow(2)
