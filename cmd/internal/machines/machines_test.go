@@ -31,6 +31,10 @@ var team = map[string][]string{"laptop": {"alice", "amy"}, "build": {"bob", "ben
 // A world is the servers, the hosts, and what was sent between them.
 type world struct {
 	t       *testing.T
+	dir     string
+	isLong  bool
+	lasts   time.Duration
+	seed    uint64 // of all chances
 	servers []*program
 	ways    [][]*network // of each server to and from the others
 	hosts   []*host
@@ -46,39 +50,57 @@ type world struct {
 
 // Three hosts send to each other for as long as ATM_MACHINES says, and everything breaks.
 func TestMachines(t *testing.T) {
-	servers, messages, lasts := 1, 120, 5*time.Second
+	w := newWorld(t)
+	servers, messages := 1, 120
+	if w.isLong {
+		servers, messages = 3, 5000
+	}
+	var addresses []string
+	w.servers, addresses, w.ways = newServers(t, w.dir, servers)
+	w.connect(addresses)
+	w.hosts = newHosts(t, w.dir, addresses, team, "laptop", "build", "cloud")
+	for _, h := range w.hosts {
+		h.startBridge(t, w.dir)
+	}
+	w.run((messages+5)/6, func(r *rand.Rand) {
+		go w.progress()
+		w.disturb(r)
+	})
+	for _, p := range w.programs() {
+		if len(p.alone) > 0 {
+			t.Logf("ended by itself %d times: %s", len(p.alone), p.alone[0])
+		}
+	}
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, dir: memory(t), lasts: 5 * time.Second, seed: rand.Uint64(), acks: map[string]map[member]bool{}, count: map[string]int{}}
 	if s := os.Getenv("ATM_MACHINES"); s != "" {
 		d, err := time.ParseDuration(s)
 		if err != nil {
 			t.Fatal("ATM_MACHINES: ", err)
 		}
-		servers, messages, lasts = 3, 5000, d
+		w.isLong, w.lasts = true, d
 	}
-	seed := rand.Uint64()
 	if s := os.Getenv("ATM_MACHINES_SEED"); s != "" {
-		seed, _ = strconv.ParseUint(s, 10, 64)
+		w.seed, _ = strconv.ParseUint(s, 10, 64)
 	}
-	t.Logf("ATM_MACHINES_SEED=%d", seed)
+	t.Logf("ATM_MACHINES_SEED=%d", w.seed)
+	return w
+}
 
-	dir := memory(t)
-	w := &world{t: t, acks: map[string]map[member]bool{}, count: map[string]int{}}
-	var addresses []string
-	w.servers, addresses, w.ways = newServers(t, dir, servers)
-	w.connect(addresses)
-	w.hosts = newHosts(t, dir, addresses, team, "laptop", "build", "cloud")
-	for _, h := range w.hosts {
-		h.startBridge(t, dir)
-	}
-
+// run has each member send so many messages, and read, while things are disturbed until all is sent. Then it waits until
+// all is quiet, and judges.
+func (w *world) run(each int, disturb func(*rand.Rand)) {
 	var all, disturbing sync.WaitGroup
 	n := uint64(0)
-	random := func() *rand.Rand { n++; return rand.New(rand.NewPCG(seed, n)) }
+	random := func() *rand.Rand { n++; return rand.New(rand.NewPCG(w.seed, n)) }
 	for _, h := range w.hosts {
 		for _, agent := range h.members {
-			mine := w.plan(random(), member{h.name, agent}, (messages+5)/6)
+			mine := w.plan(random(), member{h.name, agent}, each)
 			w.sent = append(w.sent, mine...)
 			r := random()
-			all.Go(func() { w.send(r, h, mine, lasts) })
+			all.Go(func() { w.send(r, h, mine) })
 		}
 	}
 	for _, h := range w.hosts {
@@ -88,31 +110,23 @@ func TestMachines(t *testing.T) {
 			}
 		})
 	}
-	stop, r := make(chan struct{}), random()
-	disturbing.Go(func() { w.disturb(r, stop) })
-	go w.progress(stop)
-	began := time.Now()
+	r, began := random(), time.Now()
+	disturbing.Go(func() { disturb(r) })
 	all.Wait()
 	w.over.Store(true)
-	close(stop)
 	disturbing.Wait()
 	took := time.Since(began)
-	v, waited := w.settle(2 * time.Minute)
+	v, waited := w.settle(3 * time.Minute)
 	for _, h := range w.hosts { // and now the rest of the acks
 		w.read(h)
 	}
 	if len(v) == 0 {
 		v, _ = w.settle(time.Minute)
 	}
-	t.Logf("%d messages of %d hosts in %s, quiet after %s more: %v", len(w.sent), len(w.hosts), took.Round(time.Second), waited.Round(time.Second), w.count)
-	for _, p := range w.programs() {
-		if len(p.alone) > 0 {
-			t.Logf("ended by itself %d times: %s", len(p.alone), p.alone[0])
-		}
-	}
-	if t.Log(v); len(v) > 0 {
-		kept := filepath.Join(os.TempDir(), fmt.Sprint("machines-", seed))
-		t.Errorf("what is left is kept in %s: %v", kept, exec.Command("cp", "-a", dir, kept).Run())
+	w.t.Logf("%d messages of %d hosts in %s, quiet after %s more: %v", len(w.sent), len(w.hosts), took.Round(time.Second), waited.Round(time.Second), w.count)
+	if w.t.Log(v); len(v) > 0 {
+		kept := filepath.Join(os.TempDir(), fmt.Sprint("machines-", w.seed))
+		w.t.Errorf("what is left is kept in %s: %v", kept, exec.Command("cp", "-a", w.dir, kept).Run())
 	}
 }
 
@@ -161,15 +175,13 @@ func (w *world) add(what string) {
 }
 
 // progress shows on a terminal how far it is.
-func (w *world) progress(stop chan struct{}) {
-	for term.IsTerminal(int(os.Stdout.Fd())) {
-		select {
-		case <-stop:
+func (w *world) progress() {
+	for ; term.IsTerminal(int(os.Stdout.Fd())); time.Sleep(time.Second) {
+		if w.over.Load() {
 			fmt.Print("\r\x1b[K")
 			return
-		case <-time.After(time.Second):
-			fmt.Printf("\r\x1b[K%d of %d sent, %d and %d and %d wait", w.done.Load(), len(w.sent), len(w.hosts[0].outbox()), len(w.hosts[1].outbox()), len(w.hosts[2].outbox()))
 		}
+		fmt.Printf("\r\x1b[K%d of %d sent, %d and %d and %d wait", w.done.Load(), len(w.sent), len(w.hosts[0].outbox()), len(w.hosts[1].outbox()), len(w.hosts[2].outbox()))
 	}
 }
 
@@ -221,11 +233,11 @@ func content(r *rand.Rand, one int) []byte {
 	return []byte("\"ä\\\n" + hex.EncodeToString(data))
 }
 
-// send sends messages, spread over a time, each again under its name until that was done.
-func (w *world) send(r *rand.Rand, h *host, all []*message, lasts time.Duration) {
+// send sends messages, spread over the time, each again under its name until that was done.
+func (w *world) send(r *rand.Rand, h *host, all []*message) {
 	began := time.Now()
 	for i, m := range all {
-		time.Sleep(time.Until(began.Add(lasts * time.Duration(i) / time.Duration(len(all)))))
+		time.Sleep(time.Until(began.Add(w.lasts * time.Duration(i) / time.Duration(len(all)))))
 		text := content(r, 50)
 		m.text = hash(text)
 		to := make([]string, len(m.to))
@@ -300,16 +312,12 @@ func (w *world) read(h *host) {
 }
 
 // disturb breaks one thing after the other. In the end all runs again.
-func (w *world) disturb(r *rand.Rand, stop chan struct{}) {
+func (w *world) disturb(r *rand.Rand) {
 	var lasting sync.WaitGroup
 	defer lasting.Wait()
 	some := func(most time.Duration) time.Duration { return time.Duration(r.Int64N(int64(most))) }
-	for n := 0; ; n++ {
-		select {
-		case <-stop:
-			return
-		case <-time.After(some(time.Second)):
-		}
+	for n := 0; !w.over.Load(); n++ {
+		time.Sleep(some(time.Second))
 		h := w.hosts[r.IntN(len(w.hosts))]
 		d := 200*time.Millisecond + some(4*time.Second)
 		switch kind := r.IntN(13); {

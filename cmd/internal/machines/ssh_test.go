@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,22 +30,11 @@ exec cat "$PIPES/out.$$"
 
 // Two hosts send to each other over ssh. The bridges of both are killed, the connection is, and disks are full.
 func TestSSH(t *testing.T) {
-	messages, lasts := 60, 5*time.Second
-	if s := os.Getenv("ATM_MACHINES"); s != "" {
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			t.Fatal("ATM_MACHINES: ", err)
-		}
-		messages, lasts = 1000, d
+	w := newWorld(t)
+	dir, messages := w.dir, 60
+	if w.isLong {
+		messages = 1000
 	}
-	seed := rand.Uint64()
-	if s := os.Getenv("ATM_MACHINES_SEED"); s != "" {
-		seed, _ = strconv.ParseUint(s, 10, 64)
-	}
-	t.Logf("ATM_MACHINES_SEED=%d", seed)
-
-	dir := memory(t)
-	w := &world{t: t, acks: map[string]map[member]bool{}, count: map[string]int{}}
 	w.hosts = newHosts(t, dir, nil, team, "laptop", "build")
 	laptop, build := w.hosts[0], w.hosts[1]
 	bin := filepath.Join(dir, "bin")
@@ -62,26 +50,7 @@ func TestSSH(t *testing.T) {
 		cmd.Env = append(cmd.Env, "PIPES="+dir, "PATH="+bin+":"+os.Getenv("PATH"))
 		return cmd
 	})
-	var all, disturbing sync.WaitGroup
-	n := uint64(0)
-	random := func() *rand.Rand { n++; return rand.New(rand.NewPCG(seed, n)) }
-	for _, h := range w.hosts {
-		for _, agent := range h.members {
-			mine := w.plan(random(), member{h.name, agent}, messages/4)
-			w.sent = append(w.sent, mine...)
-			r := random()
-			all.Go(func() { w.send(r, h, mine, lasts) })
-		}
-	}
-	for _, h := range w.hosts {
-		disturbing.Go(func() {
-			for ; !w.over.Load(); time.Sleep(300 * time.Millisecond) {
-				w.read(h)
-			}
-		})
-	}
-	r := random()
-	disturbing.Go(func() {
+	w.run(messages/4, func(r *rand.Rand) {
 		for !w.over.Load() {
 			time.Sleep(time.Duration(r.Int64N(int64(time.Second))))
 			switch kind := r.IntN(8); {
@@ -104,21 +73,6 @@ func TestSSH(t *testing.T) {
 			}
 		}
 	})
-	all.Wait()
-	w.over.Store(true)
-	disturbing.Wait()
-	v, waited := w.settle(3 * time.Minute)
-	for _, h := range w.hosts { // and now the rest of the acks
-		w.read(h)
-	}
-	if len(v) == 0 {
-		v, _ = w.settle(time.Minute)
-	}
-	t.Logf("%d messages, quiet after %s: %v", len(w.sent), waited.Round(time.Second), w.count)
-	if t.Log(v); len(v) > 0 {
-		kept := filepath.Join(os.TempDir(), fmt.Sprint("machines-", seed))
-		t.Errorf("what is left is kept in %s: %v", kept, exec.Command("cp", "-a", dir, kept).Run())
-	}
 }
 
 // killThere kills the bridge that ssh has started last.
