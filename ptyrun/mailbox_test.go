@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -20,11 +21,7 @@ import (
 // newTeam makes a team in a repository, with alice and bob in it.
 func newTeam(t *testing.T) *teams.Team {
 	t.Helper()
-	// A socket's path must be short, and a test's directory may be long.
-	path, err := os.MkdirTemp("", "atm-run-")
-	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(path) })
-	team, err := teams.Create(t.Context(), filepath.Join(path, ".atm", "main"), "alice", "bob")
+	team, err := teams.Create(t.Context(), filepath.Join(testtree.Short(t), ".atm", "main"), "alice", "bob")
 	must(t, err)
 	t.Cleanup(func() { team.Close() })
 	return team

@@ -23,6 +23,7 @@ import (
 	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testprogram"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
 	"github.com/agentteammail/atm/reducer"
@@ -78,10 +79,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	// A socket's path must be short, and a test's directory may be long.
-	path, err := os.MkdirTemp("", "atm-run-")
-	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(path) })
+	path := testtree.Short(t)
 	dir, err := durable.Open(path)
 	must(t, err)
 	must(t, dir.Mkdir(".locks"))

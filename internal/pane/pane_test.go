@@ -23,6 +23,7 @@ import (
 	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testprogram"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/internal/tmux"
 	"github.com/agentteammail/atm/wire"
 )
@@ -48,8 +49,7 @@ func begin(t *testing.T, o testagent.Options) *scene {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("there is no tmux")
 	}
-	dir, err := os.MkdirTemp("", "pane") // a socket's path is short
-	must(t, err)
+	dir := testtree.Short(t)
 	s := &scene{t, &Way{}, filepath.Join(dir, "log")}
 	o.Log = s.log
 	argv, env, err := testagent.Command(o)
@@ -65,7 +65,6 @@ func begin(t *testing.T, o testagent.Options) *scene {
 	t.Cleanup(func() {
 		s.Pane.Call(t.Context(), "", "kill-server")
 		exec.Command("tmux", "-S", socket, "kill-server").Run()
-		os.RemoveAll(dir)
 	})
 	s.Driver, _ = driver.Named("claude")
 	s.keys(argv[0], "Enter")

@@ -67,6 +67,17 @@ func Memory(t testing.TB) string {
 	return dir
 }
 
+// Short makes a temporary directory with a short path: that of a socket must be.
+func Short(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "atm-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // NeedUnix skips a test on Windows.
 func NeedUnix(t *testing.T) {
 	t.Helper()

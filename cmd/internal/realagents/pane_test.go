@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/agentteammail/atm/internal/testtree"
 )
 
 // Mail for a program that nothing else wakes, and that its person started in a pane of tmux: it is typed in while the program is
@@ -16,18 +18,12 @@ func TestInPane(t *testing.T) {
 		for name, do := range map[string]func(*byHand){"idle": (*byHand).mailWhileIdle, "draft in pane": (*byHand).mailAfterDraft, "burst": (*byHand).twentyAtOnce, "tool": (*byHand).mailDuringTool} {
 			t.Run(program+"/"+name, func(t *testing.T) {
 				s := newByHand(t, program, false)
-				dir, err := os.MkdirTemp("", "pane") // a socket's path is short
-				if err != nil {
-					t.Fatal(err)
-				}
+				dir := testtree.Short(t)
 				socket, config := filepath.Join(dir, "s"), filepath.Join(dir, "conf")
 				if err := os.WriteFile(config, []byte("set -g status off\nset -g set-titles on\nset -g set-titles-string '#T'\nset -g default-terminal tmux-256color\n"), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				t.Cleanup(func() {
-					exec.Command("tmux", "-S", socket, "kill-server").Run()
-					os.RemoveAll(dir)
-				})
+				t.Cleanup(func() { exec.Command("tmux", "-S", socket, "kill-server").Run() })
 				s.tmux = []string{"tmux", "-u", "-S", socket, "-f", config, "new-session"}
 				do(s)
 			})

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/process"
+	"github.com/agentteammail/atm/internal/testtree"
 )
 
 var ctx = context.Background()
@@ -172,10 +173,7 @@ func TestHasStarted(t *testing.T) {
 // inbox listens as Claude Code does, in a private directory, and returns a session that has it.
 func inbox(t *testing.T, handle func(*net.UnixConn), more map[string]any) *Session {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cc-") // a path of a socket is short
-	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	path := filepath.Join(dir, "1.sock")
+	path := filepath.Join(testtree.Short(t), "1.sock")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	must(t, err)
 	t.Cleanup(func() { l.Close() })

@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/internal/teamdir/push"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
@@ -88,10 +89,7 @@ func TestNoLockIsHeldOver(t *testing.T) {
 // bindCodex notes a program of a vendor with a server as the one that a member's mail is given to. The server hangs up.
 func bindCodex(t *testing.T, team *teamdir.Team, name wire.Name, asked func()) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cx") // a socket's path is short
-	teamtest.Must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "s")
+	socket := filepath.Join(testtree.Short(t), "s")
 	l, err := net.Listen("unix", socket)
 	teamtest.Must(t, err)
 	t.Cleanup(func() { l.Close() })

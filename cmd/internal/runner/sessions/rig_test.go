@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/teamdir/snapshot"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testprogram"
+	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
@@ -56,11 +57,7 @@ type rig struct {
 
 func newRig(t *testing.T, o Options) *rig {
 	t.Helper()
-	// A socket's path must be short, and a test's directory may be long.
-	root, err := os.MkdirTemp("", "atm-run-")
-	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(root) })
-	path := filepath.Join(root, "main")
+	path := filepath.Join(testtree.Short(t), "main")
 	team, err := teams.Create(t.Context(), path, "alice", "bob")
 	must(t, err)
 	t.Cleanup(func() { team.Close() })

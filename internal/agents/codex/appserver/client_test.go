@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/internal/delivery/waytest"
+	"github.com/agentteammail/atm/internal/testtree"
 )
 
 // A fakeServer answers requests by method with what results has, as JSON, and notes what it was asked.
@@ -214,12 +215,7 @@ func TestGone(t *testing.T) {
 		}
 		return err
 	}
-	dir, err := os.MkdirTemp("", "cx")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	nobody := filepath.Join(dir, "s")
+	nobody := filepath.Join(testtree.Short(t), "s")
 	if err := dial(nobody); !errors.Is(err, ErrGone) {
 		t.Error(err)
 	}
