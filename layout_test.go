@@ -55,7 +55,7 @@ var layers = strings.Fields(
 		"cmd/internal/mcp cmd/internal/tui cmd/internal/web " +
 		"cmd/atm cmd/atm-runner cmd/atm-more " +
 		// What only tests use, and tests of the whole.
-		"internal/delivery/waytest internal/teamdir/teamtest internal/testtree internal/testround internal/testframe internal/testprogram internal/testagent internal/testagent/cmd/fakeagent cmd/internal/testteam " +
+		"internal/delivery/waytest internal/teamdir/teamtest internal/testtree internal/testround internal/testframe internal/testprogram internal/testagent internal/testagent/cmd/fakeagent internal/testrig cmd/internal/testteam " +
 		"cmd/internal/crashtest cmd/internal/machines cmd/internal/windows cmd/internal/packaging cmd/internal/realagents cmd/internal/bench")
 
 // importers are the packages that import a module that is not ours; tests may import more.
@@ -72,7 +72,7 @@ var importers = map[string][]string{
 	"github.com/creack/pty":                  {"internal/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
 	"github.com/go-json-experiment/json":     {"internal/jsonextra", "wire"},
-	"github.com/gofrs/flock":                 {"internal/lockfile", "internal/testprogram"},
+	"github.com/gofrs/flock":                 {"internal/lockfile", "internal/testprogram", "internal/testrig"},
 	"github.com/google/uuid":                 {"wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"cmd/internal/mcp"},
 	"github.com/nats-io/nats.go":             {"cmd/internal/bridge"},

@@ -90,12 +90,12 @@ func runBeside(t *testing.T, i *pretendedInbox) (*rig, *pretendedInbox) {
 func TestMailBesideThePrompt(t *testing.T) {
 	t.Parallel()
 	r, in := runBeside(t, &pretendedInbox{})
-	c := r.client()
+	c := r.Client()
 	_, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("half a ")})
 	must(t, err)
 	for n := range 2 {
-		id := r.send("ping")
-		r.wait("the mail", r.read(id))
+		id := r.Send("ping")
+		r.Wait("the mail", r.Read(id))
 		if in.gives() != n+1 {
 			t.Errorf("given %v", in.given)
 		}
@@ -105,8 +105,8 @@ func TestMailBesideThePrompt(t *testing.T) {
 	}
 	_, err = c.Type(t.Context(), control.TypeRequest{Text: []byte("line"), Enter: true})
 	must(t, err)
-	r.wait("the line", func() bool { return len(r.fakes(testagent.Submitted)) == 1 })
-	if got := r.fakes(testagent.Submitted); got[0] != "half a line" {
+	r.Wait("the line", func() bool { return len(r.Fakes(testagent.Submitted)) == 1 })
+	if got := r.Fakes(testagent.Submitted); got[0] != "half a line" {
 		t.Errorf("submitted %q", got)
 	}
 }
@@ -118,11 +118,11 @@ func TestMailBesideInVain(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			r, in := runBeside(t, in)
-			first, second := r.send("ping"), wire.ID("")
-			r.wait("the mail", r.read(first))
-			second = r.send("pong")
-			r.wait("the next mail", r.read(second))
-			if got := strings.Join(r.fakes(testagent.Submitted), "\n"); !strings.Contains(got, "ping") || !strings.Contains(got, "pong") {
+			first, second := r.Send("ping"), wire.ID("")
+			r.Wait("the mail", r.Read(first))
+			second = r.Send("pong")
+			r.Wait("the next mail", r.Read(second))
+			if got := strings.Join(r.Fakes(testagent.Submitted), "\n"); !strings.Contains(got, "ping") || !strings.Contains(got, "pong") {
 				t.Errorf("submitted %q", got)
 			}
 			if in.gives() > 1 || (len(in.back) > 0) != in.drops {
@@ -147,25 +147,25 @@ func TestMailWithoutAWay(t *testing.T) {
 	r := newRig(t).fake(testagent.Options{})
 	r.opt.Carrier = noWay{}
 	r.run().idle()
-	id := r.send("ping")
-	r.wait("the mail", r.read(id))
+	id := r.Send("ping")
+	r.Wait("the mail", r.Read(id))
 }
 
 // What a hook has claimed that was killed before it answered is given once that claim has lapsed.
 func TestMailOfAKilledHook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).impatient().run().idle()
-	c := r.client()
+	c := r.Client()
 	_, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("half a ")})
 	must(t, err)
-	r.wait("the draft", func() bool { s, err := r.status(); return err == nil && s.Gate == control.GateDraft })
-	id := r.send("ping")
-	h, err := claim.HandOver(t.Context(), r.bob, holder.New(holder.Session, "s", "x", time.Now().Add(-5*time.Second)), false, inbox.ReadOptions{Limit: 10})
+	r.Wait("the draft", func() bool { s, err := r.status(); return err == nil && s.Gate == control.GateDraft })
+	id := r.Send("ping")
+	h, err := claim.HandOver(t.Context(), r.Bob, holder.New(holder.Session, "s", "x", time.Now().Add(-5*time.Second)), false, inbox.ReadOptions{Limit: 10})
 	must(t, err)
 	if len(h.Items) != 1 {
 		t.Fatal("not claimed")
 	}
 	_, err = c.Type(t.Context(), control.TypeRequest{Text: []byte("line"), Enter: true})
 	must(t, err)
-	r.wait("the mail", r.read(id))
+	r.Wait("the mail", r.Read(id))
 }

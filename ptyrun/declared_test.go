@@ -27,7 +27,7 @@ func declaring(t *testing.T) *rig {
 
 // says returns what bob's changes of state rest on, in order.
 func (r *rig) says() (out []string) {
-	all, _ := r.bob.Log().Newest(1 << 20)
+	all, _ := r.Bob.Log().Newest(1 << 20)
 	for i := range all {
 		if e := &all[i]; e.Kind == "state_change" {
 			out = append(out, e.Text("new")+" "+e.Text("evidence"))
@@ -50,19 +50,19 @@ func (r *rig) said(what string) func() bool {
 func TestDeclared(t *testing.T) {
 	t.Parallel()
 	r := declaring(t).run()
-	r.wait("the prompt", r.said("idle declared"))
-	id := r.send("THINK 300ms SAY first")
-	r.wait("the message to be read", r.read(id))
-	r.wait("the end of its turn", r.has(`turn_completed status="completed"`))
-	r.wait("idle", func() bool { return strings.HasSuffix(strings.Join(r.says(), ", "), "idle declared") })
+	r.Wait("the prompt", r.said("idle declared"))
+	id := r.Send("THINK 300ms SAY first")
+	r.Wait("the message to be read", r.Read(id))
+	r.Wait("the end of its turn", r.Has(`turn_completed status="completed"`))
+	r.Wait("idle", func() bool { return strings.HasSuffix(strings.Join(r.says(), ", "), "idle declared") })
 
-	r.send("STREAM 1h")
-	r.wait("work", func() bool { return strings.HasPrefix(r.lastSaid(), "thinking") })
-	c := r.client()
+	r.Send("STREAM 1h")
+	r.Wait("work", func() bool { return strings.HasPrefix(r.lastSaid(), "thinking") })
+	c := r.Client()
 	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b"), Raw: true}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("idle, at once after a person's Escape", func() bool {
+	r.Wait("idle, at once after a person's Escape", func() bool {
 		return strings.HasSuffix(strings.Join(r.says(), ", "), "idle declared")
 	})
 }
@@ -71,22 +71,22 @@ func TestDeclared(t *testing.T) {
 func TestDeclaredBlocked(t *testing.T) {
 	t.Parallel()
 	r := declaring(t)
-	r.run().wait("the prompt", r.said("idle declared"))
-	r.wait("the first message to be read", r.read(r.send("WAIT [answered] THINK 100ms SAY over")))
-	r.wait("it to be blocked", r.said("confirming declared"))
-	id := r.send("SAY second")
+	r.run().Wait("the prompt", r.said("idle declared"))
+	r.Wait("the first message to be read", r.Read(r.Send("WAIT [answered] THINK 100ms SAY over")))
+	r.Wait("it to be blocked", r.said("confirming declared"))
+	id := r.Send("SAY second")
 	if s, err := r.status(); err != nil || s.Gate != control.GateDialog || s.State != "confirming" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := r.client().Answer(context.Background(), ask.Answer{}); err == nil {
+	if _, err := r.Client().Answer(context.Background(), ask.Answer{}); err == nil {
 		t.Error("a declaration was answered")
 	}
-	if !r.unread(id) || len(r.questions()) > 0 {
+	if !r.Unread(id) || len(r.questions()) > 0 {
 		t.Error("mail was typed, or a question was asked")
 	}
 	must(t, os.WriteFile(filepath.Join(r.opt.Dir, "answered"), nil, 0o600))
-	r.wait("the end of its turn", r.has(`turn_completed status="completed"`))
-	r.wait("the second message to be read", r.read(id))
+	r.Wait("the end of its turn", r.Has(`turn_completed status="completed"`))
+	r.Wait("the second message to be read", r.Read(id))
 }
 
 // A dialog that is on the screen is asked as ever. Its answer is reported before what the program declares then.
@@ -94,7 +94,7 @@ func TestDeclaredDialog(t *testing.T) {
 	t.Parallel()
 	r := declaring(t)
 	r.opt.timing.Idle = quick.Idle // an answer waits for a part of it, and its screen may say first that it is idle
-	r.run().wait("the prompt", r.said("idle declared"))
+	r.run().Wait("the prompt", r.said("idle declared"))
 	for _, answer := range []func(c *control.Client) (control.Outcome, error){
 		func(c *control.Client) (control.Outcome, error) {
 			return c.Answer(t.Context(), ask.Answer{})
@@ -106,21 +106,21 @@ func TestDeclaredDialog(t *testing.T) {
 			return c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b"), Raw: true})
 		},
 	} {
-		before := len(r.events())
+		before := len(r.Events())
 		ask := control.TypeRequest{Text: []byte("CONFIRM touch made.txt"), Enter: true} // for a turn of ours, idle is held
-		if _, err := r.client().Type(t.Context(), ask); err != nil {
+		if _, err := r.Client().Type(t.Context(), ask); err != nil {
 			t.Fatal(err)
 		}
-		since := func() string { return strings.Join(r.events()[before:], "\n") }
-		r.wait("the question", func() bool { return strings.Contains(since(), "confirm_required") })
-		if _, err := answer(r.client()); err != nil {
+		since := func() string { return strings.Join(r.Events()[before:], "\n") }
+		r.Wait("the question", func() bool { return strings.Contains(since(), "confirm_required") })
+		if _, err := answer(r.Client()); err != nil {
 			t.Fatal(err)
 		}
-		r.wait("the answer's report", func() bool {
-			all, _ := r.bob.Log().Newest(1 << 20)
+		r.Wait("the answer's report", func() bool {
+			all, _ := r.Bob.Log().Newest(1 << 20)
 			return slices.ContainsFunc(all[before:], func(e wire.Event) bool { return e.Kind == "state_change" && e.Text("id") != "" })
 		})
-		r.wait("idle", func() bool { return strings.HasSuffix(since(), `state_change new="idle"`) })
+		r.Wait("idle", func() bool { return strings.HasSuffix(since(), `state_change new="idle"`) })
 		if _, end, _ := strings.Cut(since(), "turn_completed"); strings.Contains(end, "thinking") {
 			t.Errorf("it works after its turn: %s", since())
 		}
@@ -133,26 +133,26 @@ func TestDeclaredAgainstHooks(t *testing.T) {
 	t.Parallel()
 	r := declaring(t)
 	r.opt.timing.Stale = 4 * time.Second
-	r.run().wait("the prompt", r.said("idle declared"))
+	r.run().Wait("the prompt", r.said("idle declared"))
 	begun := wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}
 	for _, e := range []wire.Event{{Source: "hook", Session: "s", Kind: "session_start"}, begun} {
-		must(t, r.bob.Log().Append(t.Context(), e))
+		must(t, r.Bob.Log().Append(t.Context(), e))
 	}
-	r.wait("the hook to be heard", func() bool {
+	r.Wait("the hook to be heard", func() bool {
 		s, err := r.status()
 		return err == nil && s.Gate == control.GateBusy
 	})
 	for _, keys := range []string{"STREAM 1h\r", "\x1b"} {
-		if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte(keys), Raw: true}); err != nil {
+		if _, err := r.Client().Type(t.Context(), control.TypeRequest{Text: []byte(keys), Raw: true}); err != nil {
 			t.Fatal(err)
 		}
-		r.wait("what the keys do", func() bool {
+		r.Wait("what the keys do", func() bool {
 			s, err := r.status()
 			return err == nil && (s.State == "idle") == (keys == "\x1b")
 		})
 	}
-	r.wait("idle", func() bool { return slices.Contains(r.says()[1:], "idle declared") })
-	all, _ := r.bob.Log().Newest(1 << 20)
+	r.Wait("idle", func() bool { return slices.Contains(r.says()[1:], "idle declared") })
+	all, _ := r.Bob.Log().Newest(1 << 20)
 	var heard time.Time
 	for _, e := range all {
 		switch {
@@ -172,20 +172,20 @@ func TestDeclaredTooMuch(t *testing.T) {
 	r := newRig(t)
 	r.opt.Command, r.opt.Env = []string{"sh", "-c", script}, os.Environ()
 	r.opt.Driver, _ = driver.Named("plain")
-	r.run().wait("the end of the flood", r.shows("over"))
+	r.run().Wait("the end of the flood", r.shows("over"))
 	count := func() (n int) {
-		for _, e := range r.events() {
+		for _, e := range r.Events() {
 			if strings.HasPrefix(e, "stream_error") {
 				n++
 			}
 		}
 		return n
 	}
-	r.wait("the report", func() bool { return count() == 1 })
-	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("more"), Enter: true}); err != nil {
+	r.Wait("the report", func() bool { return count() == 1 })
+	if _, err := r.Client().Type(t.Context(), control.TypeRequest{Text: []byte("more"), Enter: true}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("what was typed", r.shows("more"))
+	r.Wait("what was typed", r.shows("more"))
 	if n := count(); n != 1 {
 		t.Errorf("%d reports", n)
 	}

@@ -49,9 +49,9 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 	}
 	r.titled(script, step("")).run().idle()
 	goOn("1")
-	r.wait("work", func() bool { return len(r.states()) == 2 })
+	r.Wait("work", func() bool { return len(r.states()) == 2 })
 	goOn("2")
-	r.wait("the idle screen", func() bool {
+	r.Wait("the idle screen", func() bool {
 		s, err := r.status()
 		return err == nil && s.State == "idle"
 	})
@@ -72,12 +72,12 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 	last := time.Now()
 	goOn("5")
 	want := []string{`state_change new="idle"`, `state_change new="thinking"`, `state_change new="idle"`}
-	r.wait("the end", func() bool {
-		all, err := r.bob.Log().Newest(1 << 20)
+	r.Wait("the end", func() bool {
+		all, err := r.Bob.Log().Newest(1 << 20)
 		return err == nil && len(all) > 0 && all[len(all)-1].Text("new") == "idle" && all[len(all)-1].At.After(last)
 	})
-	r.stop()
-	<-r.done
+	r.Stop()
+	<-r.Done
 	if diff := cmp.Diff(want, r.states()); diff != "" {
 		t.Error(diff)
 	}
@@ -90,21 +90,21 @@ func TestStoppedTurnIsNotCompleted(t *testing.T) {
 	step := filepath.Join(r.opt.Dir, "step")
 	r.titled(`trap 'title ✳; i=0; while [ $i -lt 8 ]; do sleep 0.05; i=$((i+1)); done; touch "$STEP"2; exit 0' TERM
 title ✳; await 1; title ⠂; while :; do sleep 0.01; done`, step).run().idle()
-	r.wait("that it is ready", func() bool {
+	r.Wait("that it is ready", func() bool {
 		s, err := r.status()
 		return err == nil && s.Ready
 	})
 	must(t, os.WriteFile(step+"1", nil, 0o600))
-	r.wait("work", func() bool { return len(r.states()) == 2 })
-	r.stop()
-	<-r.done
+	r.Wait("work", func() bool { return len(r.states()) == 2 })
+	r.Stop()
+	<-r.Done
 	if _, err := os.Lstat(step + "2"); err != nil {
 		t.Error("it was ended before it could show its prompt for long")
 	}
 	want := []string{
 		"spawned", `state_change new="idle"`, `state_change new="thinking"`, `exited reason="interrupted" code=0`,
 	}
-	if diff := cmp.Diff(want, r.events()); diff != "" {
+	if diff := cmp.Diff(want, r.Events()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -118,13 +118,13 @@ func TestLostEnd(t *testing.T) {
 	r.run().idle()
 	begun := wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}
 	for _, e := range []wire.Event{{Source: "hook", Session: "s", Kind: "session_start"}, begun} {
-		must(t, r.bob.Log().Append(t.Context(), e))
+		must(t, r.Bob.Log().Append(t.Context(), e))
 	}
-	r.wait("the turn", func() bool {
+	r.Wait("the turn", func() bool {
 		s, err := r.status()
 		return err == nil && s.Gate == control.GateBusy
 	})
-	r.wait("the message to be read", r.read(r.send("hello")))
+	r.Wait("the message to be read", r.Read(r.Send("hello")))
 }
 
 // So does one of ours of which the screen shows no work, when a hook reports its start after it was accepted.
@@ -138,14 +138,14 @@ func TestLostEndOfOurs(t *testing.T) {
 	r.program("claude", "bash", "-c", box+`while paste; do head -c 1 >/dev/null; echo x >>`+got+`
 printf '\033[2J\033[H❯ hello\n\n%s\n❯ \n%s\033[4;3H' "$bar" "$bar"; done`)
 	r.run().idle()
-	must(t, r.bob.Log().Append(t.Context(), wire.Event{Source: "hook", Session: "s", Kind: "session_start"}))
-	r.wait("the hook to be heard", func() bool {
+	must(t, r.Bob.Log().Append(t.Context(), wire.Event{Source: "hook", Session: "s", Kind: "session_start"}))
+	r.Wait("the hook to be heard", func() bool {
 		s, err := r.status()
 		return err == nil && s.Ways.Steer == "hooks"
 	})
-	r.wait("the message to be read", r.read(r.send("hello")))
-	must(t, r.bob.Log().Append(t.Context(), wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}))
-	r.wait("the next message to be read", r.read(r.send("hello")))
+	r.Wait("the message to be read", r.Read(r.Send("hello")))
+	must(t, r.Bob.Log().Append(t.Context(), wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}))
+	r.Wait("the next message to be read", r.Read(r.Send("hello")))
 }
 
 // What only a hook has told that it asks, as Gemini CLI does, is over when the screen shows for a while that it works or is at
@@ -162,10 +162,10 @@ func TestQuestionOfAHookIsOver(t *testing.T) {
 				{Source: "hook", Session: "s", Kind: "session_start"}, {Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"},
 				wire.Event{Source: "hook", Session: "s", Kind: wire.ConfirmRequired, TurnID: "t"}.With("prompt", "make"),
 			} {
-				must(t, r.bob.Log().Append(t.Context(), e))
+				must(t, r.Bob.Log().Append(t.Context(), e))
 			}
 			must(t, os.WriteFile(step+"1", nil, 0o600))
-			r.wait("that it asks no more", func() bool { // and nothing is told over and over
+			r.Wait("that it asks no more", func() bool { // and nothing is told over and over
 				return cmp.Equal(r.states(), []string{`state_change new="idle"`, `state_change new="` + now + `"`})
 			})
 		})

@@ -25,13 +25,13 @@ func TestDialogBeforeReceipt(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).fake(testagent.Options{}).run().idle()
 			var run *runner
-			r.wait("its runner", func() bool {
+			r.Wait("its runner", func() bool {
 				r.mu.Lock()
 				defer r.mu.Unlock()
 				run = r.runner
 				return run != nil
 			})
-			r.send("CONFIRM [touch made.txt]")
+			r.Send("CONFIRM [touch made.txt]")
 			for isAsking := false; !isAsking; {
 				_, err := loop.In(run.Loop, func() (any, error) {
 					time.Sleep(5 * time.Millisecond)
@@ -45,10 +45,10 @@ func TestDialogBeforeReceipt(t *testing.T) {
 				must(t, err)
 			}
 			at := func(kind string) int {
-				return slices.IndexFunc(r.events(), func(e string) bool { return strings.HasPrefix(e, kind) })
+				return slices.IndexFunc(r.Events(), func(e string) bool { return strings.HasPrefix(e, kind) })
 			}
-			r.wait("the question", r.has("confirm_required"))
-			r.wait("the receipt", r.has("injected"))
+			r.Wait("the question", r.Has("confirm_required"))
+			r.Wait("the receipt", r.Has("injected"))
 			if at("confirm_required") < at("turn_started") {
 				t.Error("the beginning of the turn has ended its question")
 			}
@@ -61,25 +61,25 @@ func TestDialogBeforeReceipt(t *testing.T) {
 func TestDialogIsAnswered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
-	r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
-	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	r.Wait("the first to be read", r.Read(r.Send("CONFIRM [touch made.txt]")))
+	r.Wait("the question", func() bool { return len(r.questions()) == 1 })
 	q := r.questions()[0]
 	if q.Dialog != "permission" || !strings.Contains(q.Prompt, "touch made.txt") {
 		t.Errorf("asked %+v", q)
 	}
-	id := r.send("and this")
+	id := r.Send("and this")
 	time.Sleep(400 * time.Millisecond)
-	if !r.unread(id) || len(r.fakes(testagent.DialogKey)) > 0 {
+	if !r.Unread(id) || len(r.Fakes(testagent.DialogKey)) > 0 {
 		t.Fatal("something was typed into a dialog")
 	}
-	out, err := r.client().Answer(t.Context(), ask.Answer{ID: q.ID, By: "alice"})
+	out, err := r.Client().Answer(t.Context(), ask.Answer{ID: q.ID, By: "alice"})
 	if err != nil || out.Done != "answered" {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if got := r.fakes(testagent.Answered); len(got) != 1 || !strings.Contains(got[0], "touch made.txt") {
+	if got := r.Fakes(testagent.Answered); len(got) != 1 || !strings.Contains(got[0], "touch made.txt") {
 		t.Errorf("answers %q", got)
 	}
-	r.wait("the other to be read", r.read(id))
+	r.Wait("the other to be read", r.Read(id))
 	if n := len(r.questions()); n != 1 {
 		t.Errorf("%d questions", n)
 	}
@@ -92,13 +92,13 @@ func TestDialogIsDenied(t *testing.T) {
 	gates.Idle = time.Second
 	r.opt.timing = &gates
 	r.run().idle()
-	r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
-	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	if out, err := r.client().Answer(t.Context(), ask.Answer{Deny: true, By: "alice"}); err != nil {
+	r.Wait("the first to be read", r.Read(r.Send("CONFIRM [touch made.txt]")))
+	r.Wait("the question", func() bool { return len(r.questions()) == 1 })
+	if out, err := r.Client().Answer(t.Context(), ask.Answer{Deny: true, By: "alice"}); err != nil {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	denied := time.Now()
-	r.wait("the end", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "turn_completed") })
+	r.Wait("the end", func() bool { return strings.Contains(strings.Join(r.Events(), "\n"), "turn_completed") })
 	// A person asked for the turn, so the runner does not wait for an answer that may not show yet.
 	if took := time.Since(denied); took > 20*gates.Idle {
 		t.Errorf("the end was told %s after the answer", took)
@@ -116,17 +116,17 @@ func TestMenuIsNotAnswered(t *testing.T) {
 	gates := quick
 	r.opt.timing = &gates
 	r.run()
-	id := r.send("hello")
-	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	id := r.Send("hello")
+	r.Wait("the question", func() bool { return len(r.questions()) == 1 })
 	for _, req := range []ask.Answer{{}, {Option: "2"}, {Deny: true}} {
 		req.By = "alice"
-		if _, err := r.client().Answer(t.Context(), req); err == nil || !strings.Contains(err.Error(), "only a person at its terminal") || !saysToTry(err, run.TryAttach) {
+		if _, err := r.Client().Answer(t.Context(), req); err == nil || !strings.Contains(err.Error(), "only a person at its terminal") || !saysToTry(err, run.TryAttach) {
 			t.Errorf("%+v: %v", req, err)
 		}
 	}
 	pressed, err := os.ReadFile(keys)
-	if keys := strings.TrimPrefix(string(pressed), "\x1b[?62;22c"); err != nil || keys != "" || !r.unread(id) {
-		t.Errorf("pressed %q, %v; unread: %v", keys, err, r.unread(id))
+	if keys := strings.TrimPrefix(string(pressed), "\x1b[?62;22c"); err != nil || keys != "" || !r.Unread(id) {
+		t.Errorf("pressed %q, %v; unread: %v", keys, err, r.Unread(id))
 	}
 }
 
@@ -148,11 +148,11 @@ box "$text"
 head -c 1 >"$1"
 exec cat >/dev/null`, "sh", keys)
 	r.run()
-	r.wait("the box", r.shows("❯"))
-	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("/model"), Enter: true}); err != nil {
+	r.Wait("the box", r.shows("❯"))
+	if _, err := r.Client().Type(t.Context(), control.TypeRequest{Text: []byte("/model"), Enter: true}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the return key", func() bool { pressed, _ := os.ReadFile(keys); return string(pressed) == "\r" })
+	r.Wait("the return key", func() bool { pressed, _ := os.ReadFile(keys); return string(pressed) == "\r" })
 }
 
 // Urgent mail does not interrupt while a person types: the key would end the turn, and the draft would block the mail.
@@ -163,7 +163,7 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 	gates.PersonQuiet = time.Second
 	r.opt.timing = &gates
 	r.think("THINK 10m")
-	c := r.client()
+	c := r.Client()
 	type key struct{ begun, typed time.Time }
 	var keys []key
 	for i := range 15 {
@@ -173,12 +173,12 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 		}
 		k.typed = time.Now()
 		if keys = append(keys, k); i == 2 {
-			r.send("stop that", urgent)
+			r.Send("stop that", urgent)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	r.wait("the interrupt", func() bool { return len(r.fakes(testagent.Interrupted)) > 0 })
-	es, _ := testagent.ReadLog(r.log)
+	r.Wait("the interrupt", func() bool { return len(r.Fakes(testagent.Interrupted)) > 0 })
+	es, _ := testagent.ReadLog(r.Log)
 	at := es.Of(testagent.Interrupted)[0].At
 	for i, k := range keys { // on a busy machine a person may well be quiet between two of them
 		if quiet := at.Sub(k.begun); at.After(k.typed) && quiet < gates.PersonQuiet {
@@ -196,15 +196,15 @@ func TestTrustIsNotAnswered(t *testing.T) {
 			gates.FirstIdle = 5 * time.Second // the dialog may be late
 			r.opt.timing = &gates
 			r.run()
-			id := r.send("hello")
-			r.wait("the question", func() bool { return len(r.questions()) == 1 })
+			id := r.Send("hello")
+			r.Wait("the question", func() bool { return len(r.questions()) == 1 })
 			if k := r.questions()[0].Dialog; k != "trust" {
 				t.Errorf("kind %q", k)
 			}
-			if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err == nil {
+			if _, err := r.Client().Answer(t.Context(), ask.Answer{By: "alice"}); err == nil {
 				t.Error("it was answered")
 			}
-			if !r.unread(id) || len(r.fakes(testagent.Answered)) > 0 || len(r.fakes(testagent.Typed)) > 0 {
+			if !r.Unread(id) || len(r.Fakes(testagent.Answered)) > 0 || len(r.Fakes(testagent.Typed)) > 0 {
 				t.Error("something was typed")
 			}
 		})
@@ -219,14 +219,14 @@ func TestPermissionBeforeReady(t *testing.T) {
 	gates.FirstIdle = time.Hour
 	r.opt.timing = &gates
 	r.run().idle()
-	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [make test]"), Enter: true}); err != nil {
+	if _, err := r.Client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [make test]"), Enter: true}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
+	r.Wait("the question", func() bool { return len(r.questions()) == 1 })
+	if _, err := r.Client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the turn to go on", r.has(`state_change new="thinking"`))
+	r.Wait("the turn to go on", r.Has(`state_change new="thinking"`))
 }
 
 // The answer to a dialog that the status shows already waits until that has been stable.
@@ -236,12 +236,12 @@ func TestAnswerTooEarly(t *testing.T) {
 	late.Settle, late.PersonQuiet = time.Second, time.Minute // the answer waits for as long as a person types
 	r.opt.timing = &late
 	r.run().idle()
-	r.send("CONFIRM [touch a.txt]")
-	r.wait("the dialog", func() bool {
+	r.Send("CONFIRM [touch a.txt]")
+	r.Wait("the dialog", func() bool {
 		s, err := r.status()
 		return err == nil && s.State == "confirming"
 	})
-	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
+	if _, err := r.Client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -253,11 +253,11 @@ func TestAnswerAfterTyping(t *testing.T) {
 	slow.Idle = time.Second
 	r.opt.timing = &slow
 	r.run().idle()
-	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [touch a.txt]"), Enter: true}); err != nil {
+	if _, err := r.Client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [touch a.txt]"), Enter: true}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
+	r.Wait("the question", func() bool { return len(r.questions()) == 1 })
+	if _, err := r.Client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -266,14 +266,14 @@ func TestAnswerAfterTyping(t *testing.T) {
 func TestOtherDialog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{DialogChange: 3 * time.Second}).run().idle()
-	r.send("CONFIRM [touch a.txt]")
-	r.wait("the question", func() bool { return len(r.questions()) >= 1 })
+	r.Send("CONFIRM [touch a.txt]")
+	r.Wait("the question", func() bool { return len(r.questions()) >= 1 })
 	first := r.questions()[0]
-	r.wait("another question", func() bool { return len(r.questions()) == 2 })
-	if _, err := r.client().Answer(t.Context(), ask.Answer{ID: first.ID, By: "alice"}); err == nil {
+	r.Wait("another question", func() bool { return len(r.questions()) == 2 })
+	if _, err := r.Client().Answer(t.Context(), ask.Answer{ID: first.ID, By: "alice"}); err == nil {
 		t.Error("the first was answered")
 	}
-	if got := r.fakes(testagent.Answered); len(got) > 0 {
+	if got := r.Fakes(testagent.Answered); len(got) > 0 {
 		t.Errorf("answered %q", got)
 	}
 }
@@ -282,16 +282,16 @@ func TestOtherDialog(t *testing.T) {
 func TestDialogVanishes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{DialogVanish: 3 * time.Second}).run().idle()
-	r.send("CONFIRM [touch a.txt]")
-	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	r.wait("it to be closed", func() bool {
+	r.Send("CONFIRM [touch a.txt]")
+	r.Wait("the question", func() bool { return len(r.questions()) == 1 })
+	r.Wait("it to be closed", func() bool {
 		s, err := r.status()
 		return err == nil && s.Gate != control.GateDialog
 	})
-	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err == nil || !strings.Contains(err.Error(), "it is not asking anything") {
+	if _, err := r.Client().Answer(t.Context(), ask.Answer{By: "alice"}); err == nil || !strings.Contains(err.Error(), "it is not asking anything") {
 		t.Error(err)
 	}
-	if got := r.fakes(testagent.Answered); len(got) > 0 {
+	if got := r.Fakes(testagent.Answered); len(got) > 0 {
 		t.Errorf("answered %q", got)
 	}
 }
@@ -302,13 +302,13 @@ func TestAnswerBeforeTheNextDialog(t *testing.T) {
 	const script = `ask() { printf '\033[2J\033[H%0100d\n Bash command\n\n   touch '$1'\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel\n' 0 | sed 's/0\{50\}/──────────────────────────────────────────────────/g'; }
 stty raw -echo opost; ask a.txt; head -c 1 >/dev/null; ask b.txt; sleep 60`
 	r := newRig(t).program("claude", "bash", "-c", script).run()
-	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
+	r.Wait("the question", func() bool { return len(r.questions()) == 1 })
+	if _, err := r.Client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the next", func() bool { return len(r.questions()) == 2 })
-	r.wait("who answered", func() bool { // the log is written after the screen
-		all, err := r.bob.Log().Newest(1 << 20)
+	r.Wait("the next", func() bool { return len(r.questions()) == 2 })
+	r.Wait("who answered", func() bool { // the log is written after the screen
+		all, err := r.Bob.Log().Newest(1 << 20)
 		return err == nil && slices.ContainsFunc(all, func(e wire.Event) bool {
 			return e.Field("id") == r.questions()[0].ID && e.Field("by") == "alice"
 		})
@@ -325,11 +325,11 @@ func saysToTry(err error, try control.Try) bool {
 func TestShellAsks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).program("bash", "bash", "--norc").run().idle()
-	c := r.client()
+	c := r.Client()
 	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte(`read -p "Deploy? [y/N] " x; echo got=$x`), Enter: true}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	r.Wait("the question", func() bool { return len(r.questions()) == 1 })
 	if q := r.questions()[0]; q.Dialog != "question" || q.Prompt != "Deploy? [y/N]" || !q.IsTyped() {
 		t.Errorf("asked %+v", q)
 	}
@@ -339,6 +339,6 @@ func TestShellAsks(t *testing.T) {
 	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("y"), Enter: true}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the answer", r.shows("got=y"))
-	r.wait("the question to go", r.has(`state_change new="idle"`))
+	r.Wait("the answer", r.shows("got=y"))
+	r.Wait("the question to go", r.Has(`state_change new="idle"`))
 }

@@ -52,13 +52,13 @@ func TestFollowerWithholds(t *testing.T) {
 	r, f := newRig(t).fake(testagent.Options{}), &fakeFollower{}
 	r.opt.Follow = f.follow
 	r.run().idle()
-	id := r.send("wait")
-	r.wait("other mail to be read", r.read(r.send("hello")))
-	if !r.unread(id) {
+	id := r.Send("wait")
+	r.Wait("other mail to be read", r.Read(r.Send("hello")))
+	if !r.Unread(id) {
 		t.Fatal("it was typed")
 	}
-	r.wait("the end of the turn", r.has("turn_completed"))
-	late := r.send("late")
+	r.Wait("the end of the turn", r.Has("turn_completed"))
+	late := r.Send("late")
 	times := func() (n int) {
 		f.lock.Lock()
 		defer f.lock.Unlock()
@@ -69,8 +69,8 @@ func TestFollowerWithholds(t *testing.T) {
 		}
 		return n
 	}
-	r.wait("it to be withheld when it was about to be given", func() bool { return times() > 1 })
-	if !r.unread(late) {
+	r.Wait("it to be withheld when it was about to be given", func() bool { return times() > 1 })
+	if !r.Unread(late) {
 		t.Fatal("it was typed")
 	}
 	f.lock.Lock()
@@ -78,16 +78,16 @@ func TestFollowerWithholds(t *testing.T) {
 	run := f.run
 	f.lock.Unlock()
 	run.Reread(late)
-	r.wait("the late one to be read", r.read(late))
+	r.Wait("the late one to be read", r.Read(late))
 	run.Reread(id)
-	r.wait("the message to be read", r.read(id))
-	if got := r.fakes(testagent.Submitted); !strings.Contains(got[len(got)-1], "he said wait") {
+	r.Wait("the message to be read", r.Read(id))
+	if got := r.Fakes(testagent.Submitted); !strings.Contains(got[len(got)-1], "he said wait") {
 		t.Errorf("submitted %q", got)
 	}
 	run.Stop("enough", 0)
-	<-r.done
-	if !r.exit.Stopped || !f.isOver || !slices.Contains(f.withheld, id) {
-		t.Errorf("%+v; detached: %v, withheld: %v", r.exit, f.isOver, f.withheld)
+	<-r.Done
+	if !r.Exit.Stopped || !f.isOver || !slices.Contains(f.withheld, id) {
+		t.Errorf("%+v; detached: %v, withheld: %v", r.Exit, f.isOver, f.withheld)
 	}
 }
 
@@ -112,5 +112,5 @@ func TestRereadMeanwhile(t *testing.T) {
 		}}
 	}
 	r.run().idle()
-	r.wait("the message to be read", r.read(r.send("hello")))
+	r.Wait("the message to be read", r.Read(r.Send("hello")))
 }

@@ -20,39 +20,21 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// lock holds one of bob's locks, like another process, until it is released.
-func (r *rig) lock(name string) (release func()) {
-	r.t.Helper()
-	return r.lockFile("bob." + name)
-}
-
-// lockFile holds one of the team's locks.
-func (r *rig) lockFile(name string) (release func()) {
-	r.t.Helper()
-	path := filepath.Join(r.opt.Dir, ".locks", name)
-	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600)
-	must(r.t, err)
-	must(r.t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
-	release = func() { f.Close() }
-	r.t.Cleanup(release)
-	return release
-}
-
 // A claim obtained while the run ends is released: its message was not typed, and is no repeat.
 func TestStopDuringClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
-	release := r.lock("reader")
-	id := r.send("hello")
-	r.wait("the wait for the lock", func() bool {
+	release := r.Lock("bob.reader")
+	id := r.Send("hello")
+	r.Wait("the wait for the lock", func() bool {
 		s, err := r.status()
 		return err == nil && s.Gate == ""
 	})
 	time.Sleep(50 * time.Millisecond) // now the claim is wanted
-	r.stop()
+	r.Stop()
 	time.AfterFunc(400*time.Millisecond, release)
-	<-r.done
-	if !r.unread(id) || len(r.fakes(testagent.Submitted)) > 0 {
+	<-r.Done
+	if !r.Unread(id) || len(r.Fakes(testagent.Submitted)) > 0 {
 		t.Error("it was typed")
 	}
 	r.noClaim()
@@ -62,17 +44,17 @@ func TestStopDuringClaim(t *testing.T) {
 func TestMarkingIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
-	r.store.LockTimeout = 50 * time.Millisecond
+	r.Store.LockTimeout = 50 * time.Millisecond
 	r.run().idle()
-	id := r.send("hello")
-	r.wait("the paste", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
-	release := r.lock("reader")
-	r.wait("the submit", func() bool { return len(r.fakes(testagent.Submitted)) > 0 })
+	id := r.Send("hello")
+	r.Wait("the paste", func() bool { return len(r.Fakes(testagent.Typed)) > 0 })
+	release := r.Lock("bob.reader")
+	r.Wait("the submit", func() bool { return len(r.Fakes(testagent.Submitted)) > 0 })
 	time.Sleep(400 * time.Millisecond) // long enough for some failed tries
 	release()
-	r.wait("the message to be read", r.read(id))
-	r.wait("the event", r.has("injected"))
-	if got := r.fakes(testagent.Submitted); len(got) != 1 {
+	r.Wait("the message to be read", r.Read(id))
+	r.Wait("the event", r.Has("injected"))
+	if got := r.Fakes(testagent.Submitted); len(got) != 1 {
 		t.Errorf("submitted %q", got)
 	}
 	r.noClaim()
@@ -84,14 +66,14 @@ func TestLateDraftIsCleared(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{Deaf: 70, DeafFor: 6 * time.Second})
 	r.run().idle()
-	id := r.send(strings.Repeat("much ", 100))
-	r.wait("the failure", r.has("injection_failed"))
-	_, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("a person's"), Enter: true})
-	if isLate := len(r.fakes(testagent.Typed)) > 0; err == nil && !isLate { // else this machine was too slow
+	id := r.Send(strings.Repeat("much ", 100))
+	r.Wait("the failure", r.Has("injection_failed"))
+	_, err := r.Client().Type(t.Context(), control.TypeRequest{Text: []byte("a person's"), Enter: true})
+	if isLate := len(r.Fakes(testagent.Typed)) > 0; err == nil && !isLate { // else this machine was too slow
 		t.Error("a person's text went in behind the message")
 	}
-	r.wait("the message to be read", r.read(id))
-	got := slices.DeleteFunc(r.fakes(testagent.Submitted), func(s string) bool { return s == "a person's" })
+	r.Wait("the message to be read", r.Read(id))
+	got := slices.DeleteFunc(r.Fakes(testagent.Submitted), func(s string) bool { return s == "a person's" })
 	if len(got) != 1 || strings.Count(got[0], "[/atm]") != 1 || !strings.Contains(got[0], "may be a repeat") {
 		t.Errorf("submitted %q", got)
 	}
@@ -103,9 +85,9 @@ func TestMessageThatEndsIt(t *testing.T) {
 	r := newRig(t).fake(testagent.Options{})
 	r.opt.Restart = OnCrash
 	r.run().idle()
-	id := r.send("THINK 50ms EXIT 3")
-	r.wait("the restart", r.has("restarting"))
-	r.wait("the message to be read", r.read(id))
+	id := r.Send("THINK 50ms EXIT 3")
+	r.Wait("the restart", r.Has("restarting"))
+	r.Wait("the message to be read", r.Read(id))
 }
 
 // A message that ends the agent before its return key is tried a few times, and then stays unread: the agent does not
@@ -119,27 +101,27 @@ func TestPasteThatEndsIt(t *testing.T) {
 	got := filepath.Join(r.opt.Dir, "got")
 	r.program("claude", "bash", "-c", box+`while paste; do [[ $text == *deadly* ]] && exit 1
 head -c 1 >/dev/null; echo o >>`+got+`; show '⠂' '❯ '; sleep 0.3; show '✳' '❯ '; done`).run()
-	deadly := r.send("deadly")
+	deadly := r.Send("deadly")
 	starts := func() (n int) {
-		for _, e := range r.events() {
+		for _, e := range r.Events() {
 			if e == "spawned" {
 				n++
 			}
 		}
 		return n
 	}
-	r.wait("the last try", func() bool { return starts() == control.MaxTries+1 })
-	r.send("hello")
-	r.wait("the next message to go in", func() bool { _, err := os.Lstat(got); return err == nil })
-	if n := starts(); n != control.MaxTries+1 || !r.unread(deadly) {
-		t.Errorf("%d starts; it is unread: %v", n, r.unread(deadly))
+	r.Wait("the last try", func() bool { return starts() == control.MaxTries+1 })
+	r.Send("hello")
+	r.Wait("the next message to go in", func() bool { _, err := os.Lstat(got); return err == nil })
+	if n := starts(); n != control.MaxTries+1 || !r.Unread(deadly) {
+		t.Errorf("%d starts; it is unread: %v", n, r.Unread(deadly))
 	}
 	// Somebody has it tried again.
 	again := wire.Event{Source: "cli", Kind: wire.EventUnread}.With("id", string(deadly))
-	if err := r.bob.Log().Append(t.Context(), again); err != nil {
+	if err := r.Bob.Log().Append(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("one more try", func() bool { return starts() > control.MaxTries+1 })
+	r.Wait("one more try", func() bool { return starts() > control.MaxTries+1 })
 }
 
 // A return key for a draft does not answer a dialog that came up meanwhile.
@@ -150,9 +132,9 @@ func TestTypedReturnIsNoAnswer(t *testing.T) {
 	r := newRig(t).fake(testagent.Options{TrustLate: 1500 * time.Millisecond})
 	r.opt.timing = &gates
 	r.run().idle()
-	c := r.client()
-	r.wait("almost the dialog", func() bool {
-		es, err := testagent.ReadLog(r.log)
+	c := r.Client()
+	r.Wait("almost the dialog", func() bool {
+		es, err := testagent.ReadLog(r.Log)
 		return err == nil && es.Has(testagent.Ready) && time.Since(es.Of(testagent.Ready)[0].At) > 900*time.Millisecond
 	})
 	_, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("hello"), Enter: true})
@@ -160,7 +142,7 @@ func TestTypedReturnIsNoAnswer(t *testing.T) {
 	if !isBefore && (err == nil || !strings.Contains(err.Error(), "dialog")) {
 		t.Errorf("typed: %v", err)
 	}
-	if got := r.fakes(testagent.Answered); len(got) > 0 {
+	if got := r.Fakes(testagent.Answered); len(got) > 0 {
 		t.Errorf("answered %q", got)
 	}
 }
@@ -169,17 +151,17 @@ func TestTypedReturnIsNoAnswer(t *testing.T) {
 func TestNothingIsTypedUnsaid(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
-	r.store.LockTimeout = 50 * time.Millisecond
+	r.Store.LockTimeout = 50 * time.Millisecond
 	r.run().idle()
-	release := r.lock("events")
-	id := r.send("hello")
+	release := r.Lock("bob.events")
+	id := r.Send("hello")
 	time.Sleep(600 * time.Millisecond)
-	if got := r.fakes(testagent.Typed); len(got) > 0 || !r.unread(id) {
+	if got := r.Fakes(testagent.Typed); len(got) > 0 || !r.Unread(id) {
 		t.Errorf("typed %q", got)
 	}
 	release()
-	r.wait("the message to be read", r.read(id))
-	if got := r.fakes(testagent.Submitted); len(got) != 1 || strings.Contains(got[0], "may be a repeat") {
+	r.Wait("the message to be read", r.Read(id))
+	if got := r.Fakes(testagent.Submitted); len(got) != 1 || strings.Contains(got[0], "may be a repeat") {
 		t.Errorf("submitted %q", got)
 	}
 }
@@ -191,20 +173,20 @@ func TestTakenIsReadWithItsEvent(t *testing.T) {
 	gates.BeforeReturn = 2 * time.Second
 	r := newRig(t).fake(testagent.Options{})
 	r.opt.timing = &gates
-	r.store.LockTimeout = 50 * time.Millisecond
+	r.Store.LockTimeout = 50 * time.Millisecond
 	r.run().idle()
-	id := r.send("hello")
-	r.wait("the paste", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
-	release := r.lock("events")
-	isLate := len(r.fakes(testagent.Submitted)) > 0 // this machine was too slow
-	r.wait("the return key", func() bool { return len(r.fakes(testagent.Submitted)) > 0 })
-	if !isLate && (r.read(id)() || r.has("injected")()) {
+	id := r.Send("hello")
+	r.Wait("the paste", func() bool { return len(r.Fakes(testagent.Typed)) > 0 })
+	release := r.Lock("bob.events")
+	isLate := len(r.Fakes(testagent.Submitted)) > 0 // this machine was too slow
+	r.Wait("the return key", func() bool { return len(r.Fakes(testagent.Submitted)) > 0 })
+	if !isLate && (r.Read(id)() || r.Has("injected")()) {
 		t.Error("it is read, or said, already")
 	}
 	release()
-	r.wait("the message to be read", r.read(id))
-	r.wait("the events", func() bool { return r.has("injected")() && r.has("turn_completed")() })
-	if got := r.fakes(testagent.Submitted); len(got) != 1 {
+	r.Wait("the message to be read", r.Read(id))
+	r.Wait("the events", func() bool { return r.Has("injected")() && r.Has("turn_completed")() })
+	if got := r.Fakes(testagent.Submitted); len(got) != 1 {
 		t.Errorf("submitted %q", got)
 	}
 }
@@ -213,14 +195,14 @@ func TestTakenIsReadWithItsEvent(t *testing.T) {
 func TestStopBehindThePaste(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
-	id := r.send("hello")
-	r.wait("the paste", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
-	r.stop()
-	<-r.done
-	if !r.unread(id) && len(r.fakes(testagent.Submitted)) == 0 {
+	id := r.Send("hello")
+	r.Wait("the paste", func() bool { return len(r.Fakes(testagent.Typed)) > 0 })
+	r.Stop()
+	<-r.Done
+	if !r.Unread(id) && len(r.Fakes(testagent.Submitted)) == 0 {
 		t.Error("it counts as read, and was not submitted")
 	}
-	if !r.has("injection_failed")() && !r.has("injected")() {
+	if !r.Has("injection_failed")() && !r.Has("injected")() {
 		t.Error("its outcome is not told")
 	}
 }
@@ -228,13 +210,13 @@ func TestStopBehindThePaste(t *testing.T) {
 func TestRestartBehindThePaste(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
-	id := r.send("hello")
-	r.wait("the paste", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
-	if _, err := r.client().Restart(t.Context(), control.RestartRequest{}); err != nil {
+	id := r.Send("hello")
+	r.Wait("the paste", func() bool { return len(r.Fakes(testagent.Typed)) > 0 })
+	if _, err := r.Client().Restart(t.Context(), control.RestartRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the message to be read", r.read(id))
-	if got := r.fakes(testagent.Submitted); len(got) != 1 && !strings.Contains(got[1], "may be a repeat") {
+	r.Wait("the message to be read", r.Read(id))
+	if got := r.Fakes(testagent.Submitted); len(got) != 1 && !strings.Contains(got[1], "may be a repeat") {
 		t.Errorf("submitted %q", got)
 	}
 	r.noClaim()
@@ -257,10 +239,10 @@ func TestReturnKeyIsLost(t *testing.T) {
 	r.program("claude", "bash", "-c", box+`paste; head -c 1 >/dev/null; show '✳' '❯ [Pasted text #1 +2 lines]'
 head -c 2 >`+got+`.keys; show '✳' '❯ '
 paste; head -c 1 >/dev/null; echo "$text" >`+got+`; show '⠂' '❯ '; sleep 0.3; show '✳' '❯ '; sleep 600`).run()
-	r.wait("the message to be read", r.read(r.send("hello")))
+	r.Wait("the message to be read", r.Read(r.Send("hello")))
 	keys, _ := os.ReadFile(got + ".keys")
 	text, _ := os.ReadFile(got)
-	if string(keys) != "\x15\x7f" || !strings.Contains(string(text), "may be a repeat") || !r.has("injection_failed")() {
+	if string(keys) != "\x15\x7f" || !strings.Contains(string(text), "may be a repeat") || !r.Has("injection_failed")() {
 		t.Errorf("cleared by %q, then typed %q", keys, text)
 	}
 }
@@ -271,10 +253,10 @@ func TestOneThatEndsIt(t *testing.T) {
 	r := newRig(t).program("claude", "bash", "-c", box+`while paste; do head -c 1 >/dev/null
 [[ $text == *deadly* ]] && exit; show '⠂' '❯ '; sleep 0.3; show '✳' '❯ '; done`)
 	r.opt.Restart = Always
-	deadly, others := r.send("deadly"), []wire.ID{r.send("one"), r.send("two")}
+	deadly, others := r.Send("deadly"), []wire.ID{r.Send("one"), r.Send("two")}
 	r.run()
-	r.wait("the others to be read", func() bool { return r.read(others[0])() && r.read(others[1])() })
-	if !r.unread(deadly) {
+	r.Wait("the others to be read", func() bool { return r.Read(others[0])() && r.Read(others[1])() })
+	if !r.Unread(deadly) {
 		t.Error("it was read")
 	}
 }
@@ -289,12 +271,12 @@ func TestPointerHoldsNoClaim(t *testing.T) {
 	s, err := r.status()
 	must(t, err)
 	syscall.Kill(s.ChildPID, syscall.SIGSTOP)
-	id := r.send("see a.png")
-	r.wait("the claim", r.has("injecting"))
+	id := r.Send("see a.png")
+	r.Wait("the claim", r.Has("injecting"))
 	r.noClaim()
 	syscall.Kill(s.ChildPID, syscall.SIGCONT)
-	r.wait("the pointer to be accepted", r.has("injected"))
-	if !r.unread(id) {
+	r.Wait("the pointer to be accepted", r.Has("injected"))
+	if !r.Unread(id) {
 		t.Error("a pointer marked its message as read")
 	}
 }
@@ -306,17 +288,17 @@ func TestStoppedProgram(t *testing.T) {
 	s, err := r.status()
 	must(t, err)
 	syscall.Kill(s.ChildPID, syscall.SIGSTOP)
-	first := r.send("the first")
-	r.wait("the first to fail", r.has(wire.EventInjectionFailed))
-	second := r.send("the second")
-	r.wait("the gate", func() bool {
+	first := r.Send("the first")
+	r.Wait("the first to fail", r.Has(wire.EventInjectionFailed))
+	second := r.Send("the second")
+	r.Wait("the gate", func() bool {
 		s, err := r.status()
 		return err == nil && s.Gate == control.GateUnread
 	})
 	syscall.Kill(s.ChildPID, syscall.SIGCONT)
-	r.wait("the first to be read", r.read(first))
-	r.wait("the second to be read", r.read(second))
-	got := strings.Join(r.fakes(testagent.Submitted), "\n")
+	r.Wait("the first to be read", r.Read(first))
+	r.Wait("the second to be read", r.Read(second))
+	got := strings.Join(r.Fakes(testagent.Submitted), "\n")
 	if strings.Count(got, "the first") != 1 || strings.Count(got, "the second") != 1 {
 		t.Errorf("submitted %q", got)
 	}
@@ -330,13 +312,13 @@ func TestEndDuringClaim(t *testing.T) {
 	r.run().idle()
 	s, err := r.status()
 	must(t, err)
-	release := r.lock("reader")
-	id := r.send("hello")
+	release := r.Lock("bob.reader")
+	id := r.Send("hello")
 	time.Sleep(50 * time.Millisecond) // now the claim is wanted
 	syscall.Kill(s.ChildPID, syscall.SIGKILL)
-	r.wait("the end", r.has("exited"))
+	r.Wait("the end", r.Has("exited"))
 	release()
-	r.wait("the message to be read", r.read(id))
+	r.Wait("the message to be read", r.Read(id))
 }
 
 // No return key is pressed into what came up instead of the box behind a paste, even if no driver knows it, or if only
@@ -354,10 +336,10 @@ until read -rd '~' text && [[ $text == *201 ]]; do :; done; printf '\033]0;[ ! ]
 		r.opt.timing = &quicker
 		pressed := filepath.Join(r.opt.Dir, "pressed")
 		r.program(d, "bash", "-c", script+`read -rn 1 -t 5 && touch `+pressed+`; sleep 600`).run().idle()
-		id := r.send("hello")
-		r.wait("the failure", r.has(`injection_failed outcome="failed"`))
-		if _, err := os.Lstat(pressed); err == nil || !r.unread(id) {
-			t.Errorf("%s: a key was pressed: %v, it is unread: %v", d, err == nil, r.unread(id))
+		id := r.Send("hello")
+		r.Wait("the failure", r.Has(`injection_failed outcome="failed"`))
+		if _, err := os.Lstat(pressed); err == nil || !r.Unread(id) {
+			t.Errorf("%s: a key was pressed: %v, it is unread: %v", d, err == nil, r.Unread(id))
 		}
 	}
 }
@@ -369,14 +351,14 @@ func TestHeldKeysGoIn(t *testing.T) {
 	got := filepath.Join(r.opt.Dir, "got")
 	r.program("claude", "bash", "-c", box+`paste; head -c 1 >/dev/null; touch `+got+`.return
 head -c 1 >`+got+`; sleep 600`).run().idle()
-	c := r.client()
+	c := r.Client()
 	in := make(chan []byte)
 	go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{In: in, Out: io.Discard})
-	r.send("hello")
-	r.wait("the return key", func() bool { _, err := os.Lstat(got + ".return"); return err == nil })
+	r.Send("hello")
+	r.Wait("the return key", func() bool { _, err := os.Lstat(got + ".return"); return err == nil })
 	in <- []byte("x")
-	r.wait("the key", func() bool { text, _ := os.ReadFile(got); return string(text) == "x" })
-	if r.has("injected")() || r.has("injection_failed")() {
+	r.Wait("the key", func() bool { text, _ := os.ReadFile(got); return string(text) == "x" })
+	if r.Has("injected")() || r.Has("injection_failed")() {
 		t.Error("it was held until the end")
 	}
 }
@@ -385,7 +367,7 @@ head -c 1 >`+got+`; sleep 600`).run().idle()
 func (r *rig) hurried(message string) (failures func() int) {
 	said := &viewed{}
 	r.opt.Log = slog.New(slog.NewTextHandler(said, nil))
-	r.store.LockTimeout = 50 * time.Millisecond
+	r.Store.LockTimeout = 50 * time.Millisecond
 	return func() int { return strings.Count(said.String(), "msg="+message) }
 }
 
@@ -395,14 +377,14 @@ func TestUrgentUndoesFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
 	failures := r.hurried(`"interrupting for urgent mail"`)
-	message := filepath.Join(r.bob.Path(), "inbox/new", string(r.send("stop that", urgent))+".json")
-	hidden := filepath.Join(r.bob.Path(), "hidden")
+	message := filepath.Join(r.Bob.Path(), "inbox/new", string(r.Send("stop that", urgent))+".json")
+	hidden := filepath.Join(r.Bob.Path(), "hidden")
 	must(t, os.Rename(message, hidden))
 	r.think("THINK 10m")
-	r.lock("inbox")
+	r.Lock("bob.inbox")
 	must(t, os.Rename(hidden, message))
-	r.wait("the failure", func() bool { return failures() > 0 })
-	if n := len(r.fakes(testagent.Interrupted)); n > 0 {
+	r.Wait("the failure", func() bool { return failures() > 0 })
+	if n := len(r.Fakes(testagent.Interrupted)); n > 0 {
 		t.Errorf("%d interrupts", n)
 	}
 }
@@ -411,15 +393,15 @@ func TestUrgentUndoesFirst(t *testing.T) {
 func TestAnsweredInTheLog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
-	r.send("CONFIRM [git status]")
-	r.wait("the question", r.has("confirm_required"))
-	release, answered := r.lock("events"), make(chan error, 1)
+	r.Send("CONFIRM [git status]")
+	r.Wait("the question", r.Has("confirm_required"))
+	release, answered := r.Lock("bob.events"), make(chan error, 1)
 	go func() {
-		_, err := r.client().Answer(t.Context(), ask.Answer{Option: "1", By: "me"})
+		_, err := r.Client().Answer(t.Context(), ask.Answer{Option: "1", By: "me"})
 		answered <- err
 	}()
-	r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })
-	r.wait("the end of the question", func() bool {
+	r.Wait("the answer", func() bool { return len(r.Fakes(testagent.Answered)) == 1 })
+	r.Wait("the end of the question", func() bool {
 		s, err := r.status()
 		return err == nil && s.Gate != control.GateDialog
 	})
@@ -430,8 +412,8 @@ func TestAnsweredInTheLog(t *testing.T) {
 		release()
 		must(t, <-answered)
 	}
-	if !r.has(`state_change new="thinking"`)() {
-		t.Errorf("the log: %q", r.events())
+	if !r.Has(`state_change new="thinking"`)() {
+		t.Errorf("the log: %q", r.Events())
 	}
 }
 
@@ -439,7 +421,7 @@ func TestAnsweredInTheLog(t *testing.T) {
 func TestReadyInTheLog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
-	release := r.lock("events")
+	release := r.Lock("bob.events")
 	r.run()
 	var s control.Status
 	shows := func(state reducer.Activity, isReady bool) func() bool {
@@ -449,13 +431,13 @@ func TestReadyInTheLog(t *testing.T) {
 			return err == nil && s.State == string(state) && s.Gate == "" && s.Ready == isReady
 		}
 	}
-	r.wait("its prompt", func() bool { return shows(reducer.Idle, false)() || s.Ready })
+	r.Wait("its prompt", func() bool { return shows(reducer.Idle, false)() || s.Ready })
 	if s.Ready {
 		t.Error("it is ready, and no event says that it is idle")
 	}
 	release()
-	r.wait("it to be ready", shows(reducer.Idle, true))
-	if !r.has("state_change")() {
-		t.Errorf("the log: %q", r.events())
+	r.Wait("it to be ready", shows(reducer.Idle, true))
+	if !r.Has("state_change")() {
+		t.Errorf("the log: %q", r.Events())
 	}
 }

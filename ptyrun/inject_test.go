@@ -20,15 +20,15 @@ import (
 func TestTurnHasItsID(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
-	r.send("CONFIRM [touch made.txt]")
-	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	if _, err := r.client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
+	r.Send("CONFIRM [touch made.txt]")
+	r.Wait("the question", func() bool { return len(r.questions()) == 1 })
+	if _, err := r.Client().Answer(t.Context(), ask.Answer{By: "alice"}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the turn's end", func() bool {
-		return r.has("turn_idle")() && strings.HasSuffix(r.states()[len(r.states())-1], `new="idle"`)
+	r.Wait("the turn's end", func() bool {
+		return r.Has("turn_idle")() && strings.HasSuffix(r.states()[len(r.states())-1], `new="idle"`)
 	})
-	all, err := r.bob.Log().Newest(1 << 20)
+	all, err := r.Bob.Log().Newest(1 << 20)
 	must(t, err)
 	turns := map[string][]string{}
 	var states []string
@@ -79,9 +79,9 @@ func TestLinesArriveAsLines(t *testing.T) {
 	r.opt.Env = append(r.opt.Env, "PS1=$ ", "ENV=")
 	r.run().idle()
 	r.prompt("a=40\nb=2\necho sum-$((a+b))")
-	r.wait("their output", r.shows("sum-42"))
+	r.Wait("their output", r.shows("sum-42"))
 	r.prompt("echo next-$((1+1))")
-	r.wait("its output", r.shows("next-2"))
+	r.Wait("its output", r.shows("next-2"))
 }
 
 // A first prompt that cannot be typed is not typed, and mail goes in: in an agent without bracketed paste any character
@@ -91,16 +91,16 @@ func TestFirstPromptTooLong(t *testing.T) {
 	r := newRig(t).fake(testagent.Options{PasteOff: true})
 	r.opt.Prompt = strings.Repeat("long ", control.MaxLine())
 	r.run()
-	id := r.send("hello\n?")
-	r.wait("the pointer", r.has("injected"))
-	if got := r.submitted(); len(got) != 1 || got[0] != "[atm: 1 new message] run: atm read "+id.Short(6) || !r.unread(id) {
+	id := r.Send("hello\n?")
+	r.Wait("the pointer", r.Has("injected"))
+	if got := r.submitted(); len(got) != 1 || got[0] != "[atm: 1 new message] run: atm read "+id.Short(6) || !r.Unread(id) {
 		t.Errorf("submitted %q", got)
 	}
 }
 
 // submitted are the texts that the fake agent was given, without the blank that ends each.
 func (r *rig) submitted() (texts []string) {
-	for _, s := range r.fakes(testagent.Submitted) {
+	for _, s := range r.Fakes(testagent.Submitted) {
 		texts = append(texts, strings.TrimRight(s, " "))
 	}
 	return texts
@@ -124,8 +124,8 @@ func TestMailIsData(t *testing.T) {
 		{"fine", "", func(m *wire.Message) { m.From.Agent = "ultrathink" }},
 	} {
 		before := len(r.submitted())
-		id := r.send(c.body, c.with)
-		r.wait("its turn to end", func() bool { return strings.Count(strings.Join(r.events(), "\n"), "turn_idle") > before })
+		id := r.Send(c.body, c.with)
+		r.Wait("its turn to end", func() bool { return strings.Count(strings.Join(r.Events(), "\n"), "turn_idle") > before })
 		all := r.submitted()
 		if len(all) <= before {
 			t.Fatalf("a turn ended that %q did not begin", c.body)
@@ -138,8 +138,8 @@ func TestMailIsData(t *testing.T) {
 			t.Errorf("%q was typed as %q", c.body, got)
 		case strings.Contains(strings.ReplaceAll(got, "\\@", ""), "@") || strings.Contains(got, " /") || strings.Contains(got, "ultrathink"):
 			t.Errorf("the program would act on %q", got)
-		case r.unread(id) != (c.typed == ""):
-			t.Errorf("%q: unread %v", got, r.unread(id))
+		case r.Unread(id) != (c.typed == ""):
+			t.Errorf("%q: unread %v", got, r.Unread(id))
 		}
 	}
 }
@@ -156,17 +156,17 @@ func TestFormsDoNotMix(t *testing.T) {
 		}}
 	}
 	r.run().idle()
-	r.send("THINK 2s [sent]")
-	r.wait("the turn", r.has("turn_started"))
+	r.Send("THINK 2s [sent]")
+	r.Wait("the turn", r.Has("turn_started"))
 	var ids []wire.ID
 	for _, body := range []string{"one", "two", "see a.png", "see b.png", "five"} {
-		ids = append(ids, r.send(body))
+		ids = append(ids, r.Send(body))
 	}
-	r.wait("all to be queued", func() bool {
+	r.Wait("all to be queued", func() bool {
 		return !slices.ContainsFunc(ids, func(id wire.ID) bool { _, is := heard.Load(id); return !is })
 	})
 	must(t, os.WriteFile(filepath.Join(r.opt.Dir, "sent"), nil, 0o600))
-	r.wait("all", func() bool { return len(r.submitted()) == 4 })
+	r.Wait("all", func() bool { return len(r.submitted()) == 4 })
 	got := r.submitted()[1:]
 	pointer := "[atm: 2 new messages] run: atm read " + ids[2].Short(6) + " " + ids[3].Short(6)
 	if !strings.HasSuffix(got[0], "\n  two\n[/atm]") || !strings.Contains(got[0], "\n  one\n") || got[1] != pointer || !strings.HasSuffix(got[2], "\n  five\n[/atm]") {
@@ -188,14 +188,14 @@ func TestShellIsTold(t *testing.T) {
 			}
 			r.opt.Env = append(r.opt.Env, "PS1=$ ")
 			r.run()
-			id := r.send("touch made\n!!\n$(touch made)", func(m *wire.Message) { m.Subject = "touch made" })
-			r.wait("what it is told", r.shows("would read"))
-			notice := r.send("touch made", func(m *wire.Message) { m.Type = wire.TypeNotice })
-			r.wait("the notice", func() bool { return strings.Count(strings.Join(r.events(), "\n"), "injected") == 2 })
+			id := r.Send("touch made\n!!\n$(touch made)", func(m *wire.Message) { m.Subject = "touch made" })
+			r.Wait("what it is told", r.shows("would read"))
+			notice := r.Send("touch made", func(m *wire.Message) { m.Type = wire.TypeNotice })
+			r.Wait("the notice", func() bool { return strings.Count(strings.Join(r.Events(), "\n"), "injected") == 2 })
 			if _, err := os.Stat(filepath.Join(r.opt.Dir, "made")); err == nil || r.shows("touch")() {
-				t.Errorf("it was typed:\n%s", strings.Join(r.screen(), "\n"))
+				t.Errorf("it was typed:\n%s", strings.Join(r.Screen(), "\n"))
 			}
-			if !r.unread(id) || !r.unread(notice) {
+			if !r.Unread(id) || !r.Unread(notice) {
 				t.Error("what was not read counts as read")
 			}
 		})
@@ -206,9 +206,9 @@ func TestShellIsTold(t *testing.T) {
 func TestTerminalAnswerIsNoDraft(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
-	_, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("62;22c"), Raw: true})
+	_, err := r.Client().Type(t.Context(), control.TypeRequest{Text: []byte("62;22c"), Raw: true})
 	must(t, err)
-	r.wait("the message to be read", r.read(r.send("hello")))
+	r.Wait("the message to be read", r.Read(r.Send("hello")))
 	if got := r.submitted(); len(got) != 1 || strings.Contains(got[0], "62;22c") {
 		t.Errorf("submitted %q", got)
 	}
@@ -218,8 +218,8 @@ func TestTerminalAnswerIsNoDraft(t *testing.T) {
 func TestLastWordIsComplete(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
-	r.wait("the message to be read", r.read(r.send("ask @bob")))
-	if got := strings.Join(r.fakes(testagent.Typed), ""); strings.Count(got, "ask") != 1 || !strings.HasSuffix(got, "ask \\@bob\n[/atm]") {
+	r.Wait("the message to be read", r.Read(r.Send("ask @bob")))
+	if got := strings.Join(r.Fakes(testagent.Typed), ""); strings.Count(got, "ask") != 1 || !strings.HasSuffix(got, "ask \\@bob\n[/atm]") {
 		t.Errorf("typed %q", got)
 	}
 }

@@ -22,8 +22,8 @@ func thinking(t *testing.T, o testagent.Options, body string) *rig {
 // think runs the fake agent and has it work on a message.
 func (r *rig) think(body string) *rig {
 	r.run().idle()
-	r.wait("the first to be read", r.read(r.send(body)))
-	r.wait("work", r.shows("esc to interrupt"))
+	r.Wait("the first to be read", r.Read(r.Send(body)))
+	r.Wait("work", r.shows("esc to interrupt"))
 	return r
 }
 
@@ -33,13 +33,13 @@ func TestUrgentUndoes(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"THINK 10m", "THINK 10m " + strings.Repeat("and a line\n", 60)} {
 		r := thinking(t, testagent.Options{}, body)
-		r.wait("the urgent one to be read", r.read(r.send("stop that", urgent)))
-		r.wait("the first again", func() bool {
-			after := strings.Join(r.fakes(testagent.Submitted)[1:], "\n")
+		r.Wait("the urgent one to be read", r.Read(r.Send("stop that", urgent)))
+		r.Wait("the first again", func() bool {
+			after := strings.Join(r.Fakes(testagent.Submitted)[1:], "\n")
 			_, again, _ := strings.Cut(after, "stop that\n")
 			return strings.Contains(again, "may be a repeat") && strings.Contains(again, "THINK 10m")
 		})
-		if s := strings.Join(r.fakes(testagent.Submitted), "\n"); strings.Count(s, "THINK 10m") != 2 {
+		if s := strings.Join(r.Fakes(testagent.Submitted), "\n"); strings.Count(s, "THINK 10m") != 2 {
 			t.Errorf("submitted %q", s)
 		}
 	}
@@ -49,17 +49,17 @@ func TestUrgentUndoes(t *testing.T) {
 func TestStoppedTooEarly(t *testing.T) {
 	t.Parallel()
 	r := thinking(t, testagent.Options{}, "THINK 10m")
-	_, err := r.client().Restart(t.Context(), control.RestartRequest{})
+	_, err := r.Client().Restart(t.Context(), control.RestartRequest{})
 	must(t, err)
-	r.wait("the first again", func() bool {
-		got := r.fakes(testagent.Submitted)
+	r.Wait("the first again", func() bool {
+		got := r.Fakes(testagent.Submitted)
 		return len(got) == 2 && strings.Contains(got[1], "may be a repeat") && strings.Contains(got[1], "THINK 10m")
 	})
-	r.wait("work", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "esc to interrupt") })
-	_, err = r.client().Stop(t.Context())
+	r.Wait("work", func() bool { return strings.Contains(strings.Join(r.Screen(), "\n"), "esc to interrupt") })
+	_, err = r.Client().Stop(t.Context())
 	must(t, err)
-	r.wait("the end", r.has("exited"))
-	if ids, err := r.bob.UnreadIDs(); err != nil || len(ids) != 1 {
+	r.Wait("the end", r.Has("exited"))
+	if ids, err := r.Bob.UnreadIDs(); err != nil || len(ids) != 1 {
 		t.Error(ids, err)
 	}
 }
@@ -68,12 +68,12 @@ func TestStoppedTooEarly(t *testing.T) {
 func TestStoppedAtWork(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
-	r.wait("the first to be read", r.read(r.send("hello")))
-	r.wait("its answer", r.has("turn_completed"))
-	_, err := r.client().Restart(t.Context(), control.RestartRequest{})
+	r.Wait("the first to be read", r.Read(r.Send("hello")))
+	r.Wait("its answer", r.Has("turn_completed"))
+	_, err := r.Client().Restart(t.Context(), control.RestartRequest{})
 	must(t, err)
-	r.wait("the next to be read", r.read(r.send("the next")))
-	if got := r.fakes(testagent.Submitted); len(got) != 2 {
+	r.Wait("the next to be read", r.Read(r.Send("the next")))
+	if got := r.Fakes(testagent.Submitted); len(got) != 2 {
 		t.Errorf("submitted %q", got)
 	}
 }
@@ -82,11 +82,11 @@ func TestStoppedAtWork(t *testing.T) {
 func TestInterruptUndoes(t *testing.T) {
 	t.Parallel()
 	r := thinking(t, testagent.Options{}, "THINK 10m")
-	if _, err := r.client().Interrupt(t.Context()); err != nil {
+	if _, err := r.Client().Interrupt(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the next to be read", r.read(r.send("do this instead")))
-	if got := r.fakes(testagent.Submitted); len(got) != 2 || strings.Contains(got[1], "THINK") {
+	r.Wait("the next to be read", r.Read(r.Send("do this instead")))
+	if got := r.Fakes(testagent.Submitted); len(got) != 2 || strings.Contains(got[1], "THINK") {
 		t.Errorf("submitted %q", got)
 	}
 }
@@ -95,21 +95,21 @@ func TestInterruptUndoes(t *testing.T) {
 func TestInterruptIsLogged(t *testing.T) {
 	t.Parallel()
 	r := thinking(t, testagent.Options{}, "THINK 10m")
-	lock, err := r.store.Locks().Lock(t.Context(), "bob.events", lockfile.Exclusive, time.Minute, nil)
+	lock, err := r.Store.Locks().Lock(t.Context(), "bob.events", lockfile.Exclusive, time.Minute, nil)
 	must(t, err)
 	defer lock.Unlock()
 	done := make(chan error, 1)
 	go func() {
-		_, err := r.client().Interrupt(t.Context())
+		_, err := r.Client().Interrupt(t.Context())
 		done <- err
 	}()
-	r.wait("the end", func() bool {
+	r.Wait("the end", func() bool {
 		select {
 		case err := <-done:
 			t.Fatalf("it was over before: %v", err)
 		default:
 		}
-		return len(r.fakes(testagent.Interrupted)) > 0
+		return len(r.Fakes(testagent.Interrupted)) > 0
 	})
 	select {
 	case <-done:
@@ -118,7 +118,7 @@ func TestInterruptIsLogged(t *testing.T) {
 	}
 	lock.Unlock()
 	must(t, <-done)
-	if !r.has("turn_completed")() {
+	if !r.Has("turn_completed")() {
 		t.Error("its end is not in the log")
 	}
 }
@@ -127,17 +127,17 @@ func TestInterruptIsLogged(t *testing.T) {
 func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 	t.Parallel()
 	r := thinking(t, testagent.Options{}, "THINK 10m")
-	c := r.client()
+	c := r.Client()
 	if _, err := c.Interrupt(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the end", r.has("turn_completed"))
+	r.Wait("the end", r.Has("turn_completed"))
 	if o, err := c.Type(t.Context(), control.TypeRequest{Text: []byte(" but not so long")}); err != nil || !o.NotSubmitted {
 		t.Fatal(o, err)
 	}
-	id := r.send("hello")
+	id := r.Send("hello")
 	time.Sleep(quick.PersonQuiet + 5*quick.Idle) // long enough to type it
-	if s := strings.Join(r.screen(), "\n"); !r.unread(id) || !strings.Contains(s, "but not so long") {
+	if s := strings.Join(r.Screen(), "\n"); !r.Unread(id) || !strings.Contains(s, "but not so long") {
 		t.Errorf("a person's draft was touched:\n%s", s)
 	}
 }
@@ -150,8 +150,8 @@ func TestTypedWhenKilled(t *testing.T) {
 		again bool
 	}{{"", true}, {"tool_call_start", true}, {"turn_completed", false}} {
 		r := newRig(t)
-		id := r.send("THINK 1s")
-		must(t, r.bob.MarkRead(t.Context(), id))
+		id := r.Send("THINK 1s")
+		must(t, r.Bob.MarkRead(t.Context(), id))
 		events := []wire.Event{{Kind: "spawned"}, {Kind: wire.TurnStarted}, {Kind: "state_change"}, {Kind: wire.EventInjected}}
 		events[2] = events[2].With("new", "thinking")
 		events[3] = events[3].With("id", string(id))
@@ -160,11 +160,11 @@ func TestTypedWhenKilled(t *testing.T) {
 		}
 		for _, e := range events {
 			e.Source = "pty"
-			must(t, r.bob.Log().Append(t.Context(), e))
+			must(t, r.Bob.Log().Append(t.Context(), e))
 		}
 		r.fake(testagent.Options{}).run().idle()
-		r.wait("the next to be read", r.read(r.send("the next")))
-		got := strings.Join(r.fakes(testagent.Submitted), "\n")
+		r.Wait("the next to be read", r.Read(r.Send("the next")))
+		got := strings.Join(r.Fakes(testagent.Submitted), "\n")
 		if strings.Contains(got, "THINK") != c.again || strings.Contains(got, "may be a repeat") != c.again {
 			t.Errorf("after %q submitted %q", c.after, got)
 		}
@@ -212,8 +212,8 @@ func TestUndoGiven(t *testing.T) {
 		{"spawned injected/a injected/b message_again/b", "a"}, // the next runner was killed, too
 	} {
 		r := newRig(t)
-		ids := map[string]wire.ID{"a": r.send("one"), "b": r.send("two")}
-		must(t, errors.Join(r.bob.MarkRead(t.Context(), ids["a"]), r.bob.MarkRead(t.Context(), ids["b"])))
+		ids := map[string]wire.ID{"a": r.Send("one"), "b": r.Send("two")}
+		must(t, errors.Join(r.Bob.MarkRead(t.Context(), ids["a"]), r.Bob.MarkRead(t.Context(), ids["b"])))
 		replied, stopped := map[wire.ID]bool{}, time.Time{}
 		for word := range strings.FieldsSeq(c.log) {
 			kind, about, _ := strings.Cut(word, "/")
@@ -243,13 +243,13 @@ func TestUndoGiven(t *testing.T) {
 				e.Kind = "state_change"
 				e = e.With("new", kind)
 			}
-			must(t, r.bob.Log().Append(t.Context(), e))
+			must(t, r.Bob.Log().Append(t.Context(), e))
 		}
 		isAnswered := func(_ context.Context, m *wire.Message) bool { return replied[m.ID] }
-		must(t, errors.Join(inbox.UndoGiven(t.Context(), r.bob, stopped, isAnswered), inbox.UndoGiven(t.Context(), r.bob, stopped, isAnswered)))
+		must(t, errors.Join(inbox.UndoGiven(t.Context(), r.Bob, stopped, isAnswered), inbox.UndoGiven(t.Context(), r.Bob, stopped, isAnswered)))
 		var undone []string
 		for _, name := range []string{"a", "b"} {
-			if r.unread(ids[name]) {
+			if r.Unread(ids[name]) {
 				undone = append(undone, name)
 			}
 		}
@@ -268,29 +268,29 @@ func TestAnsweredWhileStopped(t *testing.T) {
 	undo := func() {
 		t.Helper()
 		isAnswered := func(_ context.Context, m *wire.Message) bool { return replied[m.ID] }
-		must(t, inbox.UndoGiven(t.Context(), r.bob, time.Time{}, isAnswered))
+		must(t, inbox.UndoGiven(t.Context(), r.Bob, time.Time{}, isAnswered))
 	}
 	given := func(body string, with ...func(*wire.Message)) wire.ID {
 		t.Helper()
-		id := r.send(body, with...)
-		must(t, r.bob.MarkRead(t.Context(), id))
-		must(t, r.bob.Log().Append(t.Context(), wire.Event{Source: wire.SourcePTY, Kind: wire.EventInjected}.With("id", string(id))))
+		id := r.Send(body, with...)
+		must(t, r.Bob.MarkRead(t.Context(), id))
+		must(t, r.Bob.Log().Append(t.Context(), wire.Event{Source: wire.SourcePTY, Kind: wire.EventInjected}.With("id", string(id))))
 		return id
 	}
 	late, silent, asked := given("one"), given("two"), given("three")
 	owed := given("four", func(m *wire.Message) { m.RequiresAck = true })
 	undo()
-	if !r.unread(late) || !r.unread(silent) || !r.unread(asked) {
+	if !r.Unread(late) || !r.Unread(silent) || !r.Unread(asked) {
 		t.Fatal("not given back")
 	}
 	replied[late], replied[asked], replied[owed] = true, true, true
-	must(t, r.bob.MarkRead(t.Context(), asked))
-	must(t, r.bob.MarkUnread(t.Context(), asked)) // a person wants it done again
+	must(t, r.Bob.MarkRead(t.Context(), asked))
+	must(t, r.Bob.MarkUnread(t.Context(), asked)) // a person wants it done again
 	undo()
-	if r.unread(late) || !r.unread(silent) || !r.unread(asked) {
-		t.Errorf("unread: late %v, silent %v, asked %v", r.unread(late), r.unread(silent), r.unread(asked))
+	if r.Unread(late) || !r.Unread(silent) || !r.Unread(asked) {
+		t.Errorf("unread: late %v, silent %v, asked %v", r.Unread(late), r.Unread(silent), r.Unread(asked))
 	}
-	if it, err := r.bob.Get(owed); err != nil || it.State != wire.Done {
+	if it, err := r.Bob.Get(owed); err != nil || it.State != wire.Done {
 		t.Errorf("of the one that wants an ack, which the answer is: %+v, %v", it, err)
 	}
 }

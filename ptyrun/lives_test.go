@@ -64,16 +64,16 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		if i%3 == 0 {
 			o.Follow = (&fakeFollower{}).follow
 		}
-		hold, err := claim.HoldRunner(t.Context(), r.store, "bob")
+		hold, err := claim.HoldRunner(t.Context(), r.Store, "bob")
 		must(t, err)
 		defer hold.Release()
-		o.Mail = &Mail{Mailbox: (*mailbox.Mailbox)(r.bob), hold: hold}
+		o.Mail = &Mail{Mailbox: (*mailbox.Mailbox)(r.Bob), hold: hold}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			c, err := control.Dial(ctx, filepath.Join(r.bob.Path(), "run"))
+			c, err := control.Dial(ctx, filepath.Join(r.Bob.Path(), "run"))
 			if err != nil {
 				return
 			}
@@ -116,7 +116,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 func TestHeardInFlood(t *testing.T) {
 	needs(t, "awk")
 	r := newRig(t).lowScreen().program("plain", "awk", "BEGIN { for (n = 1000000; ; n++) print n }")
-	r.run().wait("lines", r.shows("\n1"))
+	r.run().Wait("lines", r.shows("\n1"))
 	r.mu.Lock()
 	runner := r.runner
 	r.mu.Unlock()
@@ -161,14 +161,14 @@ func TestFlood(t *testing.T) {
 	given := make(chan error, 1)
 	text := "head -c " + strconv.Itoa(megabytes) + "000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo the-last-line"
 	go func() { given <- r.give(text) }()
-	r.wait("the last line", func() bool {
+	r.Wait("the last line", func() bool {
 		runtime.ReadMemStats(&m)
 		most = max(most, m.HeapInuse)
-		return strings.Contains(strings.Join(r.screen(), "\n"), "\nthe-last-line\n")
+		return strings.Contains(strings.Join(r.Screen(), "\n"), "\nthe-last-line\n")
 	})
 	took := time.Since(began)
 	must(t, <-given)
-	files, _ := filepath.Glob(filepath.Join(r.bob.Path(), "run", "*.cast"))
+	files, _ := filepath.Glob(filepath.Join(r.Bob.Path(), "run", "*.cast"))
 	if len(files) < 1+megabytes/10 {
 		t.Errorf("recordings %q", files)
 	}

@@ -20,10 +20,10 @@ func TestLeasedIsNotTyped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).fake(testagent.Options{})
-			taken := r.send("for whoever comes first")
-			carol := r.store.Box("carol").Address()
+			taken := r.Send("for whoever comes first")
+			carol := r.Store.Box("carol").Address()
 			var held wire.Lease
-			it, err := claim.Lease(t.Context(), r.bob, carol, lease, inbox.ReadOptions{}, func(_ *wire.Item, l wire.Lease) (bool, error) {
+			it, err := claim.Lease(t.Context(), r.Bob, carol, lease, inbox.ReadOptions{}, func(_ *wire.Item, l wire.Lease) (bool, error) {
 				held = l
 				return true, nil
 			})
@@ -31,14 +31,14 @@ func TestLeasedIsNotTyped(t *testing.T) {
 				t.Fatal(it, err)
 			}
 			r.run().idle()
-			r.wait("the other to be read", r.read(r.send("for bob")))
+			r.Wait("the other to be read", r.Read(r.Send("for bob")))
 			if name == "given back" {
-				if it, err := r.bob.Get(taken); err != nil || it.State != wire.Unread {
+				if it, err := r.Bob.Get(taken); err != nil || it.State != wire.Unread {
 					t.Fatal(it, err)
 				}
-				must(t, claim.EndLease(t.Context(), r.bob, taken, carol))
+				must(t, claim.EndLease(t.Context(), r.Bob, taken, carol))
 			}
-			r.wait("what was taken to be read", r.read(taken))
+			r.Wait("what was taken to be read", r.Read(taken))
 			if now := time.Now(); name == "run out" && now.Before(held.Until) {
 				t.Errorf("it was typed %s before its lease ran out", held.Until.Sub(now))
 			}
@@ -60,8 +60,8 @@ func TestOverdueIsLookedFor(t *testing.T) {
 		return nil
 	}
 	r.run().idle()
-	r.wait("a look between two turns", func() bool { return idle.Load() > 0 })
+	r.Wait("a look between two turns", func() bool { return idle.Load() > 0 })
 	was := busy.Load()
-	r.send("THINK 10m")
-	r.wait("a look in a turn", func() bool { return busy.Load() > was })
+	r.Send("THINK 10m")
+	r.Wait("a look in a turn", func() bool { return busy.Load() > was })
 }

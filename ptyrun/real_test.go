@@ -21,7 +21,7 @@ func needs(t *testing.T, programs ...string) {
 }
 
 func (r *rig) shows(text string) func() bool {
-	return func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), text) }
+	return func() bool { return strings.Contains(strings.Join(r.Screen(), "\n"), text) }
 }
 
 // A pager or editor in a shell is no prompt: mail waits until it exits.
@@ -35,16 +35,16 @@ func TestFullScreenPrograms(t *testing.T) {
 			needs(t, "bash", name)
 			r := newRig(t).shell().run().idle()
 			r.prompt(c.start)
-			r.wait("it to run", r.has(`state_change new="tool_running"`))
-			r.send("hello")
+			r.Wait("it to run", r.Has(`state_change new="tool_running"`))
+			r.Send("hello")
 			time.Sleep(600 * time.Millisecond)
-			if r.has("injecting")() {
+			if r.Has("injecting")() {
 				t.Fatal("mail was typed into " + name)
 			}
-			if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte(c.leave), Raw: true}); err != nil {
+			if _, err := r.Client().Type(t.Context(), control.TypeRequest{Text: []byte(c.leave), Raw: true}); err != nil {
 				t.Fatal(err)
 			}
-			r.wait("what it is told", r.shows("would read"))
+			r.Wait("what it is told", r.shows("would read"))
 		})
 	}
 }
@@ -56,14 +56,14 @@ func TestQuietCommand(t *testing.T) {
 	r := newRig(t).shell().run().idle()
 	end := filepath.Join(r.opt.Dir, "end")
 	r.prompt("mkfifo " + end + "; cat " + end + "; echo awake-$((1+1))")
-	r.send("hello")
+	r.Send("hello")
 	time.Sleep(700 * time.Millisecond)
-	if r.has("injecting")() {
+	if r.Has("injecting")() {
 		t.Error("mail was typed while a command ran")
 	}
 	must(t, os.WriteFile(end, nil, 0o600))
-	r.wait("what it is told", r.shows("\nwould read"))
-	if got := strings.Join(r.screen(), "\n"); strings.Index(got, "awake-2") > strings.Index(got, "\nwould read") {
+	r.Wait("what it is told", r.shows("\nwould read"))
+	if got := strings.Join(r.Screen(), "\n"); strings.Index(got, "awake-2") > strings.Index(got, "\nwould read") {
 		t.Errorf("it was told before the end of the command:\n%s", got)
 	}
 }
@@ -73,10 +73,10 @@ func TestCommandAsks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).shell().run().idle()
 	r.prompt("read -p 'password: ' x")
-	r.wait("the question", r.shows("password:"))
-	r.send("hello")
+	r.Wait("the question", r.shows("password:"))
+	r.Send("hello")
 	time.Sleep(700 * time.Millisecond)
-	if r.has("injecting")() {
+	if r.Has("injecting")() {
 		t.Error("mail was typed into a question")
 	}
 }

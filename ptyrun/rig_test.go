@@ -1,10 +1,10 @@
 package ptyrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -23,6 +23,7 @@ import (
 	"github.com/agentteammail/atm/internal/runhost"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testprogram"
+	"github.com/agentteammail/atm/internal/testrig"
 	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/internal/run"
@@ -57,22 +58,15 @@ var quick = run.Timing{
 	Retry: 500 * time.Millisecond, Check: 500 * time.Millisecond,
 }
 
-// rig is a team: alice writes, bob is run, carol leads.
+// rig is a team in which carol leads.
 type rig struct {
-	t     *testing.T
-	store *maildir.Store
-	bob   *maildir.Box
-	log   string // the fake agent's
+	*testrig.Rig[Exit]
 	opt   Options
 	hold  *claim.Runner
 	state reducer.State
 
 	mu    sync.Mutex
 	asked []ask.Question
-	done  chan struct{}
-	exit  Exit
-	err   error
-	stop  context.CancelFunc
 
 	runner *runner // guarded by mu; nil: it is starting
 }
@@ -88,7 +82,7 @@ func newRig(t *testing.T) *rig {
 	for _, n := range []wire.Name{"alice", "bob", "carol"} {
 		must(t, s.Create(t.Context(), n))
 	}
-	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
+	r := &rig{Rig: testrig.New[Exit](t, s.Box("bob"))}
 	r.opt = Options{
 		Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, timing: &quick,
 		Host: runhost.Host{NotifyLead: func(_ context.Context, q ask.Question) error {
@@ -106,15 +100,9 @@ func newRig(t *testing.T) *rig {
 
 // fake runs the fake agent.
 func (r *rig) fake(o testagent.Options) *rig {
-	r.t.Helper()
-	o.Log = r.log
-	if o.Profile == "" {
-		o.Profile = "claude"
-	}
-	argv, env, err := testagent.Command(o)
-	must(r.t, err)
-	r.opt.Command, r.opt.Env = argv, append(os.Environ(), env...)
-	r.opt.Driver, _ = driver.Named(o.Profile)
+	r.T.Helper()
+	o.Profile = cmp.Or(o.Profile, "claude")
+	r.opt.Command, r.opt.Env, r.opt.Driver = r.Command(o)
 	return r
 }
 
@@ -134,15 +122,15 @@ func (r *rig) lowScreen() *rig {
 // shell runs bash, in which atm says "would" and its arguments.
 func (r *rig) shell() *rig {
 	r.program("plain", "bash", "--norc", "--noprofile")
-	must(r.t, os.WriteFile(filepath.Join(r.opt.Dir, "atm"), []byte("#!/bin/sh\necho would $*\n"), 0o755))
+	must(r.T, os.WriteFile(filepath.Join(r.opt.Dir, "atm"), []byte("#!/bin/sh\necho would $*\n"), 0o755))
 	r.opt.Env = append(r.opt.Env, "PATH="+r.opt.Dir+":"+os.Getenv("PATH"))
 	return r
 }
 
 // prompt gives bob a text as his person would, and returns when his program has accepted it.
 func (r *rig) prompt(text string) {
-	r.t.Helper()
-	must(r.t, r.give(text))
+	r.T.Helper()
+	must(r.T, r.give(text))
 }
 
 // give is prompt, from any goroutine.
@@ -150,47 +138,32 @@ func (r *rig) give(text string) error {
 	r.mu.Lock()
 	runner := r.runner
 	r.mu.Unlock()
-	return runner.inbox.Give(r.t.Context(), text, false)
+	return runner.inbox.Give(r.T.Context(), text, false)
 }
 
 // run starts the runner, until the test ends or stops it.
 func (r *rig) run() *rig {
-	r.t.Helper()
+	r.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r.stop = cancel
-	hold, err := claim.HoldRunner(ctx, r.store, "bob")
-	must(r.t, err)
+	hold, err := claim.HoldRunner(ctx, r.Store, "bob")
+	must(r.T, err)
 	r.hold = hold
-	logged, err := r.bob.Log().Newest(1 << 20)
-	must(r.t, err)
+	logged, err := r.Bob.Log().Newest(1 << 20)
+	must(r.T, err)
 	for i := range logged { // as Mail.Hold does
 		r.state.Apply(&logged[i])
 	}
-	r.opt.Mail = &Mail{Mailbox: (*mailbox.Mailbox)(r.bob), hold: hold, state: r.state}
-	go func() {
-		defer close(r.done)
+	r.opt.Mail = &Mail{Mailbox: (*mailbox.Mailbox)(r.Bob), hold: hold, state: r.state}
+	r.Runs(cancel, func() (Exit, error) {
 		h, err := Start(ctx, r.opt)
-		if r.err = err; err != nil {
-			return
+		if err != nil {
+			return Exit{}, err
 		}
 		r.mu.Lock()
 		r.runner = h.r
 		r.mu.Unlock()
-		r.exit, r.err = h.Wait()
-	}()
-	r.t.Cleanup(func() {
-		cancel()
-		<-r.done
-		hold.Release()
-		if r.t.Failed() {
-			r.t.Logf("events:\n%s", strings.Join(r.events(), "\n"))
-			if es, err := testagent.ReadLog(r.log); err == nil {
-				for _, e := range es {
-					r.t.Logf("fake: %s %s %s %.200q", e.At.Format("05.000"), e.Event, e.Kind, e.Text)
-				}
-			}
-		}
-	})
+		return h.Wait()
+	}, func() { hold.Release() })
 	return r
 }
 
@@ -203,128 +176,25 @@ func runOnce(ctx context.Context, o Options) (exit Exit, err error) {
 	return exit, err
 }
 
-// wait waits until a condition holds.
-func (r *rig) wait(what string, so func() bool) {
-	r.t.Helper()
-	end := time.Now().Add(10 * time.Minute) // needed only for a failure, or a flood on a busy machine
-	for !so() {
-		if time.Now().After(end) {
-			r.t.Fatalf("waited in vain for %s\nscreen:\n%s", what, strings.Join(r.screen(), "\n"))
-		}
-		select {
-		case <-r.done:
-			if !so() {
-				r.t.Fatalf("the run ended (%+v, %v) before %s", r.exit, r.err, what)
-			}
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
-func (r *rig) client() *control.Client {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for {
-		c, err := control.Dial(ctx, filepath.Join(r.bob.Path(), "run"))
-		if err == nil {
-			r.t.Cleanup(func() { c.Close() })
-			c.Patience = time.Minute // on a busy machine
-			return c
-		}
-		if ctx.Err() != nil {
-			r.t.Fatal(err)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // status asks the runner, which serves a limited number of clients at once.
 func (r *rig) status() (control.Status, error) {
-	c := r.client()
+	c := r.Client()
 	defer c.Close()
-	return c.Status(r.t.Context())
-}
-
-func (r *rig) screen() []string {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	c, err := control.Dial(ctx, filepath.Join(r.bob.Path(), "run"))
-	if err != nil {
-		return nil
-	}
-	defer c.Close()
-	s, _ := c.Screen(ctx, control.ScreenRequest{})
-	return s.Lines
-}
-
-// send delivers a message to bob.
-func (r *rig) send(body string, with ...func(*wire.Message)) wire.ID {
-	r.t.Helper()
-	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: []wire.Address{r.bob.Address()}, Body: body, SentAt: time.Now().UTC()}
-	for _, f := range with {
-		f(m)
-	}
-	p := &maildir.Post{Message: m, Sender: r.store.Box("alice"), To: []*maildir.Box{r.bob}}
-	maildir.Deliver(r.t.Context(), p)
-	must(r.t, p.Outcomes[0].Err)
-	return m.ID
+	return c.Status(r.T.Context())
 }
 
 func urgent(m *wire.Message) { m.Priority = "urgent" }
 
-// events returns bob's events in short form.
-func (r *rig) events() (out []string) {
-	all, _ := r.bob.Log().Newest(1 << 20)
-	for i := range all {
-		e := &all[i]
-		s := e.Kind
-		for _, k := range []string{"new", "outcome", "reason", "status", "prompt", "tool", "code", "signal", "attempt"} {
-			if v := e.Text(k); v != "" {
-				s += fmt.Sprintf(" %s=%.200q", k, v)
-			} else if n, ok := e.Uint(k); ok {
-				s += fmt.Sprintf(" %s=%d", k, n)
-			}
-		}
-		out = append(out, s)
-	}
-	return out
-}
-
-func (r *rig) has(prefix string) func() bool {
-	return func() bool {
-		return slices.ContainsFunc(r.events(), func(s string) bool { return strings.HasPrefix(s, prefix) })
-	}
-}
-
-func (r *rig) read(id wire.ID) func() bool {
-	return func() bool {
-		it, err := r.bob.Get(id)
-		return err == nil && it.State != wire.Unread
-	}
-}
-
-func (r *rig) unread(id wire.ID) bool {
-	it, err := r.bob.Get(id)
-	return err == nil && it.State == wire.Unread
-}
-
-// fakes returns the entries of one kind in the fake agent's log.
-func (r *rig) fakes(event string) []string {
-	es, err := testagent.ReadLog(r.log)
-	must(r.t, err)
-	return es.Texts(event)
-}
-
 // idle waits until bob is at his prompt.
 func (r *rig) idle() *rig {
-	r.t.Helper()
-	r.wait("the prompt", r.has(`state_change new="idle"`))
+	r.T.Helper()
+	r.Wait("the prompt", r.Has(`state_change new="idle"`))
 	return r
 }
 
 // states returns the states reported of bob, in order.
 func (r *rig) states() []string {
-	return slices.DeleteFunc(r.events(), func(s string) bool { return !strings.HasPrefix(s, "state_change") })
+	return slices.DeleteFunc(r.Events(), func(s string) bool { return !strings.HasPrefix(s, "state_change") })
 }
 
 func (r *rig) questions() []ask.Question {
@@ -334,9 +204,9 @@ func (r *rig) questions() []ask.Question {
 }
 
 func (r *rig) noClaim() {
-	r.t.Helper()
-	r.wait("the claim to go, right after its messages", func() bool {
-		_, err := os.Stat(filepath.Join(r.bob.Path(), "run", "claims.json"))
+	r.T.Helper()
+	r.Wait("the claim to go, right after its messages", func() bool {
+		_, err := os.Stat(filepath.Join(r.Bob.Path(), "run", "claims.json"))
 		return errors.Is(err, fs.ErrNotExist)
 	})
 }

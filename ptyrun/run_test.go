@@ -27,13 +27,13 @@ import (
 func TestExit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
-	r.send("EXIT 7")
-	<-r.done
-	if r.err != nil || r.exit.Code != 7 {
-		t.Errorf("%+v, %v", r.exit, r.err)
+	r.Send("EXIT 7")
+	<-r.Done
+	if r.Err != nil || r.Exit.Code != 7 {
+		t.Errorf("%+v, %v", r.Exit, r.Err)
 	}
 	// Its claim is settled beside the loop.
-	events := slices.DeleteFunc(r.events(), func(e string) bool { return e == "injected" })
+	events := slices.DeleteFunc(r.Events(), func(e string) bool { return e == "injected" })
 	if got := events[len(events)-2:]; !slices.Equal(got, []string{"exited code=7", `turn_completed status="failed"`}) {
 		t.Errorf("the last events are %q", got)
 	}
@@ -47,21 +47,21 @@ func TestServedWhileProcessesEnd(t *testing.T) {
 	r.opt.timing = &slow
 	end := filepath.Join(r.opt.Dir, "end")
 	r.program("plain", "bash", "-c", `trap "" TERM HUP; until [ -e `+end+` ]; do sleep 0.02; done & echo started; read; exit 3`).run()
-	r.wait("the start", r.shows("started"))
-	asking, attached, out := r.client(), r.client(), &viewed{}
-	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("x"), Enter: true}); err != nil {
+	r.Wait("the start", r.shows("started"))
+	asking, attached, out := r.Client(), r.Client(), &viewed{}
+	if _, err := r.Client().Type(t.Context(), control.TypeRequest{Text: []byte("x"), Enter: true}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("an answer without a program", func() bool {
+	r.Wait("an answer without a program", func() bool {
 		s, err := asking.Status(t.Context())
 		return err == nil && s.ChildPID == 0
 	})
 	go attached.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: out})
-	r.wait("the last screen", func() bool { return strings.Contains(out.String(), "started") })
+	r.Wait("the last screen", func() bool { return strings.Contains(out.String(), "started") })
 	must(t, os.WriteFile(end, nil, 0o600))
-	<-r.done
-	if r.exit.Code != 3 {
-		t.Errorf("%+v", r.exit)
+	<-r.Done
+	if r.Exit.Code != 3 {
+		t.Errorf("%+v", r.Exit)
 	}
 }
 
@@ -72,15 +72,15 @@ func TestStopAfterRestart(t *testing.T) {
 		t.Skip("no setsid here")
 	}
 	r := newRig(t).program("plain", "bash", "-c", "setsid sh -c 'echo \"[$$]\"; exec sleep 1000' & exec sleep 1000").run()
-	started := func() string { return regexp.MustCompile(`\[\d+\]`).FindString(strings.Join(r.screen(), "")) }
+	started := func() string { return regexp.MustCompile(`\[\d+\]`).FindString(strings.Join(r.Screen(), "")) }
 	first := ""
-	r.wait("the start", func() bool { first = started(); return first != "" })
-	if _, err := r.client().Restart(t.Context(), control.RestartRequest{}); err != nil {
+	r.Wait("the start", func() bool { first = started(); return first != "" })
+	if _, err := r.Client().Restart(t.Context(), control.RestartRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the end", r.has("exited"))
-	r.wait("the next start", func() bool { next := started(); return next != "" && next != first })
-	if out, err := r.client().Stop(t.Context()); err != nil || len(out.Ended) != 1 {
+	r.Wait("the end", r.Has("exited"))
+	r.Wait("the next start", func() bool { next := started(); return next != "" && next != first })
+	if out, err := r.Client().Stop(t.Context()); err != nil || len(out.Ended) != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -138,12 +138,12 @@ func (s *viewed) String() string {
 
 // attach attaches a terminal, and returns the channel for its keys.
 func (r *rig) attach() chan<- []byte {
-	r.t.Helper()
-	keys, out, c := make(chan []byte), &viewed{}, r.client()
+	r.T.Helper()
+	keys, out, c := make(chan []byte), &viewed{}, r.Client()
 	ctx, cancel := context.WithCancel(context.Background())
-	r.t.Cleanup(cancel)
+	r.T.Cleanup(cancel)
 	go c.Attach(ctx, control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{In: keys, Out: out})
-	r.wait("the terminal to be painted", func() bool { return strings.Contains(out.String(), "❯") })
+	r.Wait("the terminal to be painted", func() bool { return strings.Contains(out.String(), "❯") })
 	return keys
 }
 
@@ -153,15 +153,15 @@ func TestPersonTypes(t *testing.T) {
 	r := newRig(t).fake(testagent.Options{}).run().idle()
 	keys := r.attach()
 	keys <- []byte("a half-ty")
-	r.wait("the draft", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "a half-ty") })
-	id := r.send("hello")
+	r.Wait("the draft", func() bool { return strings.Contains(strings.Join(r.Screen(), "\n"), "a half-ty") })
+	id := r.Send("hello")
 	time.Sleep(800 * time.Millisecond)
-	if !r.unread(id) || len(r.fakes(testagent.Submitted)) > 0 {
+	if !r.Unread(id) || len(r.Fakes(testagent.Submitted)) > 0 {
 		t.Fatal("something was typed behind a person's line")
 	}
 	keys <- []byte("ped line\r")
-	r.wait("the message to be read", r.read(id))
-	got := r.fakes(testagent.Submitted)
+	r.Wait("the message to be read", r.Read(id))
+	got := r.Fakes(testagent.Submitted)
 	if len(got) != 2 || got[0] != "a half-typed line" {
 		t.Errorf("submitted %q", got)
 	}
@@ -172,7 +172,7 @@ func TestSmallTerminalLeaves(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
 	size := func() string {
-		c := r.client()
+		c := r.Client()
 		defer c.Close() // a runner serves a limited number of clients at once
 		s, err := c.Screen(t.Context(), control.ScreenRequest{})
 		must(t, err)
@@ -180,23 +180,23 @@ func TestSmallTerminalLeaves(t *testing.T) {
 	}
 	join := func(cols, rows int, want ...string) (leave func()) {
 		ctx, cancel := context.WithCancel(t.Context())
-		c, done := r.client(), make(chan struct{})
+		c, done := r.Client(), make(chan struct{})
 		go func() {
 			defer close(done)
 			c.Attach(ctx, control.AttachRequest{Cols: cols, Rows: rows}, control.Terminal{Out: &viewed{}})
 		}()
 		want = append(want, fmt.Sprintf("%dx%d", cols, rows))
-		r.wait("the size", func() bool { return size() == want[0] })
+		r.Wait("the size", func() bool { return size() == want[0] })
 		return func() { cancel(); <-done }
 	}
 	large := join(110, 40)
 	small := join(20, 5)
 	small()
-	r.wait("the size of who is left", func() bool { return size() == "110x40" })
+	r.Wait("the size of who is left", func() bool { return size() == "110x40" })
 	join(100_000, 5, "1000x5")() // a screen keeps every cell
 	large()
-	r.wait("the size at the start", func() bool { return size() == "100x30" })
-	r.wait("a message to be read", r.read(r.send("hello")))
+	r.Wait("the size at the start", func() bool { return size() == "100x30" })
+	r.Wait("a message to be read", r.Read(r.Send("hello")))
 }
 
 // While the loop is stuck the runner greets and does not answer; then it goes on.
@@ -212,7 +212,7 @@ func TestStuckLoop(t *testing.T) {
 		return time.Now()
 	}
 	r.run()
-	r.wait("the screen", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "$") })
+	r.Wait("the screen", func() bool { return strings.Contains(strings.Join(r.Screen(), "\n"), "$") })
 	isStuck.Store(true)
 	for what, ask := range map[string]func(*control.Client) error{
 		"stop":      func(c *control.Client) error { _, err := c.Stop(t.Context()); return err },
@@ -222,7 +222,7 @@ func TestStuckLoop(t *testing.T) {
 			return err
 		},
 	} {
-		c := r.client()
+		c := r.Client()
 		c.Patience = time.Second
 		if err := ask(c); !errors.Is(err, control.ErrNotAnswering) {
 			t.Errorf("%s: %v", what, err)
@@ -230,7 +230,7 @@ func TestStuckLoop(t *testing.T) {
 	}
 	isStuck.Store(false)
 	close(release)
-	if out, err := r.client().Stop(t.Context()); err != nil || out.Done != "stopped" {
+	if out, err := r.Client().Stop(t.Context()); err != nil || out.Done != "stopped" {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -248,20 +248,20 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+ // zeros draw nothing; they are more than 256 pieces of 4 KiB, and what a socket holds
 				"; until [ -e "+begin+" ]; do sleep 0.02; done; head -c 1600000 /dev/zero; exit 1").run()
 			slow := &viewed{slow: make(chan struct{})}
-			c := r.client()
+			c := r.Client()
 			go c.Attach(t.Context(), control.AttachRequest{Cols: r.opt.Cols, Rows: r.opt.Rows}, control.Terminal{Out: slow})
-			r.wait("the terminal", slow.hasOutput.Load)
+			r.Wait("the terminal", slow.hasOutput.Load)
 			must(t, os.WriteFile(begin, nil, 0o600))
-			r.wait("the end of the first", r.has("restarting"))
+			r.Wait("the end of the first", r.Has("restarting"))
 			if early {
 				close(slow.slow)
 				time.Sleep(w.Backoff / 2) // long enough to read everything
 			}
-			r.wait("the second", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "the second") })
+			r.Wait("the second", func() bool { return strings.Contains(strings.Join(r.Screen(), "\n"), "the second") })
 			if !early {
 				close(slow.slow)
 			}
-			r.wait("the terminal to show the second", func() bool { return strings.Contains(slow.String(), "the second") })
+			r.Wait("the terminal to show the second", func() bool { return strings.Contains(slow.String(), "the second") })
 		})
 	}
 }
@@ -274,19 +274,19 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	w.Backoff = time.Minute
 	r.opt.timing, r.opt.Restart = &w, OnCrash
 	r.run()
-	r.wait("the pause", r.has("restarting"))
-	if out, err := r.client().Stop(t.Context()); err != nil || out.Done != "stopped" {
+	r.Wait("the pause", r.Has("restarting"))
+	if out, err := r.Client().Stop(t.Context()); err != nil || out.Done != "stopped" {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	<-r.done
+	<-r.Done
 	state := reducer.State{Team: "main", Agent: "bob"}
-	all, err := r.bob.Log().Newest(1 << 20)
+	all, err := r.Bob.Log().Newest(1 << 20)
 	must(t, err)
 	for i := range all {
 		state.Apply(&all[i])
 	}
 	if turn := state.Session(); turn.Word() != reducer.WordOff || turn.Detail != "stopped" {
-		t.Errorf("it is %s %s: %q", turn.Word(), turn.Detail, r.events())
+		t.Errorf("it is %s %s: %q", turn.Word(), turn.Detail, r.Events())
 	}
 }
 
@@ -301,11 +301,11 @@ func TestRestartComesAfterTheEndInTheLog(t *testing.T) {
 		lines, _ := os.ReadFile(filepath.Join(r.opt.Dir, "starts"))
 		return string(lines)
 	}
-	r.wait("the start", func() bool { return starts() == "0\n" })
-	r.wait("the start in the log", r.has("spawned"))
+	r.Wait("the start", func() bool { return starts() == "0\n" })
+	r.Wait("the start in the log", r.Has("spawned"))
 	first, err := r.status()
 	must(t, err)
-	lock, err := r.store.Locks().Lock(t.Context(), "bob.events", lockfile.Exclusive, time.Minute, nil)
+	lock, err := r.Store.Locks().Lock(t.Context(), "bob.events", lockfile.Exclusive, time.Minute, nil)
 	must(t, err)
 	child, err := os.FindProcess(first.ChildPID)
 	must(t, err)
@@ -314,7 +314,7 @@ func TestRestartComesAfterTheEndInTheLog(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	must(t, lock.Unlock())
-	r.wait("the next start", func() bool { return strings.Count(starts(), "\n") == 2 })
+	r.Wait("the next start", func() bool { return strings.Count(starts(), "\n") == 2 })
 	if starts() != "0\n1\n" {
 		t.Errorf("ends in the log before each start: %q", starts())
 	}

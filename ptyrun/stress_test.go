@@ -131,16 +131,16 @@ type runnerProcess struct {
 }
 
 func (r *rig) live(l life) *runnerProcess {
-	r.t.Helper()
+	r.T.Helper()
 	l.Team, l.Run = r.opt.Dir, string(wire.NewID())
-	l.Fake.Log = r.log
+	l.Fake.Log = r.Log
 	if l.Fake.Profile == "" {
 		l.Fake.Profile = "claude"
 	}
 	conf, err := json.Marshal(l)
-	must(r.t, err)
+	must(r.T, err)
 	exe, err := os.Executable()
-	must(r.t, err)
+	must(r.T, err)
 	p := &runnerProcess{Cmd: exec.Command(exe), run: l.Run, out: make(chan lived, 4)}
 	p.Env = append(os.Environ(), lifeEnv+"="+string(conf))
 	p.Stderr = os.Stderr
@@ -148,7 +148,7 @@ func (r *rig) live(l life) *runnerProcess {
 	if err == nil {
 		err = p.Start()
 	}
-	must(r.t, err)
+	must(r.T, err)
 	go func() {
 		defer close(p.out)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -158,7 +158,7 @@ func (r *rig) live(l life) *runnerProcess {
 			}
 		}
 	}()
-	r.t.Cleanup(func() { p.kill() })
+	r.T.Cleanup(func() { p.kill() })
 	return p
 }
 
@@ -191,7 +191,7 @@ func TestStressKills(t *testing.T) {
 				case 2:
 					body = mark + "\n" + strings.Repeat("a line of some length\n", 40)
 				}
-				id := r.send(body)
+				id := r.Send(body)
 				mu.Lock()
 				sent[mark] = id
 				mu.Unlock()
@@ -226,18 +226,18 @@ func TestStressKills(t *testing.T) {
 	runs = append(runs, last.run)
 	for until := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		// It has started, and so has undone the previous runner's last text.
-		info, _ := runinfo.Read(r.store.Dir(), "bob")
-		if ids, err := r.bob.UnreadIDs(); err == nil && len(ids) == 0 && info.Run == last.run {
+		info, _ := runinfo.Read(r.Store.Dir(), "bob")
+		if ids, err := r.Bob.UnreadIDs(); err == nil && len(ids) == 0 && info.Run == last.run {
 			if states := r.states(); strings.Contains(states[len(states)-1], `new="idle"`) {
 				break // else what it has would be unread when it is stopped
 			}
 		}
 		if time.Now().After(until) {
-			t.Errorf("mail waits for ever; the screen:\n%s\nevents:\n%s", strings.Join(r.screen(), "\n"), strings.Join(tailOf(r.events(), 30), "\n"))
+			t.Errorf("mail waits for ever; the screen:\n%s\nevents:\n%s", strings.Join(r.Screen(), "\n"), strings.Join(tailOf(r.Events(), 30), "\n"))
 			break
 		}
 	}
-	if _, err := r.client().Stop(t.Context()); err != nil {
+	if _, err := r.Client().Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
 	last.Wait()
@@ -247,7 +247,7 @@ func TestStressKills(t *testing.T) {
 			t.Errorf("left by %s: %v, %v", run, left, err)
 		}
 	}
-	if data, err := os.ReadFile(filepath.Join(r.bob.Path(), "run", "claims.json")); !errors.Is(err, fs.ErrNotExist) {
+	if data, err := os.ReadFile(filepath.Join(r.Bob.Path(), "run", "claims.json")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a claim is left: %s %v", data, err)
 	}
 	submits, again := r.judge(t, sent)
@@ -262,10 +262,10 @@ func tailOf(lines []string, n int) []string { return lines[max(0, len(lines)-n):
 
 // last waits until the agent's last text is in the draft (Typed) or was submitted.
 func (r *rig) last(event string, d time.Duration) bool {
-	ctx, cancel := context.WithTimeout(r.t.Context(), d)
+	ctx, cancel := context.WithTimeout(r.T.Context(), d)
 	defer cancel()
 	from := time.Now()
-	_, err := testagent.WaitLog(ctx, r.log, func(es testagent.Entries) bool {
+	_, err := testagent.WaitLog(ctx, r.Log, func(es testagent.Entries) bool {
 		for _, e := range slices.Backward(es) {
 			if e.Event == testagent.Submitted || e.Event == testagent.Typed {
 				return e.Event == event && !e.At.Before(from)
@@ -284,7 +284,7 @@ var (
 // judge checks what the agents of all lives saw.
 func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) {
 	t.Helper()
-	es, err := testagent.ReadLog(r.log)
+	es, err := testagent.ReadLog(r.Log)
 	must(t, err)
 	for _, e := range es {
 		switch e.Event {
@@ -328,7 +328,7 @@ func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) 
 		}
 	}
 	for _, mark := range slices.Sorted(maps.Keys(sent)) {
-		if seen[mark] == 0 && !r.unread(sent[mark]) {
+		if seen[mark] == 0 && !r.Unread(sent[mark]) {
 			t.Errorf("%s counts as read, and was never submitted", mark)
 		}
 	}
@@ -345,14 +345,14 @@ func TestStressLeftovers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first := r.live(life{Fake: testagent.Options{Trap: "HUP,TERM"}})
-	r.send("LEAVE-ORPHAN 10m")
+	r.Send("LEAVE-ORPHAN 10m")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	if _, err := testagent.WaitLog(ctx, r.log, func(es testagent.Entries) bool { return es.Has(testagent.Orphaned) }); err != nil {
+	if _, err := testagent.WaitLog(ctx, r.Log, func(es testagent.Entries) bool { return es.Has(testagent.Orphaned) }); err != nil {
 		t.Fatal(err)
 	}
 	first.kill()
-	left, err := leftovers(r.bob)
+	left, err := leftovers(r.Bob)
 	if err != nil || len(left) != 2 { // the agent ignores SIGHUP, too
 		t.Fatalf("left %v, %v", left, err)
 	}
@@ -368,14 +368,14 @@ func TestStressLeftovers(t *testing.T) {
 	if ps, err := process.Leftovers(first.run); err != nil || len(ps) > 0 {
 		t.Errorf("still there: %v, %v", ps, err)
 	}
-	id := r.send("hello")
-	for !r.read(id)() && ctx.Err() == nil {
+	id := r.Send("hello")
+	for !r.Read(id)() && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if r.unread(id) {
+	if r.Unread(id) {
 		t.Error("the next agent gets no mail")
 	}
-	if _, err := r.client().Stop(t.Context()); err != nil {
+	if _, err := r.Client().Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
 	second.Wait()

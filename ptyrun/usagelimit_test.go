@@ -40,22 +40,22 @@ func testGoesOn(t *testing.T, goesOn bool) {
 	}
 	r.run().idle()
 	end := time.Unix(time.Now().Unix()+3600, 0)
-	r.send(fmt.Sprintf("FAIL [limit reached|%d]", end.Unix()))
-	r.wait("the limit", r.has(`state_change new="limited"`))
-	events, err := r.bob.Log().Newest(20)
+	r.Send(fmt.Sprintf("FAIL [limit reached|%d]", end.Unix()))
+	r.Wait("the limit", r.Has(`state_change new="limited"`))
+	events, err := r.Bob.Log().Newest(20)
 	must(t, err)
 	at := slices.IndexFunc(events, func(e wire.Event) bool { return e.Field("new") == "limited" })
 	if until := events[at].Field("until"); until != end.UTC().Format(time.RFC3339) {
 		t.Errorf("it lasts until %q", until)
 	}
-	waits := r.send("SAY [one]")
-	if s, err := r.status(); err != nil || s.Gate != control.GateLimit || !r.unread(waits) {
-		t.Errorf("at the limit the gate is %q, %v; unread: %v", s.Gate, err, r.unread(waits))
+	waits := r.Send("SAY [one]")
+	if s, err := r.status(); err != nil || s.Gate != control.GateLimit || !r.Unread(waits) {
+		t.Errorf("at the limit the gate is %q, %v; unread: %v", s.Gate, err, r.Unread(waits))
 	}
 	isOver.Store(true)
-	r.wait("the mail", r.read(waits))
+	r.Wait("the mail", r.Read(waits))
 	told := 0
-	for _, e := range r.events() {
+	for _, e := range r.Events() {
 		if strings.HasPrefix(e, "turn_started") && strings.Contains(e, goOn) {
 			told++
 		}
@@ -87,11 +87,11 @@ func testGoesOnAfterAKill(t *testing.T, resumes bool) {
 		wire.Event{Kind: "state_change"}.With("new", "limited").With("detail", "resets 3pm").With("until", now.Add(2*time.Second).Format(time.RFC3339)),
 	} {
 		e.Seq, e.Source, e.Team, e.Agent, e.At = uint64(i+1), "pty", "main", "bob", now
-		must(t, r.bob.Log().Append(t.Context(), e))
+		must(t, r.Bob.Log().Append(t.Context(), e))
 	}
 	r.run()
-	r.wait("the prompt to go on", func() bool {
-		return slices.ContainsFunc(r.events(), func(e string) bool { return strings.HasPrefix(e, "turn_started") && strings.Contains(e, goOn) })
+	r.Wait("the prompt to go on", func() bool {
+		return slices.ContainsFunc(r.Events(), func(e string) bool { return strings.HasPrefix(e, "turn_started") && strings.Contains(e, goOn) })
 	})
 	if time.Now().Before(r.state.Limit.Until) {
 		t.Error("it was told to go on before the limit was over")

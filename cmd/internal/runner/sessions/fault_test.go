@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -46,22 +45,11 @@ func (c *counter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// lock holds one of the team's locks, like another process, until it is released.
-func (r *rig) lock(name string) (release func()) {
-	r.t.Helper()
-	f, err := os.OpenFile(filepath.Join(r.opt.Dir, ".locks", name), os.O_RDONLY|os.O_CREATE, 0o600)
-	must(r.t, err)
-	must(r.t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
-	release = func() { f.Close() }
-	r.t.Cleanup(release)
-	return release
-}
-
 // known waits until the runner knows its session.
 func (r *rig) known() wire.UUID {
-	r.t.Helper()
+	r.T.Helper()
 	id := r.awaitSession().onlySession().SessionID
-	r.wait("what was said to be read", r.read(r.say(id, text("hello"))))
+	r.Wait("what was said to be read", r.Read(r.say(id, text("hello"))))
 	return id
 }
 
@@ -70,20 +58,20 @@ func TestReadyWithItsSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{Begin: true}).fake()
 	r.useSessions(session.OpenOptions{LockTimeout: 5 * time.Minute})
-	release := r.lock("team")
-	r.run().wait("the prompt", r.has("state_change", "new", "idle"))
-	c := r.client()
+	release := r.Lock("team")
+	r.run().Wait("the prompt", r.Has(`state_change new="idle"`))
+	c := r.Client()
 	isReady := func() bool {
 		s, err := c.Status(t.Context())
 		must(t, err)
 		return s.Ready
 	}
-	r.wait("what is given at the prompt to be read", r.read(r.send("SAY hello")))
+	r.Wait("what is given at the prompt to be read", r.Read(r.Send("SAY hello")))
 	if isReady() {
 		t.Error("it is ready, and its session has not begun")
 	}
 	release()
-	r.wait("it to be ready", isReady)
+	r.Wait("it to be ready", isReady)
 	if s := r.onlySession(); !s.State.Alive() {
 		t.Errorf("the session is %s", s.State)
 	}
@@ -96,20 +84,20 @@ func TestAbortOfLockedSessions(t *testing.T) {
 	r.hurried("sessions")
 	r.run().idle()
 	id := r.known()
-	release := r.lock("team")
+	release := r.Lock("team")
 	r.say(id, foreign.HumanInput{Kind: "abort"})
 	select {
-	case <-r.done:
+	case <-r.Done:
 	case <-time.After(time.Minute):
 		t.Fatal("the agent runs on")
 	}
 	release()
-	if !r.exit.Stopped {
-		t.Errorf("%+v", r.exit)
+	if !r.Exit.Stopped {
+		t.Errorf("%+v", r.Exit)
 	}
 	r.mail.Release()
-	r.done = make(chan struct{})
-	r.run().wait("the abort to be carried out", func() bool {
+	r.Done = make(chan struct{})
+	r.run().Wait("the abort to be carried out", func() bool {
 		s, err := r.sessions().Get(id)
 		return err == nil && s.State == session.Aborted
 	})
@@ -121,17 +109,17 @@ func TestEarlyAbortOfLockedSessions(t *testing.T) {
 	r := newRig(t, Options{}).fake()
 	failures := r.hurried("sessions")
 	abort := r.say(r.open(), foreign.HumanInput{Kind: "abort"})
-	release := r.lock("team")
+	release := r.Lock("team")
 	r.run()
-	r.wait("two failures", func() bool { return failures.lines.Load() >= 2 })
-	r.wait("the session", r.hasSession) // one that was over before the runner read it stops nobody
-	if !r.unread(abort) {
+	r.Wait("two failures", func() bool { return failures.lines.Load() >= 2 })
+	r.Wait("the session", r.hasSession) // one that was over before the runner read it stops nobody
+	if !r.Unread(abort) {
 		t.Error("it was read, and has ended nothing")
 	}
 	release()
-	<-r.done
-	if s := r.onlySession(); s.State != session.Aborted || r.unread(abort) {
-		t.Errorf("it is %s; the abort is unread: %v", s.State, r.unread(abort))
+	<-r.Done
+	if s := r.onlySession(); s.State != session.Aborted || r.Unread(abort) {
+		t.Errorf("it is %s; the abort is unread: %v", s.State, r.Unread(abort))
 	}
 }
 
@@ -140,13 +128,13 @@ func TestFileThatIsNoSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{Begin: true}).fake()
 	failures := r.failures("sessions")
-	must(t, r.store.Dir().Mkdir(".sessions"))
-	broken := filepath.Join(r.store.Dir().Path(), ".sessions", "11111111-2222-4333-8444-555555555555.json")
+	must(t, r.Store.Dir().Mkdir(".sessions"))
+	broken := filepath.Join(r.Store.Dir().Path(), ".sessions", "11111111-2222-4333-8444-555555555555.json")
 	must(t, os.WriteFile(broken, []byte("{}"), 0o600))
 	abort := r.say("", foreign.HumanInput{Kind: "abort"})
 	r.run().idle()
-	r.wait("the old abort to be read", r.read(abort))
-	r.wait("what was said", r.read(r.say("", text("hello"))))
+	r.Wait("the old abort to be read", r.Read(abort))
+	r.Wait("what was said", r.Read(r.say("", text("hello"))))
 	if n := failures.lines.Load(); n > 0 {
 		t.Errorf("%d failures are logged", n)
 	}
@@ -158,14 +146,14 @@ func TestGoalOfLockedSessions(t *testing.T) {
 	r := newRig(t, Options{Begin: true, Rules: session.Rules{OnGoal: true}}).fake()
 	failures := r.hurried("sessions")
 	r.run().idle().known()
-	release := r.lock("team")
+	release := r.Lock("team")
 	events, err := session.Events("", foreign.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
 	must(t, err)
-	must(t, r.bob.Log().Append(t.Context(), events...))
-	r.wait("a failure", func() bool { return failures.lines.Load() > 0 })
+	must(t, r.Bob.Log().Append(t.Context(), events...))
+	r.Wait("a failure", func() bool { return failures.lines.Load() > 0 })
 	release()
 	select {
-	case <-r.done:
+	case <-r.Done:
 	case <-time.After(time.Minute):
 		t.Fatal("it goes on")
 	}
@@ -181,11 +169,11 @@ func TestSessionIsNotIdleWhileSomebodyTypes(t *testing.T) {
 	r := newRig(t, Options{Begin: true, Rules: session.Rules{WhenIdle: idle}}).fake()
 	r.run().idle().awaitSession()
 	keys := make(chan []byte)
-	go r.client().Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{In: keys, Out: io.Discard})
+	go r.Client().Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{In: keys, Out: io.Discard})
 	last := time.Now()
 	for typed := 0; typed < 6; typed++ {
 		select {
-		case <-r.done: // only if this machine was too slow to type
+		case <-r.Done: // only if this machine was too slow to type
 			if d := time.Since(last); d < idle && typed > 0 {
 				t.Fatalf("the agent was stopped %s after a key", d)
 			}
@@ -195,7 +183,7 @@ func TestSessionIsNotIdleWhileSomebodyTypes(t *testing.T) {
 			time.Sleep(idle / 4)
 		}
 	}
-	<-r.done
+	<-r.Done
 	if s := r.onlySession(); s.EndedByRule() != "idle_timeout: 3s" {
 		t.Errorf("%s by %q", s.State, s.EndedByRule())
 	}
@@ -206,19 +194,19 @@ func TestSessionOfAnotherRunner(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*rig){
 		"noticed":              func(*rig) {},
-		"not yet noticed":      func(r *rig) { r.stop() },
-		"the program has left": func(r *rig) { r.send("EXIT 0") },
+		"not yet noticed":      func(r *rig) { r.Stop() },
+		"the program has left": func(r *rig) { r.Send("EXIT 0") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, Options{Begin: true}).fake()
 			r.run().idle().awaitSession()
 			must(t, os.Remove(filepath.Join(r.opt.Dir, ".locks", "bob.runner")))
-			hold, err := claim.HoldRunner(t.Context(), r.store, "bob")
+			hold, err := claim.HoldRunner(t.Context(), r.Store, "bob")
 			must(t, err)
 			defer hold.Release()
 			end(r)
-			<-r.done
+			<-r.Done
 			if s := r.onlySession(); s.State != session.Active {
 				t.Errorf("it is %s", s.State)
 			}

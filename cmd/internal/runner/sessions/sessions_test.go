@@ -24,19 +24,19 @@ func TestPausedBehindATurn(t *testing.T) {
 	r := newRig(t, Options{}).fake()
 	id := r.open()
 	r.run().idle()
-	r.wait("the turn", r.read(r.send("THINK 10m")))
+	r.Wait("the turn", r.Read(r.Send("THINK 10m")))
 	said := r.say(id, text("behind the turn"))
 	r.move(id, session.Paused)
-	if _, err := r.client().Interrupt(t.Context()); err != nil {
+	if _, err := r.Client().Interrupt(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the end of the turn", r.has("turn_completed"))
-	r.wait("mail to be read", r.read(r.send("ordinary mail")))
-	if !r.unread(said) {
+	r.Wait("the end of the turn", r.Has("turn_completed"))
+	r.Wait("mail to be read", r.Read(r.Send("ordinary mail")))
+	if !r.Unread(said) {
 		t.Error("typed while the session is paused")
 	}
 	r.move(id, session.Active)
-	r.wait("what was said", r.read(said))
+	r.Wait("what was said", r.Read(said))
 }
 
 // An abort, however it is sent, ends the session and the agent with everything that it started, and is never typed.
@@ -46,7 +46,7 @@ func TestAbortedSession(t *testing.T) {
 		"by its message alone": func(r *rig, id wire.UUID) { r.say(id, foreign.HumanInput{Kind: "abort"}) },
 		"by its state alone":   func(r *rig, id wire.UUID) { r.move(id, session.Aborted) },
 		"as a dropped file": func(r *rig, id wire.UUID) {
-			must(r.t, os.WriteFile(filepath.Join(r.bob.Path(), "inbox", "stop.json"), []byte(`{"input_type":"abort"}`), 0o600))
+			must(r.T, os.WriteFile(filepath.Join(r.Bob.Path(), "inbox", "stop.json"), []byte(`{"input_type":"abort"}`), 0o600))
 		},
 		"while it is paused": func(r *rig, id wire.UUID) {
 			r.move(id, session.Paused)
@@ -58,12 +58,12 @@ func TestAbortedSession(t *testing.T) {
 			r := newRig(t, Options{}).fake()
 			id := r.open()
 			r.run().idle()
-			r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 10m")))
-			r.wait("the orphan's start", func() bool { return len(r.fakes(testagent.Orphaned)) > 0 })
+			r.Wait("the orphan", r.Read(r.Send("LEAVE-ORPHAN 10m")))
+			r.Wait("the orphan's start", func() bool { return len(r.Fakes(testagent.Orphaned)) > 0 })
 			abort(r, id)
-			<-r.done
-			if r.err != nil || !r.exit.Stopped {
-				t.Errorf("%+v, %v", r.exit, r.err)
+			<-r.Done
+			if r.Err != nil || !r.Exit.Stopped {
+				t.Errorf("%+v, %v", r.Exit, r.Err)
 			}
 			if s := r.onlySession(); s.State != session.Aborted {
 				t.Errorf("it is %s", s.State)
@@ -71,10 +71,10 @@ func TestAbortedSession(t *testing.T) {
 			if left, err := process.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
 				t.Errorf("left %v, %v", left, err)
 			}
-			if got := strings.Join(r.fakes(testagent.Submitted), "\n"); strings.Contains(got, "abort") {
+			if got := strings.Join(r.Fakes(testagent.Submitted), "\n"); strings.Contains(got, "abort") {
 				t.Errorf("submitted %q", got)
 			}
-			if ids, err := r.bob.UnreadIDs(); len(ids) != 0 || err != nil {
+			if ids, err := r.Bob.UnreadIDs(); len(ids) != 0 || err != nil {
 				t.Errorf("%d unread, %v", len(ids), err)
 			}
 		})
@@ -87,8 +87,8 @@ func TestLateAbort(t *testing.T) {
 	r := newRig(t, Options{Begin: true}).fake()
 	old := r.say("", foreign.HumanInput{Kind: "abort"})
 	r.run().idle().awaitSession()
-	r.wait("the abort to be read", r.read(old))
-	r.wait("mail to be read", r.read(r.send("hello")))
+	r.Wait("the abort to be read", r.Read(old))
+	r.Wait("mail to be read", r.Read(r.Send("hello")))
 	if s := r.onlySession(); s.State != session.Active {
 		t.Errorf("it is %s", s.State)
 	}
@@ -99,13 +99,13 @@ func TestSessionIdles(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{Begin: true, Rules: session.Rules{WhenIdle: 12 * time.Second}}).fake()
 	r.run().idle()
-	r.wait("a turn that is longer", r.read(r.send("THINK 13s")))
-	<-r.done
+	r.Wait("a turn that is longer", r.Read(r.Send("THINK 13s")))
+	<-r.Done
 	s := r.onlySession()
-	if r.err != nil || !r.exit.Stopped || s.State != session.Completed || s.EndedByRule() != "idle_timeout: 12s" {
-		t.Errorf("%+v, %v; %s by %q", r.exit, r.err, s.State, s.EndedByRule())
+	if r.Err != nil || !r.Exit.Stopped || s.State != session.Completed || s.EndedByRule() != "idle_timeout: 12s" {
+		t.Errorf("%+v, %v; %s by %q", r.Exit, r.Err, s.State, s.EndedByRule())
 	}
-	if !r.has("turn_completed", "status", "completed")() {
+	if !r.Has(`turn_completed status="completed"`)() {
 		t.Error("the turn was cut off")
 	}
 }
@@ -115,15 +115,15 @@ func TestSessionReachesItsGoal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{Begin: true, Rules: session.Rules{OnGoal: true}}).fake()
 	r.run().idle().awaitSession()
-	r.wait("a turn", r.read(r.send("THINK 1s")))
+	r.Wait("a turn", r.Read(r.Send("THINK 1s")))
 	events, err := session.Events("", foreign.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
 	must(t, err)
-	must(t, r.bob.Log().Append(t.Context(), events...))
-	<-r.done
+	must(t, r.Bob.Log().Append(t.Context(), events...))
+	<-r.Done
 	if s := r.onlySession(); s.State != session.Completed || s.EndedByRule() != "goal_complete" {
 		t.Errorf("%s by %q", s.State, s.EndedByRule())
 	}
-	if !r.has("turn_completed", "status", "completed")() {
+	if !r.Has(`turn_completed status="completed"`)() {
 		t.Error("the turn was cut off")
 	}
 }
@@ -137,14 +137,14 @@ func TestSessionEndedByOthers(t *testing.T) {
 	r.run().idle()
 	r.move(id, session.Completed)
 	second := r.open()
-	r.wait("mail to be read", r.read(r.say(second, text("hello"))))
+	r.Wait("mail to be read", r.Read(r.say(second, text("hello"))))
 	_, err := r.sessions().Change(t.Context(), second, func(s *session.Session) error {
 		return rules.Apply(s, &reducer.State{}, time.Now().Add(2*time.Hour))
 	})
 	must(t, err)
-	<-r.done
-	if !r.exit.Stopped {
-		t.Errorf("%+v", r.exit)
+	<-r.Done
+	if !r.Exit.Stopped {
+		t.Errorf("%+v", r.Exit)
 	}
 }
 
@@ -155,9 +155,9 @@ func TestSessionOfARun(t *testing.T) {
 		end  func(r *rig)
 		want session.State
 	}{
-		"left":    {func(r *rig) { r.send("EXIT 0") }, session.Completed},
-		"crashed": {func(r *rig) { r.send("EXIT 3") }, session.Paused},
-		"stopped": {func(r *rig) { r.stop() }, session.Paused},
+		"left":    {func(r *rig) { r.Send("EXIT 0") }, session.Completed},
+		"crashed": {func(r *rig) { r.Send("EXIT 3") }, session.Paused},
+		"stopped": {func(r *rig) { r.Stop() }, session.Paused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,7 +168,7 @@ func TestSessionOfARun(t *testing.T) {
 				t.Fatalf("%+v", first.InteractiveSession)
 			}
 			c.end(r)
-			<-r.done
+			<-r.Done
 			r.mail.Release()
 			if s := r.onlySession(); s.State != c.want || s.IsAutoPaused() != (c.want == session.Paused) {
 				t.Fatalf("it is %s", s.State)
@@ -176,9 +176,9 @@ func TestSessionOfARun(t *testing.T) {
 			if c.want != session.Paused {
 				return
 			}
-			r.done = make(chan struct{})
+			r.Done = make(chan struct{})
 			r.run()
-			r.wait("the session to go on", func() bool { return r.onlySession().State == session.Active })
+			r.Wait("the session to go on", func() bool { return r.onlySession().State == session.Active })
 			if s := r.onlySession(); s.SessionID != first.SessionID || s.IsAutoPaused() {
 				t.Errorf("%+v", s.InteractiveSession)
 			}
@@ -192,9 +192,9 @@ func TestOutputIsLogged(t *testing.T) {
 	r := newRig(t, Options{Begin: true, Capture: Log}).fake()
 	r.opt.Command, r.opt.Driver, r.opt.ACP = append(r.opt.Command, "acp"), nil, &ptyrun.ACP{}
 	r.run().awaitSession()
-	r.wait("the turn", r.read(r.send("hello")))
-	r.wait("the answer", r.has("turn_completed"))
-	r.wait("the next", r.read(r.send("more")))
+	r.Wait("the turn", r.Read(r.Send("hello")))
+	r.Wait("the answer", r.Has("turn_completed"))
+	r.Wait("the next", r.Read(r.Send("more")))
 	if got := r.outputs(); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
@@ -209,8 +209,8 @@ func TestOutputWithoutATerminal(t *testing.T) {
 	r := newRig(t, Options{Begin: true, Capture: Pipe}).fake()
 	r.opt.Command, r.opt.Driver, r.opt.ACP = append(r.opt.Command, "acp"), nil, &ptyrun.ACP{}
 	r.run().awaitSession()
-	r.wait("the turn", r.read(r.send("hello")))
-	r.wait("the answer", func() bool { return strings.Contains(strings.Join(r.outputs(), "\n"), "hello") })
+	r.Wait("the turn", r.Read(r.Send("hello")))
+	r.Wait("the answer", func() bool { return strings.Contains(strings.Join(r.outputs(), "\n"), "hello") })
 	if got := strings.Join(log(r.onlySession()), "\n"); strings.Count(got, "agent: [[") != 1 {
 		t.Errorf("log %q", got)
 	}
@@ -235,11 +235,11 @@ esac
 done`, goOn}
 	r.opt.ACP = &ptyrun.ACP{}
 	r.run().awaitSession()
-	r.send("hello")
-	r.wait("the first words", func() bool { return slices.Equal(r.outputs(), []string{"one "}) })
+	r.Send("hello")
+	r.Wait("the first words", func() bool { return slices.Equal(r.outputs(), []string{"one "}) })
 	must(t, os.WriteFile(goOn, nil, 0o600))
-	r.wait("the answer", func() bool { return slices.Contains(log(r.onlySession()), "agent: one two") })
-	r.wait("the rest", func() bool { return slices.Equal(r.outputs(), []string{"one ", "two"}) })
+	r.Wait("the answer", func() bool { return slices.Contains(log(r.onlySession()), "agent: one two") })
+	r.Wait("the rest", func() bool { return slices.Equal(r.outputs(), []string{"one ", "two"}) })
 	if got := strings.Join(log(r.onlySession()), "\n"); strings.Count(got, "agent: ") != 1 {
 		t.Errorf("log %q", got)
 	}
@@ -261,8 +261,8 @@ esac
 done`}
 	r.opt.ACP = &ptyrun.ACP{}
 	r.run().awaitSession()
-	r.send("hello")
-	<-r.done
+	r.Send("hello")
+	<-r.Done
 	if got := strings.Join(r.outputs(), "\n"); got != "goodbye" {
 		t.Errorf("the output is %q", got)
 	}
@@ -272,10 +272,10 @@ done`}
 func TestSessionsInTheWay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{Begin: true}).fake()
-	path := filepath.Join(r.store.Dir().Path(), ".sessions")
+	path := filepath.Join(r.Store.Dir().Path(), ".sessions")
 	must(t, os.WriteFile(path, nil, 0o600))
 	r.run().idle()
-	r.wait("what was said", r.read(r.say("", text("hello"))))
+	r.Wait("what was said", r.Read(r.say("", text("hello"))))
 	must(t, os.Remove(path))
 	r.awaitSession()
 }
@@ -293,18 +293,18 @@ func TestKeptMail(t *testing.T) {
 		return "bob takes mail from lead only"
 	}}).fake()
 	r.run().idle()
-	r.wait("the turn", r.read(r.send("THINK 10m")))
-	r.deliver(&wire.Message{ID: urgent, Body: "urgent", Priority: "urgent"})
-	last := r.send("ordinary mail")
-	r.wait("the mail to be seen", isAsked.Load)
-	if r.has("turn_completed")() {
+	r.Wait("the turn", r.Read(r.Send("THINK 10m")))
+	r.Send("urgent", func(m *wire.Message) { m.ID, m.Priority = urgent, "urgent" })
+	last := r.Send("ordinary mail")
+	r.Wait("the mail to be seen", isAsked.Load)
+	if r.Has("turn_completed")() {
 		t.Error("kept mail has ended the turn")
 	}
-	if _, err := r.client().Interrupt(t.Context()); err != nil {
+	if _, err := r.Client().Interrupt(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("mail to be read", r.read(last))
-	if !r.unread(urgent) {
+	r.Wait("mail to be read", r.Read(last))
+	if !r.Unread(urgent) {
 		t.Error("typed although it is kept")
 	}
 }
