@@ -53,17 +53,8 @@ func (h *Helper) Exit() Exit { return h.exit }
 
 // Kill kills it, with its process group, and waits for it.
 func (h *Helper) Kill() {
-	if !h.hasEnded() {
+	if !isClosed(h.done) {
 		unix.Kill(-h.cmd.Process.Pid, unix.SIGKILL)
 	}
 	<-h.done
-}
-
-func (h *Helper) hasEnded() bool {
-	select {
-	case <-h.done:
-		return true
-	default:
-		return false
-	}
 }

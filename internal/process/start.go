@@ -208,9 +208,9 @@ func (c *Child) Done() <-chan struct{} { return c.done }
 // Exit returns how it exited. Only after Done.
 func (c *Child) Exit() Exit { return c.exit }
 
-func (c *Child) hasEnded() bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-c.done:
+	case <-c:
 		return true
 	default:
 		return false

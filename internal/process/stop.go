@@ -25,7 +25,7 @@ const maxLastGrace = time.Second // for what is left when the program has exited
 func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, err error) {
 	c.stopping.Lock()
 	defer c.stopping.Unlock()
-	if !c.hasEnded() {
+	if !isClosed(c.done) {
 		foreground, _ := c.Foreground()
 		for _, group := range slices.Compact([]int{c.pid, foreground}) {
 			if group > 1 {
@@ -37,13 +37,13 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 			c.awaitEnd(ctx, grace)
 		}
 	}
-	if !c.hasEnded() {
+	if !isClosed(c.done) {
 		c.in.Close()
 	}
 	ended, err := endAll(ctx, min(grace, maxLastGrace), c.pid, c.findTree)
 	others = slices.DeleteFunc(ended, func(p Info) bool { return p.PID == c.pid })
 	c.awaitEnd(context.Background(), killWait)
-	if c.hasEnded() {
+	if isClosed(c.done) {
 		late := time.After(killWait) // for a reader that is slow, or none
 		for _, o := range c.outputs {
 			select {

@@ -130,14 +130,14 @@ func (c *Child) Write(p []byte, d time.Duration) (written int, err error) {
 	until := time.Now().Add(d)
 	for written < len(p) && err == nil {
 		// Checked before each chunk: a terminal that no process has open takes everything.
-		if c.hasEnded() || c.in.SetWriteDeadline(until) != nil {
+		if isClosed(c.done) || c.in.SetWriteDeadline(until) != nil {
 			err = os.ErrProcessDone
 			break
 		}
 		n := 0
 		n, err = c.in.Write(p[written : written+chunkSize(p[written:])])
 		written += n
-		if err != nil && (c.hasEnded() || !errors.Is(err, os.ErrDeadlineExceeded)) {
+		if err != nil && (isClosed(c.done) || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			err = os.ErrProcessDone
 		}
 	}
@@ -212,7 +212,7 @@ func (c *Child) Wake() {
 
 // Foreground returns the terminal's foreground process group and the name of its leader; 0 if the program has exited.
 func (c *Child) Foreground() (pgid int, name string) {
-	if c.hasEnded() {
+	if isClosed(c.done) {
 		return 0, ""
 	}
 	c.control(func(fd int) (err error) {
