@@ -14,11 +14,36 @@ import (
 
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
+
+// suspend gives members runners that do not answer. It counts who waits for one, and ends the context when all of them have
+// been asked at the same time: a caller that leaves is not kept waiting.
+func suspend(t *testing.T, team *teamdir.Team, names []wire.Name) (ctx context.Context, waiting, atMost *atomic.Int64) {
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting, atMost = &atomic.Int64{}, &atomic.Int64{}
+	asked := func(isAsked bool) {
+		if !isAsked {
+			waiting.Add(-1)
+		} else if n := waiting.Add(1); n > atMost.Load() {
+			atMost.Store(n)
+			if n == int64(len(names)) {
+				cancel()
+			}
+		}
+	}
+	for _, name := range names {
+		hold, err := claim.HoldRunner(t.Context(), team.Store, name)
+		teamtest.Must(t, err)
+		t.Cleanup(func() { hold.Release() })
+		testprogram.Hang(t, filepath.Join(team.Box(name).Path(), "run"), asked)
+	}
+	return ctx, waiting, atMost
+}
 
 // Members reads team.toml once, and asks all runners at the same time: suspended ones take no longer than one.
 func TestMembersAsksAllAtOnce(t *testing.T) {
@@ -40,25 +65,7 @@ func TestMembersAsksAllAtOnce(t *testing.T) {
 	teamtest.Must(t, err)
 	once := reads.Load()
 
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var waiting, atMost atomic.Int64
-	asked := func(isAsked bool) {
-		if !isAsked {
-			waiting.Add(-1)
-		} else if n := waiting.Add(1); n > atMost.Load() {
-			atMost.Store(n)
-			if n == int64(len(names)) {
-				cancel() // a caller that leaves is not kept waiting
-			}
-		}
-	}
-	for _, name := range names {
-		hold, err := claim.HoldRunner(t.Context(), team.Store, name)
-		teamtest.Must(t, err)
-		t.Cleanup(func() { hold.Release() })
-		testprogram.Hang(t, filepath.Join(team.Box(name).Path(), "run"), asked)
-	}
+	ctx, waiting, atMost := suspend(t, team, names)
 	end := time.Now().Add(time.Minute) // by which a busy machine does it in time, too
 	for ctx.Err() == nil && time.Now().Before(end) {
 		for waiting.Load() > 0 {
@@ -104,24 +111,7 @@ func TestSummariesAskAllAtOnce(t *testing.T) {
 		addresses = append(addresses, wire.Address{Team: "main", Agent: names[i]})
 	}
 	team := teamtest.NewTeam(t, r, names...)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var waiting, atMost atomic.Int64
-	for _, name := range names {
-		hold, err := claim.HoldRunner(t.Context(), team.Store, name)
-		teamtest.Must(t, err)
-		t.Cleanup(func() { hold.Release() })
-		testprogram.Hang(t, filepath.Join(team.Box(name).Path(), "run"), func(isAsked bool) {
-			if !isAsked {
-				waiting.Add(-1)
-			} else if n := waiting.Add(1); n > atMost.Load() {
-				atMost.Store(n)
-				if n == int64(len(names)) {
-					cancel() // a caller that leaves is not kept waiting
-				}
-			}
-		})
-	}
+	ctx, waiting, atMost := suspend(t, team, names)
 	for end := time.Now().Add(time.Minute); ctx.Err() == nil && time.Now().Before(end); {
 		for waiting.Load() > 0 {
 			time.Sleep(time.Millisecond)
