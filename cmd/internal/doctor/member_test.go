@@ -7,29 +7,18 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/maildir/keep"
-	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/wire"
 )
 
 // A member that is retired after the members were listed is no problem.
 func TestRetiredMeanwhile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), ".atm")
-	if _, err := rootdir.Make(path); err != nil {
-		t.Fatal(err)
-	}
-	root, err := teamdir.Open(path, notices.Tell)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	team, err := root.CreateTeam("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := teamtest.NewRoot(t, notices.Tell)
+	team := teamtest.NewTeam(t, root)
 	d := &doctor{ctx: t.Context(), root: root}
 	box := team.Box("bob")
 	h, err := keep.Examine(box, false)
@@ -42,10 +31,6 @@ func TestRetiredMeanwhile(t *testing.T) {
 // What doctor and atm team do grows with the members, and team.toml is not read for each of them.
 func TestCostOfMembers(t *testing.T) {
 	count := func(members int) (operations, configs int) {
-		path := filepath.Join(t.TempDir(), ".atm")
-		if _, err := rootdir.Make(path); err != nil {
-			t.Fatal(err)
-		}
 		var all, reads atomic.Int64
 		fault := func(op, name string) error {
 			all.Add(1)
@@ -54,31 +39,20 @@ func TestCostOfMembers(t *testing.T) {
 			}
 			return nil
 		}
-		root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag, Fault: fault}, notices.Tell)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer root.Close()
-		team, err := root.CreateTeam("main")
-		if err != nil {
-			t.Fatal(err)
-		}
+		root := teamtest.NewFaultyRoot(t, notices.Tell, fault)
+		team := teamtest.NewTeam(t, root)
 		text := ""
 		for i := range members {
 			name := wire.Name(fmt.Sprint("m", i))
 			text += fmt.Sprintf("[members.%s]\nrole = \"x\"\n", name)
-			if err := team.Store.Create(t.Context(), name); err != nil {
-				t.Fatal(err)
-			}
+			teamtest.Must(t, team.Store.Create(t.Context(), name))
 		}
-		if _, _, err := team.WriteConfig(text); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := team.WriteConfig(text)
+		teamtest.Must(t, err)
 		all.Store(0)
-		Examine(t.Context(), root, rootdir.Place{Dir: path}, "1", false)
-		if _, err := presence.Members(t.Context(), team); err != nil {
-			t.Fatal(err)
-		}
+		Examine(t.Context(), root, rootdir.Place{Dir: root.Path}, "1", false)
+		_, err = presence.Members(t.Context(), team)
+		teamtest.Must(t, err)
 		return int(all.Load()), int(reads.Load())
 	}
 	few, readsOfFew := count(10)
