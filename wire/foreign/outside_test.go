@@ -20,15 +20,7 @@ import (
 // members returns the members of a value's JSON.
 func members(t *testing.T, v any) map[string]any {
 	t.Helper()
-	data, err := json.Marshal(v)
-	out := map[string]any{}
-	if err == nil {
-		err = json.Unmarshal(data, &out)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return remade[map[string]any](t, v)
 }
 
 // want fails for each pair of a value and what it should be that differ.
@@ -42,7 +34,12 @@ func want(t *testing.T, pairs ...any) {
 }
 
 // roundTrip reads what was written of a value.
-func roundTrip[T any](t *testing.T, v T) (out T) {
+func roundTrip[T any](t *testing.T, v T) T {
+	t.Helper()
+	return remade[T](t, v)
+}
+
+func remade[T any](t *testing.T, v any) (out T) {
 	t.Helper()
 	data, err := json.Marshal(v)
 	if err == nil {
