@@ -236,28 +236,41 @@ func TestSameID(t *testing.T) {
 	}
 }
 
+// sendLarge sends bob the longest text with two attachments, and carol the larger one of these.
+func (m *machine) sendLarge() (id wire.ID, file wire.Attachment) {
+	m.t.Helper()
+	content := make([]byte, 3<<20)
+	rand.Read(content)
+	file, err := filestore.Add(m.Team.Dir(), "noise", bytes.NewReader(content))
+	must(m.t, err)
+	empty, err := filestore.Add(m.Team.Dir(), "nothing", strings.NewReader(""))
+	must(m.t, err)
+	body := strings.Repeat("x", wire.MaxBody)
+	id = m.send("alice", "bob@main.build", func(m *wire.Message) { m.Body, m.Attachments = body, []wire.Attachment{file, empty} })
+	m.send("alice", "carol@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
+	return id, file
+}
+
+// hasLarge fails the test unless that has come.
+func (m *machine) hasLarge() {
+	m.t.Helper()
+	got := m.unread("bob")
+	if len(got) != 1 || got[0].Body != strings.Repeat("x", wire.MaxBody) || len(got[0].Attachments) != 2 || len(m.unread("carol")) != 1 {
+		m.t.Fatalf("bob got %d messages; said:\n%s", len(got), m.log())
+	}
+	for _, a := range got[0].Attachments {
+		f, err := filestore.Open(m.Team.Dir(), a)
+		must(m.t, err)
+		f.Close()
+	}
+}
+
 func TestAttachmentsAndLargeMessages(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
-	content := make([]byte, 3<<20)
-	rand.Read(content)
-	file, err := filestore.Add(laptop.Team.Dir(), "noise", bytes.NewReader(content))
-	must(t, err)
-	empty, err := filestore.Add(laptop.Team.Dir(), "nothing", strings.NewReader(""))
-	must(t, err)
-	body := strings.Repeat("x", wire.MaxBody)
-	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Body, m.Attachments = body, []wire.Attachment{file, empty} })
-	laptop.send("alice", "carol@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
+	_, file := laptop.sendLarge()
 	must(t, onceEach(laptop, build))
-	got := build.unread("bob")
-	if len(got) != 1 || got[0].Body != body || len(build.unread("carol")) != 1 {
-		t.Fatalf("bob got %d messages; said:\n%s", len(got), build.log())
-	}
-	for _, a := range got[0].Attachments {
-		f, err := filestore.Open(build.Team.Dir(), a)
-		must(t, err)
-		f.Close()
-	}
+	build.hasLarge()
 	// An object without its chunks, as a failed Put may leave it, is stored again.
 	objects, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_atm_main_files")
 	must(t, err)
