@@ -348,6 +348,9 @@ until read -rd '~' text && [[ $text == *201 ]]; do :; done; printf '\033]0;[ ! ]
 func TestHeldKeysGoIn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
+	patient := quick
+	patient.Accept = 30 * time.Second // so that the end is far off
+	r.opt.timing = &patient
 	got := filepath.Join(r.opt.Dir, "got")
 	r.program("claude", "bash", "-c", box+`paste; head -c 1 >/dev/null; touch `+got+`.return
 head -c 1 >`+got+`; sleep 600`).run().idle()
