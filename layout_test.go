@@ -45,8 +45,8 @@ var layers = strings.Fields(
 		"ptyrun/internal/run ptyrun/internal/inbox ptyrun/internal/terminal ptyrun/internal/viewers " +
 		"ptyrun/internal/acp ptyrun/internal/speaker ptyrun cmd/internal/runner/sessions " +
 		// What all programs use; what some of them do.
-		"cmd/internal/output cmd/internal/failure cmd/internal/hook cmd/internal/aswire cmd/internal/outlook cmd/internal/app " +
-		"cmd/internal/room cmd/internal/question cmd/internal/agentconfig cmd/internal/backup cmd/internal/doctor cmd/internal/runspec cmd/internal/tui/keymap " +
+		"cmd/internal/output cmd/internal/failure cmd/internal/aswire cmd/internal/outlook cmd/internal/app " +
+		"cmd/internal/room cmd/internal/hook cmd/internal/agentconfig cmd/internal/backup cmd/internal/doctor cmd/internal/runspec cmd/internal/tui/keymap " +
 		// The command line.
 		"cmd/internal/cli/cmdline cmd/internal/cli/command " +
 		"cmd/internal/cli/mail cmd/internal/cli/agent cmd/internal/cli/session cmd/internal/cli/setup cmd/internal/cli " +

@@ -25,13 +25,13 @@ type Call struct {
 	Raw    []byte      // the input's bytes
 
 	Box       *maildir.Box
-	State     func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
+	State     func() (*reducer.State, error) // folds the agent's events, called at most once
 	Dir       string                         // where a program that does not say is
-	Arguments func() []string                // what the program was started with; nil: unknown
+	Arguments func() []string                // what the program was started with
 	IsSecond  bool                           // another program is the agent: this one only begins and ends
 	MayAsk    bool                           // a question may wait for an answer from elsewhere
 
-	// TakesContextAtStop reports whether the program goes on with context where another one must be kept from stopping; nil: no.
+	// TakesContextAtStop reports whether the program goes on with context where another one must be kept from stopping.
 	TakesContextAtStop func() bool
 
 	// What follows.
@@ -105,9 +105,6 @@ func (c *Call) LastSession() *reducer.Session {
 		return c.last
 	}
 	c.last = &reducer.Session{Activity: reducer.Unknown}
-	if c.State == nil {
-		return c.last
-	}
 	if s, err := c.State(); err == nil {
 		c.last = cmp.Or(s.SessionOf(c.Session), c.last)
 	}

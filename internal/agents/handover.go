@@ -22,7 +22,7 @@ import (
 )
 
 // Settle settles what earlier calls gave to the program: what this one proves received is read, and what may be lost is
-// handed over once more, also what a session has whose program has ended (isGone; nil: that is not known). It returns the
+// handed over once more, also what a session has whose program has ended (isGone). It returns the
 // events message_read for the caller to append. Without such mail no lock is taken.
 func (c *Call) Settle(ctx context.Context, isGone func(session string) bool) ([]wire.Event, error) {
 	var received, lost []claim.Given
@@ -54,7 +54,7 @@ func (c *Call) recipient() holder.Holder {
 func (c *Call) eventOf(g claim.Given, isGone func(session string) bool) delivery.Event {
 	switch {
 	case !g.To.IsSession(c.Session):
-		if g.IsLive(c.Now) && isGone != nil && isGone(g.To.Session()) {
+		if g.IsLive(c.Now) && isGone(g.To.Session()) {
 			return delivery.Ended
 		}
 	case g.IsOf(c.recipient(), c.IsAmbiguous): // this call gave it

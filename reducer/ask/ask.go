@@ -40,7 +40,7 @@ type Question struct {
 	SeenAt *time.Time `json:"seen_at,omitempty"` // when that host's rows arrived
 
 	Running bool      `json:"running"`          // the agent has a runner, which can type the answer
-	Served  bool      `json:"served,omitempty"` // a process of the program that asks waits for the answer (cmd/internal/question), or its server does
+	Served  bool      `json:"served,omitempty"` // a process of the program that asks waits for the answer (cmd/internal/hook), or its server does
 	Session wire.UUID `json:"-"`                // of a draft, or the one in which a message answers it; "": it is outside any
 
 	OnChannel bool `json:"on_channel,omitempty"` // asked on the agent's session channel: a message answers it

@@ -156,7 +156,7 @@ func (s *Scope) answerDraft(ctx context.Context, q ask.Question, a ask.Answer) (
 }
 
 // Answer answers a question of a member of this team: through its runner, through the process that waits for the answer
-// (cmd/internal/question), or on the wire that it was asked on.
+// (cmd/internal/hook), or on the wire that it was asked on.
 func (s *Scope) Answer(ctx context.Context, q ask.Question, a ask.Answer) (o control.Outcome, err error) {
 	if a.By == "" {
 		a.By = string(s.Actor().Name)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -10,16 +11,28 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/wire"
 )
 
 //go:embed primer.txt
 var primerText string
 
-// Primer returns the text, under 300 words, that tells an agent how to use atm. verbs are its commands, to bob, with what they
-// do; me is the agent, or "" if unknown; by is what hands its mail over: hooks, push (also while it is idle), runner or, for
-// nothing, ""; byFlag says that its commands need --as.
-func (s *Scope) Primer(verbs [][2]string, me wire.Name, by string, byFlag bool) (string, error) {
+// Primer returns the text, under 300 words, that tells an agent how to use atm: that of the scope, who may be unknown. verbs
+// are its commands, to bob, with what they do. inHook says that its hooks hand its mail over, whatever is noted of them.
+func (s *Scope) Primer(verbs [][2]string, inHook bool) (string, error) {
+	var me wire.Name
+	by := "" // what hands its mail over
+	if s.Me != nil {
+		me = s.Me.Agent()
+		if m, err := presence.One(context.Background(), s.Team, me); err == nil && m.Running && m.Inject != "off" {
+			by = "runner"
+		} else if programs.ReachesIdle(s.Team, me) {
+			by = "push"
+		} else if inHook || m.HasHooks() {
+			by = "hooks"
+		}
+	}
 	members, err := s.Team.Agents()
 	if err != nil {
 		return "", err
@@ -58,7 +71,7 @@ func (s *Scope) Primer(verbs [][2]string, me wire.Name, by string, byFlag bool) 
 	var b strings.Builder
 	err = template.Must(template.New("primer").Parse(primerText)).Execute(&b, map[string]any{
 		"Me": me, "Team": s.Team.Name, "Others": strings.Join(others, ", "), "Groups": strings.Join(groups[:min(len(groups), 8)], ", "),
-		"By": by, "ByFlag": byFlag, "Verbs": verbs,
+		"By": by, "ByFlag": s.MeSource == "--as", "Verbs": verbs,
 	})
 	return b.String(), err
 }

@@ -178,6 +178,12 @@ func (s *Scope) findMe() error {
 	return err
 }
 
+// IsPersons reports whether the identity is a person's: the name of their shell, in which they may have started a program.
+func (s *Scope) IsPersons() bool {
+	c, _ := s.Team.Config() // doctor reports its mistakes
+	return c.IsPerson(s.Me.Agent())
+}
+
 func (s *Scope) teamName() (wire.Name, error) {
 	me, _ := s.Given.Identity()
 	_, teamOfMe, _ := strings.Cut(strings.TrimPrefix(me, "@"), "@") // bob@main, @bob

@@ -1,12 +1,16 @@
 package hook
 
 import (
-	"context"
+	"fmt"
+	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents"
+	"github.com/agentteammail/atm/internal/teamdir/edits"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -37,39 +41,44 @@ func TestEdited(t *testing.T) {
 		{OpenCode, `{"type":"message.part.updated","properties":{"part":{"sessionID":"s1","type":"tool","tool":"apply_patch","callID":"c","state":{"status":"completed","input":{"patchText":"` + patch + `"}}}}}`, "/here/a/b.go /abs/c.go /here/new /here/old "},
 		{OpenCode, `{"type":"message.part.updated","properties":{"part":{"sessionID":"s1","type":"tool","tool":"edit","callID":"c","state":{"status":"running","input":{"filePath":"/r/a.go"}}}}}`, ""},
 	} {
-		var got []string
-		o := Options{Box: team(t, nil), Now: time.Now(), Stdout: &strings.Builder{}, Dir: "/here"}
-		o.Edited = func(_ context.Context, path string) { got = append(got, path) }
-		if _, err := Handle(ctx, c.tool, []byte(c.call), o); err != nil || strings.Join(got, " ") != c.edited {
-			t.Errorf("%s\nedited %q, %v", c.call, got, err)
+		got := called(team(t), c.tool, io.Discard, io.Discard)
+		got.Dir = "/here"
+		if err := got.parse([]byte(c.call)); err != nil || strings.Join(got.HasEdited, " ") != c.edited {
+			t.Errorf("%s\nedited %q, %v", c.call, got.HasEdited, err)
 		}
 	}
 }
 
 // An edit that is refused does not start, and the model is told why, in the way of its tool. Of a patch, one file is enough.
 func TestEditIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
+	bob := team(t)
+	t.Setenv(agents.Claims, agents.Refuse)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	_, err = edits.ClaimPaths(ctx, bob.team, "alice", []string{filepath.Join(dir, "held")}, time.Hour)
+	must(t, err)
+	for i, c := range []struct {
 		tool             string
 		event, call, say string
 	}{
-		{Claude, "PreToolUse", `,"tool_name":"Edit","tool_use_id":"u1","tool_input":{"file_path":"/r/held"}`, `"permissionDecision":"deny","permissionDecisionReason":"[atm] alice has it"}`},
+		{Claude, "PreToolUse", `,"tool_name":"Edit","tool_use_id":"u1","tool_input":{"file_path":"/r/held"}`, `"permissionDecision":"deny","permissionDecisionReason":"[atm] alice has claimed `},
 		{Codex, "PreToolUse", `,"tool_name":"apply_patch","tool_use_id":"u1","tool_input":{"command":"*** Add File: free\n*** Update File: /r/held"}`, `"permissionDecision":"deny"`},
-		{Gemini, "BeforeTool", `,"tool_name":"replace","tool_input":{"file_path":"/r/held"}`, `{"decision":"deny","reason":"[atm] alice has it"}`},
+		{Gemini, "BeforeTool", `,"tool_name":"replace","tool_input":{"file_path":"/r/held"}`, `{"decision":"deny","reason":"[atm] alice has claimed `},
 		{Claude, "PreToolUse", `,"tool_name":"Edit","tool_use_id":"u1","tool_input":{"file_path":"/r/free"}`, ""},
 		{Claude, "PreToolUse", `,"tool_name":"Read","tool_use_id":"u1","tool_input":{"file_path":"/r/held"}`, ""},
 		{Claude, "PostToolUse", `,"tool_name":"Edit","tool_use_id":"u1","tool_input":{"file_path":"/r/held"}`, ""},
 	} {
-		bob, out := team(t, nil), strings.Builder{}
+		var out strings.Builder
 		call := strings.ReplaceAll(calledWith(c.tool, c.event, c.call), "\n", `\n`)
-		_, err := Handle(ctx, c.tool, []byte(call), Options{Box: bob, Now: time.Now(), Stdout: &out, RefuseEdit: func(path string) string {
-			return map[string]string{"/r/held": "alice has it"}[path]
-		}})
+		call = strings.NewReplacer("/r/", filepath.ToSlash(dir)+"/", "u1", fmt.Sprint("u", i)).Replace(call)
+		before, err := bob.Log().LastSeq()
+		must(t, err)
+		_, err = called(bob, c.tool, &out, io.Discard).handle(ctx, []byte(call))
 		if err != nil || !strings.Contains(out.String(), c.say) || (c.say == "") != (out.String() == "") {
 			t.Errorf("%s: answered %q, %v", call, out.String(), err)
 		}
 		events, _ := bob.Log().Newest(10)
-		starts := slices.ContainsFunc(events, func(e wire.Event) bool { return e.Kind == "tool_call_start" })
+		starts := slices.ContainsFunc(events, func(e wire.Event) bool { return e.Seq > before && e.Kind == "tool_call_start" })
 		if starts != (c.say == "" && c.event == "PreToolUse") {
 			t.Errorf("%s: events %v", call, events)
 		}

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentteammail/atm/internal/agents"
-	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/testframe"
@@ -20,7 +19,7 @@ import (
 // Whatever senders write, a model that knows only the rule finds the messages that there are between our first line and
 // our last, whichever tool hands the answer over, and none of the marks by which such tools say who speaks.
 func TestFrames(t *testing.T) {
-	bob, outer := team(t, nil), t
+	bob, outer := team(t), t
 	testround.Check(t, 100, func(t *rapid.T) {
 		hostile := testframe.Hostile()
 		h := &claim.Claim{GivenUp: rapid.IntRange(0, 2).Draw(t, "more")}
@@ -33,10 +32,11 @@ func TestFrames(t *testing.T) {
 		}
 		for tool, replyAs := range map[string]agents.ReplyWay{Claude: agents.AsContext, Codex: agents.AsBlock, Gemini: agents.AsBlock} {
 			var stdout strings.Builder
-			c := &call{Call: agents.Call{Vendor: all.Find(tool), ReplyAs: replyAs}, o: Options{Box: bob, Stdout: &stdout}}
+			c := called(bob, tool, &stdout, nil)
+			c.ReplyAs = replyAs
 			l := &letter.Renderer{Now: time.Now(), Team: "main"}
 			l.LimitToPage()
-			c.Text.WriteString(Mail(h, l, "bob"))
+			c.Text.WriteString(mailText(h, l, "bob"))
 			if _, err := c.answer(); err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/wire"
@@ -22,16 +21,16 @@ func fuzz(f *testing.F, tool string) {
 		file.Close()
 	}
 	f.Add([]byte(`{"hook_event_name":7,"session_id":[],"prompt_id":{},"tool_calls":[7,"x",{}],"type":null,"properties":{"info":[],"part":7}}`), "", false)
-	bob := team(f, nil)
+	bob := team(f)
 	f.Fuzz(func(t *testing.T, in []byte, id string, open bool) {
-		first, err := parse(tool, in, Options{Box: bob, Now: time.Now()})
-		if err != nil {
+		first := called(bob, tool, nil, nil)
+		if first.parse(in) != nil {
 			return
 		}
 		for _, blocked := range []bool{false, true} {
-			known := turn{ID: id, Open: open, Blocked: blocked, Retrying: blocked}.in(first.Session)
-			c, err := parse(tool, in, Options{Box: bob, Now: time.Now(), State: known})
-			if err != nil {
+			c := called(bob, tool, nil, nil)
+			c.State = turn{ID: id, Open: open, Blocked: blocked, Retrying: blocked}.in(first.Session)
+			if c.parse(in) != nil {
 				continue
 			}
 			for _, e := range append(c.Events, c.EndEvents...) {

@@ -1,4 +1,4 @@
-// Package hook implements `atm hook TOOL`, which coding agents call with JSON on stdin and whose JSON they read from
+// Package hook is what happens at `atm hook TOOL`, which coding agents call with JSON on stdin and whose JSON they read from
 // stdout. A call becomes events in the agent's log. Unread mail goes into the answer where the tool shows that to its
 // model:
 //
@@ -23,164 +23,177 @@
 //	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
 //	  - What an agent edits is noted, and where its person wants that, an edit of what another has claimed is refused.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received.
+//
+// Its files, in the order of a call:
+//
+//	hook.go        a call from its input to its answer
+//	input.go       the input is read
+//	whose.go       which member, and which of its programs, it is for
+//	session.go     a session or a turn begins, or a session ends
+//	edit.go        an edit is refused
+//	mail.go        mail goes out
+//	answer.go      the answer is written
+//	permission.go  a permission request waits for its answer; wait.go is such a wait
 package hook
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/agents"
 	"github.com/agentteammail/atm/internal/agents/all"
-	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
-	"github.com/agentteammail/atm/internal/maildir/inbox"
+	"github.com/agentteammail/atm/internal/process"
+	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/internal/teamdir/edits"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Session is a conversation in a program, as the program's hook tells of it.
-type Session struct {
-	ID   string
-	Mode string // of its permissions, in the program's words; "": it does not say
+// How long a hook may keep its tool waiting: for a lock, also before it records what nothing else tells; and for more of
+// the input.
+const (
+	shortLock = 200 * time.Millisecond
+	longLock  = 5 * time.Second
+	inputTime = time.Second
+)
 
-	HasPlugin bool // its plugin takes mail from the inbox
-}
-
-// Options are what a call needs from its caller.
+// Options are what the command line says of a call.
 type Options struct {
-	Box      *maildir.Box
-	Now      time.Time
-	State    func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
-	Primer   func() string                  // the text for the agent when its session begins; nil: none
-	HasEnded func(session string) bool      // reports whether the program of another session has ended; nil: unknown
-
-	// MayDeliver returns what reports whether a message may go out unasked, by what is on disk now; nil: all may.
-	MayDeliver func() func(*wire.Item) bool
-
-	// Begins is told that a session begins (isNew) or goes on with a turn, and returns what to say about that; nil: nothing.
-	Begins func(s Session, isNew bool) (warning string)
-	// Ends is told that a session ends, and returns the one of another program of the agent that runs; nil: nobody.
-	Ends func() (other string)
-	// Patient is called before an event is recorded that nothing else tells: the end of a turn or session, or a question. Locks
-	// may be waited for longer from then on. nil: they are not.
-	Patient func()
-
-	// TakesContextAtStop reports whether Claude Code goes on with additional context in the answer to Stop; nil: it does not.
-	TakesContextAtStop func() bool
-
-	IsSecond bool   // another program is the agent: this one only begins and ends
-	IsACP    bool   // the agent was last run over ACP
-	IsScript bool   // a script reads what the program prints
-	IsTyped  bool   // its runner types pointers to its mail, or none
-	Flags    string // what a command needs to act as this agent: " --as bob"
-
-	Arguments func() []string // what the program was started with; nil: unknown
-
-	// Edited is told of each file that the agent has edited, and RefuseEdit returns why it may not edit one. Paths are
-	// absolute; Dir is where a tool that does not say is. nil: nobody is told, and nothing is refused.
-	Edited     func(ctx context.Context, path string)
-	RefuseEdit func(path string) (why string)
-	Dir        string
-
-	// Push gives the unread mail to a program that begins, and reports whether it took it; nil: nothing does.
-	Push func(ctx context.Context) bool
-
-	// Ask appends a request's event, waits for the answer and calls give with it, which gives it to the program. It returns
-	// without an error if the person has answered. nil: only the person can answer, at the program's own dialog.
-	Ask func(ctx context.Context, p *agents.Permission, give func(agents.Verdict) error) error
-
-	// Work has the agent take work from a shared inbox as its turn ends (isFree), and else keep what it has taken; nil: it takes
-	// none by itself.
-	Work func(ctx context.Context, isFree bool) error
-
-	Stdout, Stderr io.Writer // of the process
+	Word      string      // what is called, as "claude" or "claude-status"
+	Verbs     [][2]string // what the primer explains
+	IsBrought bool        // it is called by a hook that atm run brings
+	IsVoid    bool        // it is called for what is not done any more
+	IsPatient bool        // how long it waits for a lock is its own choice
 }
 
-// A call is one call of a hook, and what carries it out.
+// A call is one call of a program's hook, for the agent that it is for.
 type call struct {
+	Options
 	agents.Call
-	o Options
+	scope     *app.Scope
+	run       runinfo.Info            // the agent's last one
+	isRunning bool                    // atm runs the agent
+	program   func() programs.Program // whose hook this is
+	ended     func() []string         // see programs.EndedSessions
+	err       error                   // what went wrong and changes no answer
+	isGiven   bool                    // the program has the answer to its request
 }
 
 // Handle handles one call and answers it. The process exits with exit: 2 if that is how the tool expects an answer,
 // else 0. It prints err on stderr, and err does not change the code.
-func Handle(ctx context.Context, tool string, in []byte, o Options) (exit int, err error) {
-	c, err := parse(tool, in, o)
+func Handle(ctx context.Context, g *app.Given, o Options) (exit int, err error) {
+	defer func() {
+		if p := recover(); p != nil { // Go's exit code 2 would block the tool
+			exit, err = 0, fmt.Errorf("hook: %v", p)
+		}
+	}()
+	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
+	read := sync.OnceValues(func() ([]byte, error) { return readInput(g.In, inputTime) })
+	defer read() // to some tools a closed pipe is a failure
+	if o.IsPatient {
+		g.LockTimeout = shortLock
+	}
+	if o.IsVoid || !o.IsBrought && all.IsBrought(o.Word, os.Getenv, arguments) {
+		return 0, nil
+	}
+	c, err := open(g, o, read)
+	if c == nil {
+		return 0, err
+	}
+	in, err := read()
 	if err != nil {
-		return 0, fmt.Errorf("hook for %s: %w", tool, err)
+		return 0, err
+	}
+	if c.scope.IsPersons() {
+		return 0, errors.Join(c.err, c.tellPerson(in))
+	}
+	if file := os.Getenv(c.Vendor.EnvFile); file != "" && !c.IsSecond { // when a session begins
+		c.err = errors.Join(c.err, c.markShell(file))
+	}
+	exit, err = c.handle(ctx, in)
+	return exit, errors.Join(c.err, err)
+}
+
+// newCall makes a call for the identity of a scope. isSecond says that atm runs the agent, and this is another program.
+func newCall(s *app.Scope, v *agents.Vendor, o Options, isSecond bool) *call {
+	team, name := s.Team, s.Me.Agent()
+	c := &call{Options: o, scope: s, ended: sync.OnceValue(func() []string { return programs.EndedSessions(team, name) })}
+	c.run, _ = runinfo.Read(team.Dir(), name)
+	c.isRunning, _ = team.Running(name)
+	dir, _ := os.Getwd() // see agents.Vendor.ProjectDir
+	c.Call = agents.Call{
+		Vendor: v, Now: time.Now(), Box: s.Me, Dir: dir, Arguments: arguments, IsSecond: isSecond,
+		State:              func() (*reducer.State, error) { return team.State(name) },
+		TakesContextAtStop: func() bool { return c.program().TakesContextAtStop() },
+	}
+	c.MayAsk = !isSecond && c.mayAsk()
+	return c
+}
+
+// arguments are the words that the program was started with, which runs this hook.
+func arguments() []string {
+	p, _ := process.Program()
+	return process.Arguments(p.PID)
+}
+
+// flags are what a command needs to act as the agent: " --as bob".
+func (c *call) flags() string { return c.scope.Given.Flags("", "root", "team", "as") }
+
+func (c *call) handle(ctx context.Context, in []byte) (exit int, err error) {
+	if err = c.parse(in); err != nil {
+		return 0, fmt.Errorf("hook for %s: %w", c.Word, err)
 	}
 	return c.carryOut(ctx)
 }
 
-// ReadObject reads the input of a hook, and returns it as it was read. A byte that is not UTF-8, as a command's output may
-// have, costs no event.
-func ReadObject(in []byte) (object wire.Object, read []byte, err error) {
-	read = bytes.TrimPrefix(bytes.ToValidUTF8(in, []byte("\ufffd")), []byte("\ufeff"))
-	object, err = wire.ReadObject(read)
-	return object, read, err
-}
-
-// parse turns a tool's JSON into the events and the way to answer.
-func parse(tool string, in []byte, o Options) (*call, error) {
-	object, in, err := ReadObject(in)
-	v := all.OfHook(tool)
-	if v == nil {
-		return nil, fmt.Errorf("there is none for %q", wire.Clip(tool, 40))
-	}
-	c := &call{o: o, Call: agents.Call{
-		Vendor: v, Raw: in, In: object, Now: o.Now, Box: o.Box, State: o.State, Dir: o.Dir, Arguments: o.Arguments,
-		IsSecond: o.IsSecond, MayAsk: o.Ask != nil && !o.IsSecond, TakesContextAtStop: o.TakesContextAtStop,
-	}}
-	if err == nil {
-		v.Parsers[tool](&c.Call)
+// parse turns the tool's JSON into the events and the way to answer.
+func (c *call) parse(in []byte) (err error) {
+	if c.In, c.Raw, err = readObject(in); err == nil {
+		c.Vendor.Parsers[c.Word](&c.Call)
 	}
 	if strings.ContainsRune(c.Kind, utf8.RuneError) {
 		err = errors.New("the event's name is not UTF-8")
 	}
-	return c, err
+	return err
 }
 
 // carryOut appends the events, answers, and records the mail in the answer as handed over.
 func (c *call) carryOut(ctx context.Context) (exit int, err error) {
-	if c.o.IsACP && c.HasRunner() {
+	if c.run.Driver == "acp" && c.isRunning {
 		c.Events, c.EndEvents, c.Turn = nil, nil, c.LastSession().Turn.ID
 	}
-	if (c.BeginsSession || c.BeginsTurn || c.IsPush) && c.Subagent == "" && c.o.Begins != nil {
-		session := Session{c.Session, c.Mode, c.HasPlugin}
-		if warning := c.o.Begins(session, c.BeginsSession || c.IsNewProgram); warning != "" && c.WantsPrimer { // OpenCode would not show it
-			c.Warning = agents.Prefix + " " + warning
-			c.Text.WriteString(c.Warning + "\n")
-		}
+	if (c.BeginsSession || c.BeginsTurn || c.IsPush) && c.Subagent == "" {
+		c.begin()
 	}
-	if c.EndsSession && c.o.Ends != nil {
-		if other := c.o.Ends(); other != "" && len(c.Events) > 0 {
-			last := &c.Events[len(c.Events)-1]
-			*last = last.With(reducer.OtherSession, other)
-		}
+	if c.EndsSession {
+		c.end()
 	}
-	if c.o.IsSecond {
+	if c.IsSecond {
 		return c.answer()
 	}
-	if c.o.Patient != nil && c.tellsAlone() {
-		c.o.Patient()
+	if c.IsPatient && c.tellsAlone() {
+		c.scope.Team.Store.LockTimeout = longLock
 	}
-	c.refuseEdit()
-	if c.o.Edited != nil { // what it is told is in the answer, if that has mail
-		for _, path := range c.HasEdited {
-			c.o.Edited(ctx, path)
-		}
+	if os.Getenv(agents.Claims) == agents.Refuse {
+		c.refuseEdit()
 	}
-	if c.WantsPrimer && c.o.Primer != nil {
-		c.Text.WriteString(c.o.Primer())
+	for _, path := range c.HasEdited { // what this tells is in the answer, if that has mail
+		c.err = errors.Join(c.err, edits.NoteEdit(ctx, c.scope.Team, c.Box, path, c.scope.Origin()))
+	}
+	if c.WantsPrimer {
+		c.Text.WriteString(c.primer())
 	}
 	h, received := &claim.Claim{}, []wire.Event(nil)
 	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || c.IsPush || c.Forgets != "" || len(c.Shown) > 0 {
@@ -191,9 +204,9 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		h = &claim.Claim{}
 	}
 	log := c.Box.Log()
-	keepsGoing := (c.ReplyAs == agents.AsBlock || c.ReplyAs == agents.OnStderr) && (len(h.Items) > 0 || h.IsRepeated)
+	goesOn := c.keepsGoing() && (len(h.Items) > 0 || h.IsRepeated)
 	events := append(c.inTurn(received), c.Events...)
-	if !keepsGoing {
+	if !goesOn {
 		events = append(events, c.EndEvents...)
 	}
 	if err = errors.Join(err, log.Append(ctx, events...)); err == nil {
@@ -201,7 +214,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	if err != nil {
 		err = errors.Join(err, h.Release(ctx))
-		if keepsGoing && !h.IsRepeated { // without the answer the turn ends after all
+		if goesOn && !h.IsRepeated { // without the answer the turn ends after all
 			err = errors.Join(err, log.Append(ctx, c.EndEvents...))
 		}
 		return 0, err
@@ -222,111 +235,9 @@ func (c *call) tellsAlone() bool {
 	})
 }
 
-// refuseEdit refuses a call that edits what another member has claimed. The tool does not run, so its start is no event.
-func (c *call) refuseEdit() {
-	if c.o.RefuseEdit == nil {
-		return
-	}
-	for _, path := range c.WillEdit {
-		if why := c.o.RefuseEdit(path); why != "" {
-			c.Refusal = agents.Prefix + " " + why
-			c.Events = slices.DeleteFunc(c.Events, func(e wire.Event) bool { return e.Kind == wire.ToolCallStart })
-			return
-		}
-	}
-}
-
-// carriesMail reports whether mail may go out with the answer.
-func (c *call) carriesMail() bool {
-	switch {
-	case c.ReplyAs == agents.NoReply, c.IsPush && c.o.IsTyped:
-		return false
-	case c.o.IsScript && (c.ReplyAs == agents.AsBlock || c.ReplyAs == agents.OnStderr) && !c.HasRunner():
-		return false
-	}
-	return !(c.IsNewProgram && !c.IsPush && c.HasRunner()) // which gives it at once: in the answer it would wait for the first prompt
-}
-
-// handOver settles what earlier calls gave to the program, claims the mail for the answer, and renders it.
-func (c *call) handOver(ctx context.Context) (*claim.Claim, []wire.Event, error) {
-	box := c.Box
-	c.Session = cmp.Or(c.Session, "unnamed")
-	received, settleErr := c.Settle(ctx, c.o.HasEnded)
-	carriesMail, endsTurn := c.carriesMail(), len(c.EndEvents) > 0
-	if c.o.Work != nil && !c.IsPeek && c.Subagent == "" && (!endsTurn || carriesMail) {
-		settleErr = errors.Join(settleErr, c.o.Work(ctx, endsTurn))
-	}
-	if !carriesMail || c.IsNewProgram && c.o.Push != nil && c.o.Push(ctx) {
-		return &claim.Claim{}, received, settleErr
-	}
-	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
-	h, err := c.HandOver(ctx, inbox.ReadOptions{
-		Limit: letter.MaxMessages, MaxBytes: 16 << 20, Fits: l.LimitToPage(),
-		Match: c.mayDeliver(endsTurn || c.IsPush), Current: !c.BeginsTurn,
-	})
-	if len(h.Items) > 0 || h.GivenUp > 0 && c.BeginsTurn {
-		if c.Text.Len() > 0 {
-			c.Text.WriteByte('\n')
-		}
-		if c.IsPush {
-			c.Text.WriteString(h.PushText(l))
-		} else {
-			c.Text.WriteString(Mail(h, l, box.Agent()))
-		}
-	}
-	return h, received, errors.Join(settleErr, err)
-}
-
-// mayDeliver says which mail goes out with the answer; nil: all. startsTurn: the answer has the agent go on.
-func (c *call) mayDeliver(startsTurn bool) func(*wire.Item) bool {
-	may := func(*wire.Item) bool { return true }
-	if c.o.MayDeliver != nil {
-		may = c.o.MayDeliver()
-	}
-	return func(it *wire.Item) bool { return may(it) && !(startsTurn && it.StartsNoTurn()) }
-}
-
 func (c *call) inTurn(events []wire.Event) []wire.Event {
 	for i := range events {
 		events[i].TurnID = c.Turn
 	}
 	return events
-}
-
-// MaxInput is how many bytes of a tool's input are read at most.
-const MaxInput = 16 << 20
-
-// ReadInput reads all that a tool writes to the hook's stdin, and of what is longer than MaxInput the beginning. It gives
-// up when nothing comes for that long, since a tool may keep stdin open until the hook ends. Its goroutine ends with the
-// input, else with the process.
-func ReadInput(r io.Reader, timeout time.Duration) ([]byte, error) {
-	var data []byte
-	pieces, done := make(chan struct{}, 1), make(chan error, 1)
-	go func() {
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := r.Read(buf)
-			data = append(data, buf[:min(n, MaxInput-len(data))]...)
-			if err == io.EOF {
-				done <- nil
-				return
-			} else if err != nil {
-				done <- err
-				return
-			}
-			select {
-			case pieces <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	for {
-		select {
-		case <-pieces:
-		case err := <-done:
-			return data, err
-		case <-time.After(timeout):
-			return nil, fmt.Errorf("read stdin: it did not end within %s", timeout)
-		}
-	}
 }

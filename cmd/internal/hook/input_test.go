@@ -20,7 +20,7 @@ func TestReadInput(t *testing.T) {
 		w.Write(long[100:])
 		w.Close()
 	}()
-	if got, err := ReadInput(r, time.Minute); err != nil || !bytes.Equal(got, long) {
+	if got, err := readInput(r, time.Minute); err != nil || !bytes.Equal(got, long) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	// A tool that writes slowly, or more than is kept, is not cut off.
@@ -30,7 +30,7 @@ func TestReadInput(t *testing.T) {
 	wrote := make(chan error, 1)
 	go func() {
 		defer end.Close()
-		for range MaxInput/len(long) + 2 {
+		for range maxInput/len(long) + 2 {
 			if _, err := end.Write(long); err != nil {
 				wrote <- err
 				return
@@ -38,7 +38,7 @@ func TestReadInput(t *testing.T) {
 		}
 		wrote <- nil
 	}()
-	if got, err := ReadInput(slow, time.Minute); err != nil || len(got) != MaxInput {
+	if got, err := readInput(slow, time.Minute); err != nil || len(got) != maxInput {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	must(t, <-wrote)
@@ -47,7 +47,7 @@ func TestReadInput(t *testing.T) {
 	defer silent.Close()
 	defer kept.Close()
 	kept.WriteString("{")
-	if _, err := ReadInput(silent, 100*time.Millisecond); err == nil || !strings.Contains(err.Error(), "it did not end within") {
+	if _, err := readInput(silent, 100*time.Millisecond); err == nil || !strings.Contains(err.Error(), "it did not end within") {
 		t.Error(err)
 	}
 }

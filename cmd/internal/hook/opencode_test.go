@@ -2,15 +2,17 @@ package hook
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/agentteammail/atm/internal/letter"
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -23,7 +25,7 @@ type pushAnswer struct {
 }
 
 // asksForMail calls the hook as the plugin does that asks for mail.
-func asksForMail(t *testing.T, bob *maildir.Box, session string, isNew bool, now time.Time) (a pushAnswer) {
+func asksForMail(t *testing.T, bob *member, session string, isNew bool, now time.Time) (a pushAnswer) {
 	t.Helper()
 	out, _ := call1(t, OpenCode, bob, fmt.Sprintf(`{"type":"atm.mail","pushes":true,"isNew":%v,"properties":{"sessionID":%q}}`, isNew, session), now)
 	if err := json.Unmarshal([]byte(out), &a); err != nil || strings.Count(out, "\n") != 1 {
@@ -33,7 +35,7 @@ func asksForMail(t *testing.T, bob *maildir.Box, session string, isNew bool, now
 }
 
 // shows calls the hook as the plugin does that sees a text go to the model.
-func shows(t *testing.T, bob *maildir.Box, session, text string, now time.Time) {
+func shows(t *testing.T, bob *member, session, text string, now time.Time) {
 	t.Helper()
 	in, err := json.Marshal(map[string]any{"type": "atm.shown", "pushes": true, "properties": map[string]string{"sessionID": session}, "text": text})
 	must(t, err)
@@ -46,7 +48,7 @@ func shows(t *testing.T, bob *maildir.Box, session, text string, now time.Time) 
 // nothing.
 func TestPluginPushesMail(t *testing.T) {
 	t.Parallel()
-	bob, now := team(t, nil), time.Now()
+	bob, now := team(t), time.Now()
 	if a := asksForMail(t, bob, "s1", true, now); a.Text != "" || a.Waiting || len(a.Watch) != 2 || !slices.Contains(a.Watch, bob.Path()+"/inbox/new") {
 		t.Errorf("without mail: %+v", a)
 	}
@@ -76,7 +78,7 @@ func TestPluginPushesMail(t *testing.T) {
 // A look before there is a session claims nothing.
 func TestPluginLooksForMail(t *testing.T) {
 	t.Parallel()
-	bob, now := team(t, nil), time.Now()
+	bob, now := team(t), time.Now()
 	if a := asksForMail(t, bob, "", true, now); a.Waiting {
 		t.Errorf("without mail: %+v", a)
 	}
@@ -94,15 +96,15 @@ func TestPluginLooksForMail(t *testing.T) {
 // What a session did not take, and what a program had taken that was killed, is offered once more, marked.
 func TestPluginFails(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func(t *testing.T, bob *maildir.Box, now time.Time) (isNew bool){
-		"refused": func(t *testing.T, bob *maildir.Box, now time.Time) bool {
+	for name, fail := range map[string]func(t *testing.T, bob *member, now time.Time) (isNew bool){
+		"refused": func(t *testing.T, bob *member, now time.Time) bool {
 			call1(t, OpenCode, bob, `{"type":"atm.refused","pushes":true,"properties":{"sessionID":"s1"}}`, now)
 			return false
 		},
-		"killed": func(*testing.T, *maildir.Box, time.Time) bool { return true },
+		"killed": func(*testing.T, *member, time.Time) bool { return true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bob, now := team(t, nil), time.Now()
+			bob, now := team(t), time.Now()
 			mail(t, bob, "rebase, please")
 			asksForMail(t, bob, "s1", true, now)
 			now = now.Add(time.Minute)
@@ -117,15 +119,17 @@ func TestPluginFails(t *testing.T) {
 // A program that is not the agent has nothing to watch. One whose runner types pointers gets no mail.
 func TestPluginThatPushesNothing(t *testing.T) {
 	t.Parallel()
-	for want, o := range map[string]Options{"{}\n": {IsSecond: true}, `{"watch":[`: {IsTyped: true}} {
-		bob := team(t, nil)
+	for want, isSecond := range map[string]bool{"{}\n": true, `{"watch":[`: false} {
+		bob := team(t)
+		underRunner(t, bob)
 		mail(t, bob, "rebase, please")
 		var out strings.Builder
-		o.Box, o.Now, o.Stdout = bob, time.Now(), &out
-		_, err := Handle(ctx, OpenCode, []byte(`{"type":"atm.mail","properties":{"sessionID":"s1"}}`), o)
+		c := called(bob, OpenCode, &out, io.Discard)
+		c.IsSecond = isSecond
+		_, err := c.handle(ctx, []byte(`{"type":"atm.mail","properties":{"sessionID":"s1"}}`))
 		must(t, err)
 		if got := out.String(); !strings.HasPrefix(got, want) || strings.Contains(got, "rebase") {
-			t.Errorf("%+v: %s", o, got)
+			t.Errorf("second %v: %s", isSecond, got)
 		}
 	}
 }
@@ -140,7 +144,7 @@ func TestTurnOfTheScreen(t *testing.T) {
 			`{"session_id":"s1","hook_event_name":"AfterAgent","prompt_response":"done","stop_hook_active":false,"timestamp":"TIME"}`,
 		},
 	} {
-		bob, now := team(t, nil), time.Now()
+		bob, now := team(t), time.Now()
 		call := func(in string) {
 			t.Helper()
 			now = now.Add(3 * time.Second)
@@ -163,16 +167,19 @@ func TestTurnOfTheScreen(t *testing.T) {
 // Beside a session that ends, one of another program goes on.
 func TestOtherSessionGoesOn(t *testing.T) {
 	t.Parallel()
-	bob := team(t, nil)
-	for _, in := range []string{
-		`{"session_id":"s1","hook_event_name":"SessionStart","source":"startup"}`,
-		`{"session_id":"s2","hook_event_name":"SessionStart","source":"startup"}`,
-		`{"session_id":"s2","hook_event_name":"SessionEnd","reason":"other"}`,
+	bob := team(t)
+	for _, c := range []struct {
+		pid int
+		in  string
+	}{
+		{os.Getppid(), `{"session_id":"s1","hook_event_name":"SessionStart","source":"startup"}`},
+		{os.Getpid(), `{"session_id":"s2","hook_event_name":"SessionStart","source":"startup"}`},
+		{os.Getpid(), `{"session_id":"s2","hook_event_name":"SessionEnd","reason":"other"}`},
 	} {
-		_, err := Handle(ctx, Claude, []byte(in), Options{
-			Box: bob, Now: time.Now(), State: folded(t, bob), Stdout: io.Discard, Stderr: io.Discard, Ends: func() string { return "s1" },
-		})
-		must(t, err)
+		call := called(bob, Claude, io.Discard, io.Discard)
+		call.program = func() programs.Program { return running(t, c.pid) }
+		_, err := call.handle(ctx, []byte(c.in))
+		must(t, errors.Join(err, call.err))
 	}
 	if s := state(t, bob).Session(); s.ID != "s1" || s.Word() != reducer.WordIdle {
 		t.Errorf("%s is %s", s.ID, s.Word())

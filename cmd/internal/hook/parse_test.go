@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,15 +13,27 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/agents"
-	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
+	"github.com/agentteammail/atm/internal/process"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/notices"
+	"github.com/agentteammail/atm/internal/teamdir/programs"
+	"github.com/agentteammail/atm/internal/teamdir/teamtest"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
 var ctx = context.Background()
+
+func TestMain(m *testing.M) {
+	testteam.ClearEnviron()
+	os.Exit(m.Run())
+}
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -29,23 +42,51 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// team makes a team in a temporary directory, and returns bob's mailbox.
-func team(t testing.TB, fault durable.Fault) (bob *maildir.Box) {
+// A member is of a team in a temporary directory.
+type member struct {
+	*maildir.Box
+	team *teamdir.Team
+}
+
+// team makes a team, and returns bob.
+func team(t testing.TB) (bob *member) {
 	t.Helper()
-	d, err := durable.OpenFaulty(t.TempDir(), fault)
-	must(t, err)
-	must(t, d.Mkdir(".locks"))
-	s := maildir.NewStore(d, "main")
-	s.LockTimeout = time.Minute
-	t.Cleanup(func() { s.Close() })
-	for _, n := range []wire.Name{"alice", "bob"} {
-		must(t, s.Create(ctx, n))
+	made := teamtest.NewTeam(t, teamtest.NewRoot(t, notices.Tell), "alice", "bob")
+	made.Store.LockTimeout = time.Minute
+	return &member{made.Box("bob"), made}
+}
+
+// running is a program that runs, as a hook notes it.
+func running(t *testing.T, pid int) programs.Program {
+	t.Helper()
+	p, isFound := process.Find(pid)
+	if !isFound {
+		t.Fatal(pid)
 	}
-	return s.Box("bob")
+	return programs.Program{Tool: "claude", PID: p.PID, Start: p.Start}
+}
+
+// primer is what bob is told when a session begins.
+func primer(t testing.TB, bob *member) string {
+	t.Helper()
+	text, err := called(bob, Claude, nil, nil).scope.Primer(nil, true)
+	must(t, err)
+	return text
+}
+
+// called makes a call of the hook of a program that is not to be found, and whose questions only its person answers.
+func called(bob *member, tool string, stdout, stderr io.Writer) *call {
+	s := app.Of(bob.team)
+	s.Me, s.Given.Out, s.Given.Err = bob.Box, stdout, stderr
+	c := newCall(s, all.OfHook(tool), Options{Word: tool}, false)
+	c.program = func() programs.Program { return programs.Program{} }
+	c.Arguments = func() []string { return nil }
+	c.MayAsk = false
+	return c
 }
 
 // underRunner makes the agent run under a runner until the test ends.
-func underRunner(t testing.TB, b *maildir.Box) {
+func underRunner(t testing.TB, b *member) {
 	t.Helper()
 	hold, err := claim.HoldRunner(ctx, b.Store(), b.Agent())
 	must(t, err)
@@ -53,7 +94,7 @@ func underRunner(t testing.TB, b *maildir.Box) {
 }
 
 // events returns all events of a log.
-func events(t testing.TB, b *maildir.Box) (all []wire.Event) {
+func events(t testing.TB, b *member) (all []wire.Event) {
 	t.Helper()
 	c := b.Log().Follow(0)
 	defer c.Close()
@@ -66,11 +107,6 @@ func events(t testing.TB, b *maildir.Box) (all []wire.Event) {
 	}
 }
 
-// folded makes an Options.State from a log.
-func folded(t testing.TB, b *maildir.Box) func() (*reducer.State, error) {
-	return func() (*reducer.State, error) { return state(t, b), nil }
-}
-
 // turn is what is known of a session's turn.
 type turn struct {
 	ID                      string
@@ -81,7 +117,7 @@ type turn struct {
 	Ended                   []string
 }
 
-// in makes an Options.State in which each of the sessions has the turn.
+// in makes a call's State in which each of the sessions has the turn.
 func (t turn) in(sessions ...string) func() (*reducer.State, error) {
 	folded := reducer.Session{Activity: reducer.Unknown, Turn: reducer.Turn{ID: t.ID, Status: reducer.TurnIdle, IsGenerated: t.IsGenerated}, EndedTurns: t.Ended}
 	if t.Open {
@@ -104,7 +140,7 @@ func (t turn) in(sessions ...string) func() (*reducer.State, error) {
 	return func() (*reducer.State, error) { return s, nil }
 }
 
-func state(t testing.TB, b *maildir.Box) *reducer.State {
+func state(t testing.TB, b *member) *reducer.State {
 	s := &reducer.State{}
 	for _, e := range events(t, b) {
 		s.Apply(&e)
@@ -253,8 +289,10 @@ func TestUnderstand(t *testing.T) {
 		"opencode other":      {OpenCode, `{"type":"todo.updated","properties":{"sessionID":"o1","todos":[]}}`, turn{}, nil, ""},
 	} {
 		t.Run(about, func(t *testing.T) {
-			bob := team(t, nil)
-			got, err := parse(c.tool, []byte(c.in), Options{Box: bob, Now: time.Now(), State: c.turn.in("s1", "th1", "g1", "o1")})
+			bob := team(t)
+			got := called(bob, c.tool, nil, nil)
+			got.State = c.turn.in("s1", "th1", "g1", "o1")
+			err := got.parse([]byte(c.in))
 			must(t, err)
 			lines := toldAll(got.Events)
 			for _, e := range got.EndEvents {
@@ -330,13 +368,14 @@ func TestRealSessions(t *testing.T) {
 		},
 	} {
 		t.Run(tool, inBubble(func(t *testing.T) {
-			bob := team(t, nil)
+			bob := team(t)
 			f, err := os.Open(filepath.Join("testdata", tool+".ndjson"))
 			must(t, err)
 			defer f.Close()
 			for lines := bufio.NewScanner(f); lines.Scan(); {
 				out, _ := call1(t, tool, bob, lines.Text(), time.Now())
-				if quiet := map[string]string{Codex: "{}\n"}[tool]; out != quiet {
+				quiet := map[string]string{Codex: "{}\n"}[tool]
+				if text, _ := answerOf(t, out); text != primer(t, bob) && out != quiet {
 					t.Errorf("%.80s answered %q", lines.Text(), out)
 				}
 				time.Sleep(3 * time.Second)
@@ -370,10 +409,12 @@ func inBubble(f func(t *testing.T)) func(t *testing.T) {
 }
 
 // call1 makes one call, and returns stdout and stderr.
-func call1(t testing.TB, tool string, bob *maildir.Box, in string, now time.Time) (stdout, stderr string) {
+func call1(t testing.TB, tool string, bob *member, in string, now time.Time) (stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
-	exit, err := Handle(ctx, tool, []byte(in), Options{Box: bob, Now: now, State: folded(t, bob), Stdout: &out, Stderr: &errs})
+	c := called(bob, tool, &out, &errs)
+	c.Now = now
+	exit, err := c.handle(ctx, []byte(in))
 	if exit != 0 || err != nil {
 		t.Fatalf("%.80s: exit %d, %v", in, exit, err)
 	}
@@ -385,7 +426,7 @@ func TestStopIsBlockedByAnother(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{Claude, Codex} {
 		t.Run(tool, func(t *testing.T) {
-			bob := team(t, nil)
+			bob := team(t)
 			now := time.Now()
 			does := func(want reducer.Word, event, fields string) {
 				t.Helper()
@@ -434,7 +475,7 @@ func TestAnswersAreToldApart(t *testing.T) {
 		mayNot    = `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"p2","reply":"reject"}}`
 		childMay  = `{"subagent":true,"type":"permission.replied","properties":{"sessionID":"o2","requestID":"p3","reply":"once"}}`
 	)
-	bob := team(t, nil)
+	bob := team(t)
 	check := func(want ...string) {
 		t.Helper()
 		var open []string
@@ -506,7 +547,7 @@ func TestSameWordsAgain(t *testing.T) {
 			[]string{"turn_started", "stream_error", "state_change thinking API retry 1", "state_change thinking", "stream_error", "state_change thinking API retry 1", "state_change thinking"}},
 	} {
 		t.Run(about, func(t *testing.T) {
-			bob := team(t, nil)
+			bob := team(t)
 			now := time.Now().Add(time.Second) // all within one moment
 			for _, in := range c.calls {
 				call1(t, c.tool, bob, in, now)
@@ -523,7 +564,7 @@ func TestSameWordsAgain(t *testing.T) {
 // A sub-agent of OpenCode is a session with a parent: its turns are its own.
 func TestChildSessions(t *testing.T) {
 	t.Parallel()
-	bob := team(t, nil)
+	bob := team(t)
 	now := time.Now()
 	for _, in := range []string{
 		`{"type":"session.created","properties":{"sessionID":"o1","info":{"id":"o1"}}}`,

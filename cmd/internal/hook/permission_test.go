@@ -2,10 +2,10 @@ package hook
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,32 +38,30 @@ func TestPermission(t *testing.T) {
 		"a plan":          {`"tool_name":"ExitPlanMode","tool_input":{"plan":"x"}`, agents.Permission{Tool: "ExitPlanMode", Input: `{"plan":"x"}`}},
 		"a sub-agent's":   {`"agent_id":"a1","agent_type":"Explore","tool_name":"Bash","tool_input":{"command":"make"}`, agents.Permission{Tool: "Bash", Input: "make", IsCommand: true}},
 	} {
-		bob, asked := team(t, nil), agents.Permission{}
-		ask := func(_ context.Context, p *agents.Permission, _ func(agents.Verdict) error) error {
-			asked = *p
-			return bob.Log().Append(ctx, p.Event)
-		}
-		call := func(tool string, o Options) {
-			o.Box, o.Now, o.State, o.Ask, o.Stdout = bob, time.Now(), folded(t, bob), ask, io.Discard
-			if _, err := Handle(ctx, tool, []byte(calledWith(tool, "PermissionRequest", ","+c.fields)), o); err != nil {
+		bob := team(t)
+		asks := func(mayAsk bool) (asked agents.Permission, all []string) {
+			call := called(bob, Claude, io.Discard, io.Discard)
+			call.MayAsk = mayAsk
+			if err := call.parse([]byte(calledWith(Claude, "PermissionRequest", ","+c.fields))); err != nil {
 				t.Errorf("%s: %v", about, err)
 			}
+			if all = toldAll(call.Events); call.Permission != nil {
+				asked, all = *call.Permission, append(all, told(call.Permission.Event))
+			}
+			return asked, all
 		}
-		call(Claude, Options{})
+		asked, tells := asks(true)
 		got := asked
-		got.Event, got.Prompt = c.want.Event, ""
 		if got.Tool != c.want.Tool || got.Input != c.want.Input || got.IsCommand != c.want.IsCommand || got.IsRisky != c.want.IsRisky {
 			t.Errorf("%s: asked %+.300v", about, got)
 		}
 		if shows := (strings.Contains(asked.Prompt, got.Input) || about == "a plan" && asked.Prompt == "x") && strings.Contains(asked.Prompt, "sandbox") == (about == "without sandbox"); !shows {
 			t.Errorf("%s: who answers sees only %q", about, asked.Prompt)
 		}
-		if all := strings.Join(toldAll(events(t, bob)), "\n"); strings.Count(all, "confirm_required") != 1 {
+		if all := strings.Join(tells, "\n"); strings.Count(all, "confirm_required") != 1 {
 			t.Errorf("%s: the log has\n%.500s", about, all)
 		}
-		asked = agents.Permission{}
-		call(Claude, Options{IsSecond: true})
-		if asked.Tool != "" {
+		if asked, _ = asks(false); asked.Tool != "" {
 			t.Errorf("%s: where nothing may wait, it asked %+.300v", about, asked)
 		}
 	}
@@ -83,16 +81,19 @@ func TestPermissionByRule(t *testing.T) {
 			"allow": `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}` + "\n",
 			"deny":  `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"[atm] a rule says no"}}}` + "\n",
 		} {
-			var out strings.Builder
-			var got agents.Permission
-			o := Options{Box: team(t, nil), Now: time.Now(), Stdout: &out, Ask: func(_ context.Context, p *agents.Permission, give func(agents.Verdict) error) error {
-				if got = *p; verdict == "" {
-					return nil
-				}
-				return give(agents.Verdict{By: "a rule", IsDeny: verdict == "deny"})
-			}}
 			in := `{"session_id":"s1","turn_id":"t1","hook_event_name":"PermissionRequest",` + fields + "}"
-			if _, err := Handle(ctx, Codex, []byte(in), o); err != nil || out.String() != answer {
+			var out strings.Builder
+			c := called(team(t), Codex, &out, io.Discard)
+			c.MayAsk = true
+			must(t, c.parse([]byte(in)))
+			got := *c.Permission
+			var err error
+			if verdict == "" { // there are no rules
+				_, err = c.carryOut(ctx)
+			} else {
+				err = c.give(ask.Answer{By: ask.ByRule, Deny: verdict == "deny"})
+			}
+			if err != nil || out.String() != answer {
 				t.Errorf("%s, %q: answers %s, %v", fields, verdict, out.String(), err)
 			}
 			if got.Tool != want.Tool || got.Input != want.Input || got.IsCommand != want.IsCommand || got.IsRisky != want.IsRisky {
@@ -102,36 +103,37 @@ func TestPermissionByRule(t *testing.T) {
 	}
 }
 
+// asking is a call of Claude Code's hook that asks, of which others may answer.
+func asking(t *testing.T, stdout io.Writer, in string) *call {
+	t.Helper()
+	c := called(team(t), Claude, stdout, io.Discard)
+	c.MayAsk = true
+	must(t, c.parse([]byte(in)))
+	return c
+}
+
 // The program is given the answer, and what goes wrong with that is told to whoever asked.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	const asks = `{"session_id":"s1","prompt_id":"p1","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"make"}}`
 	for _, c := range []struct {
-		agents.Verdict
+		ask.Answer
 		want string
 	}{
-		{agents.Verdict{By: "lead"}, `{"behavior":"allow"}`},
-		{agents.Verdict{By: "lead", IsDeny: true}, `{"behavior":"deny","message":"[atm] lead says no"}`},
-		{agents.Verdict{By: "a rule", IsDeny: true, Reason: "use \"go\"\nor make"}, `{"behavior":"deny","message":"[atm] a rule says no: use \"go\"\nor make"}`},
+		{ask.Answer{By: "lead"}, `{"behavior":"allow"}`},
+		{ask.Answer{By: "lead", Deny: true}, `{"behavior":"deny","message":"[atm] lead says no"}`},
+		{ask.Answer{By: ask.ByRule, Deny: true, Reason: "use \"go\"\nor make"}, `{"behavior":"deny","message":"[atm] a rule says no: use \"go\"\nor make"}`},
 	} {
 		var out strings.Builder
-		o := Options{Box: team(t, nil), Now: time.Now(), Stdout: &out, Ask: func(_ context.Context, _ *agents.Permission, give func(agents.Verdict) error) error {
-			return give(c.Verdict)
-		}}
-		if exit, err := Handle(ctx, Claude, []byte(asks), o); exit != 0 || err != nil {
-			t.Errorf("%+v: exit %d, %v", c.Verdict, exit, err)
+		if err := asking(t, &out, asks).give(c.Answer); err != nil {
+			t.Errorf("%+v: %v", c.Answer, err)
 		}
 		if want := `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":` + c.want + "}}\n"; out.String() != want {
-			t.Errorf("%+v: %s, want %s", c.Verdict, out.String(), want)
+			t.Errorf("%+v: %s, want %s", c.Answer, out.String(), want)
 		}
 	}
-	var given error
-	o := Options{Box: team(t, nil), Now: time.Now(), Stdout: brokenWriter{}, Ask: func(_ context.Context, _ *agents.Permission, give func(agents.Verdict) error) error {
-		given = give(agents.Verdict{})
-		return given
-	}}
-	if exit, err := Handle(ctx, Claude, []byte(asks), o); exit != 0 || err == nil || !errors.Is(err, given) {
-		t.Errorf("a broken pipe: exit %d, %v", exit, err)
+	if err := asking(t, brokenWriter{}, asks).give(ask.Answer{}); !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("a broken pipe: %v", err)
 	}
 }
 
@@ -146,16 +148,11 @@ func TestAlways(t *testing.T) {
 		`[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"` + strings.Repeat("x", 300) + `"}],"behavior":"allow","destination":"localSettings"}]`: "",
 		`[]`: "", `"x"`: "",
 	} {
-		var asked agents.Permission
 		var out strings.Builder
-		o := Options{Box: team(t, nil), Now: time.Now(), Stdout: &out, Ask: func(_ context.Context, p *agents.Permission, give func(agents.Verdict) error) error {
-			asked = *p
-			return give(agents.Verdict{By: "me", Option: "always"})
-		}}
 		in := calledWith(Claude, "PermissionRequest", `,"tool_name":"Bash","tool_input":{"command":"make"},"permission_suggestions":`+suggested)
-		if _, err := Handle(ctx, Claude, []byte(in), o); err != nil {
-			t.Fatal(err)
-		}
+		c := asking(t, &out, in)
+		asked := c.Permission
+		must(t, c.give(ask.Answer{By: "me", Option: "always"}))
 		switch {
 		case want == "" && asked.Options != nil:
 			t.Errorf("%s: offers %+v", suggested, asked.Options)
@@ -175,30 +172,25 @@ func TestChoice(t *testing.T) {
 	)
 	for _, c := range []struct {
 		tool, input   string
-		verdict       agents.Verdict
+		answer        ask.Answer
 		asks, options string
 		isChoice      bool
 		want          string
 	}{
-		{"AskUserQuestion", database, agents.Verdict{By: "me", Option: "2"}, "Which database?", "1 SQLite, 2 Postgres, deny No answer", true,
+		{"AskUserQuestion", database, ask.Answer{By: "me", Option: "2"}, "Which database?", "1 SQLite, 2 Postgres, deny No answer", true,
 			`{"behavior":"allow","updatedInput":{"answers":{"Which database?":"Postgres"},` + database[1:] + `}`},
-		{"AskUserQuestion", database, agents.Verdict{By: "me", Option: "deny", IsDeny: true, Reason: "MySQL"}, "Which database?", "1 SQLite, 2 Postgres, deny No answer", true,
+		{"AskUserQuestion", database, ask.Answer{By: "me", Option: "deny", Deny: true, Reason: "MySQL"}, "Which database?", "1 SQLite, 2 Postgres, deny No answer", true,
 			`{"behavior":"deny","message":"[atm] me says no: MySQL"}`},
-		{"ExitPlanMode", plan, agents.Verdict{By: "me", Option: "allow"}, "1. do\n2. test", "allow Approve the plan, deny Keep planning", false,
+		{"ExitPlanMode", plan, ask.Answer{By: "me", Option: "allow"}, "1. do\n2. test", "allow Approve the plan, deny Keep planning", false,
 			`{"behavior":"allow","updatedInput":` + plan + `}`},
-		{"ExitPlanMode", plan, agents.Verdict{By: "me", Option: "deny", IsDeny: true, Reason: "more tests"}, "1. do\n2. test", "allow Approve the plan, deny Keep planning", false,
+		{"ExitPlanMode", plan, ask.Answer{By: "me", Option: "deny", Deny: true, Reason: "more tests"}, "1. do\n2. test", "allow Approve the plan, deny Keep planning", false,
 			`{"behavior":"deny","message":"[atm] me says no: more tests"}`},
 	} {
-		var asked agents.Permission
 		var out strings.Builder
-		o := Options{Box: team(t, nil), Now: time.Now(), Stdout: &out, Ask: func(_ context.Context, p *agents.Permission, give func(agents.Verdict) error) error {
-			asked = *p
-			return give(c.verdict)
-		}}
 		in := calledWith(Claude, "PermissionRequest", `,"tool_name":"`+c.tool+`","tool_input":`+c.input+`,"permission_suggestions":[{"type":"setMode","mode":"acceptEdits","destination":"session"}]`)
-		if _, err := Handle(ctx, Claude, []byte(in), o); err != nil {
-			t.Fatal(err)
-		}
+		call := asking(t, &out, in)
+		asked := call.Permission
+		must(t, call.give(c.answer))
 		if q := (ask.Question{Options: asked.Options}); asked.Prompt != c.asks || q.ListOptions() != c.options || asked.IsChoice != c.isChoice {
 			t.Errorf("%s: asks %q with %q", c.tool, asked.Prompt, q.ListOptions())
 		}
@@ -215,10 +207,8 @@ func TestPersonText(t *testing.T) {
 		`{"plan":"1. do\n2. test"}`: "1. do\n2. test",
 		`{"x":1}`:                   "",
 	} {
-		bob := team(t, nil)
-		if _, err := Handle(ctx, Claude, []byte(calledWith(Claude, "PermissionRequest", `,"tool_name":"AskUserQuestion","tool_input":`+arguments)), Options{Box: bob, Now: time.Now(), Stdout: io.Discard}); err != nil {
-			t.Fatal(err)
-		}
+		bob := team(t)
+		call1(t, Claude, bob, calledWith(Claude, "PermissionRequest", `,"tool_name":"AskUserQuestion","tool_input":`+arguments), time.Now())
 		all := events(t, bob)
 		if got := all[len(all)-1].Text("prompt"); got != cmp.Or(want, arguments) {
 			t.Errorf("asks %q, want %q", got, want)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/agents"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/reducer"
@@ -17,7 +16,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-func mails(t testing.TB, bob *maildir.Box, n int) (ids []wire.ID) {
+func mails(t testing.TB, bob *member, n int) (ids []wire.ID) {
 	t.Helper()
 	for range n {
 		ids = append(ids, mail(t, bob, "x"))
@@ -33,7 +32,7 @@ func idsOf(items []*wire.Item) (ids []wire.ID) {
 }
 
 // handOver makes a call of a session's hook that can carry mail, at a given time.
-func handOver(t testing.TB, b *maildir.Box, session, name string, now time.Time) result {
+func handOver(t testing.TB, b *member, session, name string, now time.Time) result {
 	t.Helper()
 	return calls(t, b, agents.Call{Session: session, Name: name, ProvesReceipt: true, ReplyAs: agents.AsContext, Now: now})
 }
@@ -44,10 +43,10 @@ type result struct {
 	received []wire.Event
 }
 
-func calls(t testing.TB, b *maildir.Box, c agents.Call) result {
+func calls(t testing.TB, b *member, c agents.Call) result {
 	t.Helper()
-	c.Box = b
-	received, err := c.Settle(ctx, nil)
+	c.Box = b.Box
+	received, err := c.Settle(ctx, func(string) bool { return false })
 	must(t, err)
 	h := &claim.Claim{}
 	if c.ReplyAs != agents.NoReply {
@@ -83,7 +82,7 @@ func handed(t testing.TB, h result, repeat bool, ids ...wire.ID) result {
 // A message that a hook hands over stays unread until the session's next call. Other hooks skip it; a reader gets it.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
-	bob := team(t, nil)
+	bob := team(t)
 	now := time.Now()
 	list := append(mails(t, bob, 2), mail(t, bob, "with ack", func(m *wire.Message) { m.RequiresAck = true }))
 	sent(t, handed(t, handOver(t, bob, "s1", "prompt 1", now), false, list...))
@@ -91,7 +90,7 @@ func TestHandOver(t *testing.T) {
 		t.Error("moved before anything showed that it was received")
 	}
 	for _, ids := range [][]wire.ID{nil, list} {
-		if b, err := inbox.Peek(ctx, bob, inbox.ReadOptions{IDs: ids}); err != nil || len(b.Items) != 3 {
+		if b, err := inbox.Peek(ctx, bob.Box, inbox.ReadOptions{IDs: ids}); err != nil || len(b.Items) != 3 {
 			t.Error(b, err)
 		}
 	}
@@ -117,7 +116,7 @@ func TestHandOver(t *testing.T) {
 			t.Errorf("message %d is %s", i, got)
 		}
 	}
-	if given := claim.AllGiven(bob); len(given) > 0 {
+	if given := claim.AllGiven(bob.Box); len(given) > 0 {
 		t.Errorf("a claim of nothing is left: %v", given)
 	}
 }
@@ -126,7 +125,7 @@ func TestHandOver(t *testing.T) {
 // way is handed over once more, marked.
 func TestRecord(t *testing.T) {
 	t.Parallel()
-	bob, now := team(t, nil), time.Now()
+	bob, now := team(t), time.Now()
 	record := filepath.Join(t.TempDir(), "transcript.jsonl")
 	call := func(name string, at time.Time) result {
 		return calls(t, bob, agents.Call{Session: "s1", Name: name, Record: record, ProvesReceipt: true, ReplyAs: agents.AsContext, Now: at})
@@ -158,7 +157,7 @@ func TestRecord(t *testing.T) {
 func TestSameCallTwice(t *testing.T) {
 	t.Parallel()
 	for _, loose := range []bool{false, true} {
-		bob := team(t, nil)
+		bob := team(t)
 		list := mails(t, bob, 1)
 		call := agents.Call{Session: "s1", Name: "stop", IsAmbiguous: loose, ProvesReceipt: true, ReplyAs: agents.AsContext, Now: time.Now()}
 		first, second := handed(t, calls(t, bob, call), false, list...), handed(t, calls(t, bob, call), false)
@@ -176,8 +175,8 @@ func TestSameCallTwice(t *testing.T) {
 // A message is handed over once more if nothing proves that it was received, and then only Read shows it.
 func TestHandedOverInVain(t *testing.T) {
 	t.Parallel()
-	ends := func(call agents.Call) func(*testing.T, *maildir.Box, string, time.Time) time.Time {
-		return func(t *testing.T, bob *maildir.Box, session string, now time.Time) time.Time {
+	ends := func(call agents.Call) func(*testing.T, *member, string, time.Time) time.Time {
+		return func(t *testing.T, bob *member, session string, now time.Time) time.Time {
 			call.Session, call.Name, call.Now = session, "end", now
 			if h := calls(t, bob, call); len(h.received) > 0 {
 				t.Error("that shows nothing")
@@ -185,16 +184,16 @@ func TestHandedOverInVain(t *testing.T) {
 			return now.Add(time.Second)
 		}
 	}
-	for about, lapse := range map[string]func(*testing.T, *maildir.Box, string, time.Time) time.Time{
+	for about, lapse := range map[string]func(*testing.T, *member, string, time.Time) time.Time{
 		"the session's end": ends(agents.Call{EndsSession: true}),
 		"it begins anew":    ends(agents.Call{IsNewProgram: true}),
-		"ten minutes": func(t *testing.T, bob *maildir.Box, session string, now time.Time) time.Time {
+		"ten minutes": func(t *testing.T, bob *member, session string, now time.Time) time.Time {
 			handed(t, handOver(t, bob, "other", "look", now.Add(9*time.Minute)), false)
 			return now.Add(11 * time.Minute)
 		},
 	} {
 		t.Run(about, func(t *testing.T) {
-			bob := team(t, nil)
+			bob := team(t)
 			list := mails(t, bob, 1)
 			now := time.Now().Add(-time.Hour)
 			sent(t, handed(t, handOver(t, bob, "s1", "1", now), false, list...))
@@ -213,7 +212,7 @@ func TestHandedOverInVain(t *testing.T) {
 			if h = handed(t, handOver(t, bob, "s4", "4", now), false); h.GivenUp != 2 {
 				t.Errorf("%d are left", h.GivenUp)
 			}
-			batch, err := inbox.Read(ctx, bob, inbox.ReadOptions{}, func(b inbox.Batch) (int, error) { return len(b.Items), nil })
+			batch, err := inbox.Read(ctx, bob.Box, inbox.ReadOptions{}, func(b inbox.Batch) (int, error) { return len(b.Items), nil })
 			must(t, err)
 			if got := idsOf(batch.Items); !slices.Equal(got, list) { // nothing is lost
 				t.Errorf("read: %v, not %v", got, list)
@@ -228,7 +227,7 @@ func TestHandedOverInVain(t *testing.T) {
 // What is pushed may wait in the program behind other calls: it counts as received once a call shows it.
 func TestPushed(t *testing.T) {
 	t.Parallel()
-	bob := team(t, nil)
+	bob := team(t)
 	list := mails(t, bob, 2)
 	now := time.Now().Add(-time.Hour)
 	push := agents.Call{Session: "s1", Name: "push", ReplyAs: agents.AsContext, IsPush: true, Now: now}
@@ -245,7 +244,7 @@ func TestPushed(t *testing.T) {
 	}
 	// Its program was killed.
 	after := agents.Call{Session: "s2", Name: "next", ReplyAs: agents.AsContext, Now: now.Add(4 * time.Second)}
-	after.Box = bob
+	after.Box = bob.Box
 	_, err := after.Settle(ctx, func(session string) bool { return session == "s1" })
 	must(t, err)
 	sent(t, handed(t, calls(t, bob, after), true, list[1]))
@@ -254,7 +253,7 @@ func TestPushed(t *testing.T) {
 // What was typed into Gemini CLI's box is received with the prompt that it became.
 func TestTypedIntoGemini(t *testing.T) {
 	t.Parallel()
-	bob := team(t, nil)
+	bob := team(t)
 	list, now := mails(t, bob, 1), time.Now()
 	sent(t, handed(t, calls(t, bob, agents.Call{Session: "g1", Name: "push", ReplyAs: agents.AsContext, IsPush: true, Now: now}), false, list...))
 	call1(t, Gemini, bob, `{"session_id":"g1","hook_event_name":"BeforeAgent","prompt":"[atm `+list[0].Short(6)+` from alice, now]\n  hello"}`, now.Add(time.Second))
@@ -266,7 +265,7 @@ func TestTypedIntoGemini(t *testing.T) {
 // No more is pushed into a session than it takes at a time: its hooks hand over the others.
 func TestPushedTooMany(t *testing.T) {
 	t.Parallel()
-	bob := team(t, nil)
+	bob := team(t)
 	now := time.Now().Add(-time.Hour)
 	push := func() result {
 		now = now.Add(time.Second)
@@ -295,7 +294,7 @@ func TestPushedTooMany(t *testing.T) {
 // one of them, and both messages have that one.
 func TestPromptsThatComeTogether(t *testing.T) {
 	t.Parallel()
-	bob := team(t, nil)
+	bob := team(t)
 	mail(t, bob, "one more")
 	for _, id := range []string{"p1", "p2"} {
 		prompt := fmt.Sprintf(`{"session_id":"s1","hook_event_name":"UserPromptSubmit","prompt_id":%q,"prompt":"A session sent:\n[atm 68d64e from lead, now]\n  note"}`, id)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/delivery/waytest"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -23,7 +22,7 @@ import (
 // it, and to take it back is to withdraw it. Nothing refuses a text so, or leaves open whether it is in.
 type looker struct {
 	t    *testing.T
-	bob  *maildir.Box
+	bob  *member
 	look func() // what it does when something has changed
 
 	mu     sync.Mutex
@@ -72,10 +71,9 @@ func (p *looker) set(change func()) {
 // call calls the program's hook, which has what textOf finds in the answer.
 func (p *looker) call(tool, in string, textOf func(out string) string) (text string) {
 	var out strings.Builder
-	_, err := Handle(ctx, tool, []byte(in), Options{
-		Box: p.bob, Now: time.Now(), State: folded(p.t, p.bob), Stdout: &out, Stderr: io.Discard, IsSecond: p.isShut,
-	})
-	if err != nil {
+	c := called(p.bob, tool, &out, io.Discard)
+	c.IsSecond = p.isShut
+	if _, err := c.handle(ctx, []byte(in)); err != nil {
 		p.t.Errorf("%s: %v", in, err)
 	}
 	if text = textOf(out.String()); text != "" {
@@ -112,7 +110,7 @@ func TestHookContextIsAWay(t *testing.T) {
 		for first, event := range turn[:3] {
 			t.Run(tool+" "+event, func(t *testing.T) {
 				waytest.Test(t, func(t *testing.T) *waytest.Program {
-					p := &looker{t: t, bob: team(t, nil)}
+					p := &looker{t: t, bob: team(t)}
 					turns := 0
 					call := func(i int, more string) string {
 						in := calledWith(tool, turn[i], strings.ReplaceAll(fields[i], "#", fmt.Sprint(turns))+more)
@@ -157,7 +155,7 @@ func TestHookContextIsAWay(t *testing.T) {
 // OpenCode's plugin is a way: it puts what the hook gives it into the session, and tells what the model gets.
 func TestPluginIsAWay(t *testing.T) {
 	waytest.Test(t, func(t *testing.T) *waytest.Program {
-		p := &looker{t: t, bob: team(t, nil)}
+		p := &looker{t: t, bob: team(t)}
 		told := 0
 		p.look = func() {
 			p.call(OpenCode, `{"type":"atm.mail","pushes":true,"properties":{"sessionID":"s1"}}`, func(out string) string {

@@ -354,7 +354,7 @@ var places = map[string]string{
 
 // answer is what a program that took Claude Code's form does not do: a turn goes on with context alone.
 func answer(c *agents.Call, text string) any {
-	if c.ReplyAs == agents.AsBlock && c.TakesContextAtStop != nil && c.TakesContextAtStop() {
+	if c.ReplyAs == agents.AsBlock && c.TakesContextAtStop() {
 		c.ReplyAs = agents.AsContext
 	}
 	return c.Document(text)

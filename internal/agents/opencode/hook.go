@@ -37,9 +37,7 @@ func answer(c *agents.Call, mail string) (a pushAnswer) {
 	inbox := filepath.Join(c.Box.Path(), "inbox")
 	a.Watch, a.Text, a.Waiting = []string{inbox, filepath.Join(inbox, "new")}, mail, c.IsPeek && mail != ""
 	if c.IsPeek {
-		if a.Text = ""; c.Arguments != nil {
-			a.Arguments = c.Arguments()
-		}
+		a.Text, a.Arguments = "", c.Arguments()
 	}
 	return a
 }

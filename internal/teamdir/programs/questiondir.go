@@ -16,7 +16,7 @@ import (
 )
 
 // A program that atm does not run has its questions answered by a process of its own, which waits for the answer
-// (cmd/internal/question). For each question there is a directory with that process's control socket. What such a process has
+// (cmd/internal/hook). For each question there is a directory with that process's control socket. What such a process has
 // left that was killed is a socket on which nobody listens.
 
 // questionsDir, in a member's directory, has a directory for each of these questions.

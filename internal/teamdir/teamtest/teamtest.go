@@ -26,12 +26,12 @@ func Must(t testing.TB, err error) {
 }
 
 // NewRoot makes a root; told may be nil.
-func NewRoot(t *testing.T, told teamdir.Told) *teamdir.Root {
+func NewRoot(t testing.TB, told teamdir.Told) *teamdir.Root {
 	t.Helper()
 	return NewFaultyRoot(t, told, nil)
 }
 
-func NewFaultyRoot(t *testing.T, told teamdir.Told, fault durable.Fault) *teamdir.Root {
+func NewFaultyRoot(t testing.TB, told teamdir.Told, fault durable.Fault) *teamdir.Root {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
@@ -42,7 +42,7 @@ func NewFaultyRoot(t *testing.T, told teamdir.Told, fault durable.Fault) *teamdi
 	return r
 }
 
-func NewTeam(t *testing.T, r *teamdir.Root, members ...wire.Name) *teamdir.Team {
+func NewTeam(t testing.TB, r *teamdir.Root, members ...wire.Name) *teamdir.Team {
 	t.Helper()
 	team, err := r.CreateTeam("main")
 	Must(t, err)

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"cmp"
-	"context"
 	"os"
 
 	"github.com/urfave/cli/v2"
@@ -10,7 +9,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 )
 
@@ -32,7 +30,7 @@ func primer(c *cli.Context) error {
 		return err
 	}
 	s.WarnUnaccepted()
-	if p.As != "" && s.Me != nil && !isPerson(s) && s.MayWrite() == nil {
+	if p.As != "" && s.Me != nil && !s.IsPersons() && s.MayWrite() == nil {
 		isBound, err := programs.Bind(s.Team, s.Me.Agent())
 		if err != nil {
 			return err
@@ -41,7 +39,7 @@ func primer(c *cli.Context) error {
 			s.MeSource = ""
 		}
 	}
-	text, err := primerText(cmdline.LineOf(c).Program, s, false)
+	text, err := s.Primer(primerVerbs(c), false)
 	if s.Me != nil && s.IsInAgent() { // OpenCode's hooks have no other way to say it
 		own := programs.This("")
 		thread, _ := programs.ThreadOf(os.Getenv)
@@ -55,18 +53,7 @@ func primer(c *cli.Context) error {
 	return p.PrintUnlessError(err, map[string]string{"primer": text}, text)
 }
 
-func primerText(program *cli.App, s *app.Scope, inHook bool) (string, error) {
-	verbs := cmdline.Explained(program, "read", "reply", "send", "team")
-	if s.Me == nil {
-		return s.Primer(verbs, "", "", false)
-	}
-	by := ""
-	if m, err := presence.One(context.Background(), s.Team, s.Me.Agent()); err == nil && m.Running && m.Inject != "off" {
-		by = "runner"
-	} else if programs.ReachesIdle(s.Team, s.Me.Agent()) {
-		by = "push"
-	} else if inHook || m.HasHooks() {
-		by = "hooks"
-	}
-	return s.Primer(verbs, s.Me.Agent(), by, s.MeSource == "--as")
+// primerVerbs are the commands that a primer explains.
+func primerVerbs(c *cli.Context) [][2]string {
+	return cmdline.Explained(cmdline.LineOf(c).Program, "read", "reply", "send", "team")
 }

@@ -1,6 +1,6 @@
 // Package setup has the verbs that make and show the root and its teams, connect the hooks of coding agents, and
 // maintain the files. Each verb is in a file of its name, uninstall in install.go. What init shows before somebody accepts
-// it is in accept.go.
+// it is in accept.go; what happens at a hook's call, in package hook.
 package setup
 
 import (

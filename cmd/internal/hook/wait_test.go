@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package question_test
+package hook
 
 import (
 	"context"
@@ -15,81 +15,63 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/question"
-	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
-	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
 )
 
-func TestMain(m *testing.M) { testteam.Main(m) }
-
 // elsewhere is a program of which this test is no process.
 var elsewhere = process.Info{PID: -1}
 
-type asking struct {
+type questioned struct {
 	t    *testing.T
 	team *teamdir.Team
 }
 
-func newTeam(t *testing.T, toml string) *asking {
-	made := testteam.New(t, "bob", "lead", "me")
-	t.Setenv("HOME", made.Dir)
-	t.Setenv("XDG_STATE_HOME", made.Dir)
-	root := filepath.Join(made.Dir, ".atm")
-	must(t, os.WriteFile(filepath.Join(root, "main", "team.toml"), []byte(toml), 0o600))
-	place := (&app.Given{Root: root}).Place()
-	place.Dir = root
-	found, _, err := rootdir.Find(place)
-	must(t, err)
-	must(t, rootdir.Accept(place, found.Path))
-	opened, err := teamdir.OpenFound(found, notices.Tell)
-	must(t, err)
-	t.Cleanup(func() { opened.Close() })
-	team, err := opened.Team("main")
-	must(t, err)
-	return &asking{t, team}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+func newTeam(t *testing.T, toml string) *questioned {
+	made := team(t).team
+	for _, n := range []wire.Name{"lead", "me"} {
+		must(t, made.Store.Create(ctx, n))
 	}
+	must(t, os.WriteFile(filepath.Join(made.Root().Path, "main", "team.toml"), []byte(toml), 0o600))
+	return &questioned{t, made}
 }
 
-type result struct {
+type answered struct {
 	ask.Answer
 	err error
 }
 
 // waits waits, and returns the answer that was given.
-func (a *asking) waits(ctx context.Context, q question.Question, o question.Options) (r result) {
-	give := o.Give
-	o.Give = func(answer ask.Answer) error {
+func (a *questioned) waits(ctx context.Context, q question, o asker) (r answered) {
+	if o.program == (process.Info{}) {
+		o.program = elsewhere
+	}
+	if o.now == nil {
+		o.now = func() reducer.Activity { return reducer.Unknown }
+	}
+	give := o.give
+	o.give = func(answer ask.Answer) error {
 		if r.Answer = answer; give != nil {
 			return give(answer)
 		}
 		return nil
 	}
-	r.err = question.Wait(ctx, a.team, a.team.Box("bob"), q, o)
+	scope := app.Of(a.team)
+	scope.Me = a.team.Box("bob")
+	r.err = waitFor(ctx, scope, q, o)
 	return r
 }
 
 // asks begins to wait, and returns when the question is open, or the wait is over already.
-func (a *asking) asks(ctx context.Context, q question.Question, o question.Options) (open ask.Question, done chan result) {
+func (a *questioned) asks(ctx context.Context, q question, o asker) (open ask.Question, done chan answered) {
 	a.t.Helper()
-	done = make(chan result, 1)
-	if o.Program == (process.Info{}) {
-		o.Program = elsewhere
-	}
+	done = make(chan answered, 1)
 	go func() { done <- a.waits(ctx, q, o) }()
 	for {
 		all, err := presence.Questions(a.team, "bob")
@@ -108,14 +90,14 @@ func (a *asking) asks(ctx context.Context, q question.Question, o question.Optio
 	}
 }
 
-func (a *asking) answers(q ask.Question, by string, deny bool, reason string) error {
+func (a *questioned) answers(q ask.Question, by string, deny bool, reason string) error {
 	scope := app.Of(a.team)
 	_, err := scope.Answer(a.t.Context(), q, ask.Answer{Deny: deny, Reason: reason, By: by})
 	return err
 }
 
 // log returns a line for each of bob's events: kind, tool, new, answer, by and decision.
-func (a *asking) log() string {
+func (a *questioned) log() string {
 	events, err := a.team.Box("bob").Log().Newest(100)
 	must(a.t, err)
 	var lines []string
@@ -125,7 +107,7 @@ func (a *asking) log() string {
 	return strings.Join(lines, "\n")
 }
 
-func (a *asking) expectLog(want ...string) {
+func (a *questioned) expectLog(want ...string) {
 	a.t.Helper()
 	if got := a.log(); got != strings.Join(want, "\n") {
 		a.t.Errorf("the log has\n%s\nwant\n%s", got, strings.Join(want, "\n"))
@@ -133,7 +115,7 @@ func (a *asking) expectLog(want ...string) {
 }
 
 // expectClean reports what a wait has left.
-func (a *asking) expectClean() {
+func (a *questioned) expectClean() {
 	a.t.Helper()
 	if left, _ := a.team.Dir().Names("bob/run/asks"); len(left) > 0 {
 		a.t.Errorf("it left %v", left)
@@ -149,16 +131,16 @@ func (a *asking) expectClean() {
 
 const led = "lead = \"lead\"\n[members.me]\nperson = true\n"
 
-func bash(command string) question.Question {
-	return question.Question{
-		Question: ask.Question{Prompt: command, Tool: "Bash"}, Rule: &policy.Request{Tool: "Bash", Command: true, Input: command},
-		Event: wire.Event{Session: "s1", TurnID: "t1"},
+func bash(command string) question {
+	return question{
+		Question: ask.Question{Prompt: command, Tool: "Bash"}, rule: &policy.Request{Tool: "Bash", Command: true, Input: command},
+		event: wire.Event{Session: "s1", TurnID: "t1"},
 	}
 }
 
 func TestApprove(t *testing.T) {
 	a := newTeam(t, led)
-	q, done := a.asks(t.Context(), bash("make"), question.Options{})
+	q, done := a.asks(t.Context(), bash("make"), asker{})
 	if q.Tool != "Bash" || q.Prompt != "make" || len(q.Options) != 2 {
 		t.Errorf("asked: %+v", q)
 	}
@@ -166,7 +148,7 @@ func TestApprove(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	must(t, a.answers(q, "me", false, ""))
-	if r := <-done; r.err != nil || r.Deny || r.Option != question.AllowOnce.ID || r.By != "me" {
+	if r := <-done; r.err != nil || r.Deny || r.Option != allowOnce.ID || r.By != "me" {
 		t.Errorf("got %+v", r)
 	}
 	a.expectLog("confirm_required Bash", "state_change tool_running Allow once me approve")
@@ -178,7 +160,7 @@ func TestApprove(t *testing.T) {
 
 func TestRejectWithReason(t *testing.T) {
 	a := newTeam(t, led)
-	q, done := a.asks(t.Context(), bash("make"), question.Options{})
+	q, done := a.asks(t.Context(), bash("make"), asker{})
 	must(t, a.answers(q, "lead", true, "use go build"))
 	if r := <-done; r.err != nil || !r.Deny || r.Reason != "use go build" || r.By != "lead" {
 		t.Errorf("got %+v", r)
@@ -193,11 +175,11 @@ func TestOnlyRules(t *testing.T) {
 	for command, isRuled := range map[string]bool{"make": true, "git push": false} {
 		a := newTeam(t, rules)
 		before := a.log()
-		got := a.waits(t.Context(), bash(command), question.Options{OnlyRules: true})
+		got := a.waits(t.Context(), bash(command), asker{onlyRules: true})
 		err := got.err
 		if isRuled && (err != nil || got.By != ask.ByRule || got.Deny) {
 			t.Errorf("%s: got %+v, %v", command, got, err)
-		} else if !isRuled && (!errors.Is(err, question.ErrUnruled) || a.log() != before) {
+		} else if !isRuled && (!errors.Is(err, errUnruled) || a.log() != before) {
 			t.Errorf("%s: %v, and the log has\n%s", command, err, a.log())
 		}
 	}
@@ -208,7 +190,7 @@ func TestRules(t *testing.T) {
 	const rules = led + "[[rules]]\nagent = \"bob\"\ntool = \"Bash(make)\"\ndecision = \"allow\"\n[[rules]]\ntool = \"Bash(rm *)\"\ndecision = \"deny\"\n"
 	for command, isDeny := range map[string]bool{"make": false, "rm -rf x": true} {
 		a := newTeam(t, rules)
-		_, done := a.asks(t.Context(), bash(command), question.Options{})
+		_, done := a.asks(t.Context(), bash(command), asker{})
 		if r := <-done; r.err != nil || r.By != ask.ByRule || r.Deny != isDeny {
 			t.Errorf("%s: got %+v", command, r)
 		}
@@ -220,7 +202,7 @@ func TestRules(t *testing.T) {
 func TestFirstAnswerCounts(t *testing.T) {
 	a := newTeam(t, led)
 	given := 0
-	q, done := a.asks(t.Context(), bash("make"), question.Options{Give: func(ask.Answer) error { given++; return nil }})
+	q, done := a.asks(t.Context(), bash("make"), asker{give: func(ask.Answer) error { given++; return nil }})
 	var wg sync.WaitGroup
 	errs := make(chan error, 8)
 	for i := range 8 {
@@ -245,7 +227,7 @@ func TestFirstAnswerCounts(t *testing.T) {
 
 func TestRights(t *testing.T) {
 	a := newTeam(t, "approvers = [\"lead\"]\n"+led)
-	q, done := a.asks(t.Context(), bash("make"), question.Options{})
+	q, done := a.asks(t.Context(), bash("make"), asker{})
 	for by, want := range map[string]string{"bob": "their own", "me": "only approvers", "": "only approvers"} {
 		c, err := programs.DialQuestion(t.Context(), a.team, "bob", q.ID)
 		must(t, err)
@@ -265,7 +247,7 @@ func TestRights(t *testing.T) {
 // A process of the program that asks is the agent, whatever it calls itself.
 func TestNoOwnAnswer(t *testing.T) {
 	a := newTeam(t, led)
-	q, done := a.asks(t.Context(), bash("make"), question.Options{Program: process.Info{PID: os.Getpid()}})
+	q, done := a.asks(t.Context(), bash("make"), asker{program: process.Info{PID: os.Getpid()}})
 	if err := a.answers(q, "me", false, ""); err == nil || !strings.Contains(err.Error(), "their own") {
 		t.Errorf("it answered: %v", err)
 	}
@@ -279,7 +261,7 @@ func TestNoOwnAnswer(t *testing.T) {
 // Another question, another time of it, and another text in the log are not what was approved.
 func TestOnlyWhatWasApproved(t *testing.T) {
 	a := newTeam(t, led)
-	q, _ := a.asks(t.Context(), bash("make"), question.Options{})
+	q, _ := a.asks(t.Context(), bash("make"), asker{})
 	late, other := q, q
 	late.Since = q.Since.Add(time.Second)
 	if err := a.answers(late, "me", false, ""); err == nil || !strings.Contains(err.Error(), "closed") {
@@ -305,7 +287,7 @@ func TestOnlyWhatWasApproved(t *testing.T) {
 func TestAnsweredThere(t *testing.T) {
 	a := newTeam(t, led)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, done := a.asks(ctx, bash("make"), question.Options{})
+	_, done := a.asks(ctx, bash("make"), asker{})
 	cancel()
 	if r := <-done; !errors.Is(r.err, context.Canceled) {
 		t.Errorf("ended: %+v", r)
@@ -313,10 +295,10 @@ func TestAnsweredThere(t *testing.T) {
 	a.expectLog("confirm_required Bash", "state_change unknown")
 	a.expectClean()
 
-	_, done = a.asks(t.Context(), bash("make"), question.Options{})
+	_, done = a.asks(t.Context(), bash("make"), asker{})
 	goesOn := wire.Event{Kind: "tool_call_end", Source: "hook", Session: "s1", TurnID: "t1"}.With("tool", "Bash")
 	must(t, a.team.Box("bob").Log().Append(t.Context(), goesOn))
-	if r := <-done; !errors.Is(r.err, question.ErrOver) {
+	if r := <-done; !errors.Is(r.err, errOver) {
 		t.Errorf("it goes on: %+v", r)
 	}
 	a.expectClean()
@@ -332,14 +314,14 @@ func TestSeenToGoOn(t *testing.T) {
 		defer mu.Unlock()
 		return now
 	}
-	q, done := a.asks(t.Context(), bash("make"), question.Options{Now: see})
+	q, done := a.asks(t.Context(), bash("make"), asker{now: see})
 	mu.Lock()
 	now = reducer.Thinking
 	mu.Unlock()
 	if err := a.answers(q, "me", false, ""); err == nil {
 		t.Error("an answer counted that came too late")
 	}
-	if r := <-done; !errors.Is(r.err, question.ErrOver) {
+	if r := <-done; !errors.Is(r.err, errOver) {
 		t.Errorf("it goes on: %+v", r)
 	}
 	a.expectLog("confirm_required Bash", "state_change thinking")
@@ -367,7 +349,7 @@ func (d deadline) Err() error {
 func TestDeadline(t *testing.T) {
 	a := newTeam(t, led)
 	ctx := deadline{t.Context(), make(chan struct{})}
-	_, done := a.asks(ctx, bash("make"), question.Options{})
+	_, done := a.asks(ctx, bash("make"), asker{})
 	close(ctx.passed)
 	if r := <-done; !errors.Is(r.err, context.DeadlineExceeded) {
 		t.Errorf("ended: %+v", r)
@@ -382,7 +364,7 @@ func TestDeadline(t *testing.T) {
 func TestNotGiven(t *testing.T) {
 	a := newTeam(t, led)
 	broken := errors.New("broken pipe")
-	q, done := a.asks(t.Context(), bash("make"), question.Options{Give: func(ask.Answer) error { return broken }})
+	q, done := a.asks(t.Context(), bash("make"), asker{give: func(ask.Answer) error { return broken }})
 	if err := a.answers(q, "me", false, ""); err == nil || !strings.Contains(err.Error(), "broken pipe") {
 		t.Errorf("answered: %v", err)
 	}
@@ -397,8 +379,8 @@ func TestAskedTwice(t *testing.T) {
 	a := newTeam(t, led)
 	q := bash("make")
 	q.ID = "q1"
-	open, done := a.asks(t.Context(), q, question.Options{})
-	if r := a.waits(t.Context(), q, question.Options{Program: elsewhere}); !errors.Is(r.err, question.ErrAsked) {
+	open, done := a.asks(t.Context(), q, asker{})
+	if r := a.waits(t.Context(), q, asker{program: elsewhere}); !errors.Is(r.err, errAsked) {
 		t.Errorf("asked again: %v", r.err)
 	}
 	must(t, a.answers(open, "me", false, ""))
@@ -413,8 +395,8 @@ func TestSeveralQuestions(t *testing.T) {
 	a := newTeam(t, led)
 	first, second := bash("make"), bash("go test")
 	first.ID, second.ID = "q1", "q2"
-	one, oneDone := a.asks(t.Context(), first, question.Options{})
-	two, twoDone := a.asks(t.Context(), second, question.Options{})
+	one, oneDone := a.asks(t.Context(), first, asker{})
+	two, twoDone := a.asks(t.Context(), second, asker{})
 	must(t, a.answers(two, "me", true, ""))
 	if r := <-twoDone; r.err != nil || !r.Deny {
 		t.Errorf("the second: %+v", r)
@@ -439,11 +421,11 @@ func TestBelowASharedProgram(t *testing.T) {
 		must(t, a.team.Dir().Replace(dir+"/"+strconv.Itoa(own.PID)+".json", data, false))
 	}
 	note("lead")
-	q, done := a.asks(t.Context(), question.Question{Question: ask.Question{Tool: "Bash", Prompt: "make"}}, question.Options{})
+	q, done := a.asks(t.Context(), question{Question: ask.Question{Tool: "Bash", Prompt: "make"}}, asker{})
 	must(t, a.answers(q, "lead", false, ""))
 	<-done
 	note("me")
-	q, done = a.asks(t.Context(), question.Question{Question: ask.Question{Tool: "Bash", Prompt: "make"}}, question.Options{})
+	q, done = a.asks(t.Context(), question{Question: ask.Question{Tool: "Bash", Prompt: "make"}}, asker{})
 	if err := a.answers(q, "lead", false, ""); err == nil || !strings.Contains(err.Error(), "of the agents only the lead may answer") {
 		t.Errorf("below a program of lead and me: %v", err)
 		return

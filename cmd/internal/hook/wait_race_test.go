@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package question_test
+package hook
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/reducer/ask"
 	"github.com/agentteammail/atm/wire"
@@ -20,17 +19,17 @@ func TestToldAtOnce(t *testing.T) {
 	a := newTeam(t, led)
 	for i := range 25 {
 		ctx, cancel := context.WithCancel(t.Context())
-		q := question.Question{Question: ask.Question{ID: fmt.Sprintf("per_%d", i), Prompt: "make", Tool: "Bash"}}
-		q.Event.Session = "s"
+		q := question{Question: ask.Question{ID: fmt.Sprintf("per_%d", i), Prompt: "make", Tool: "Bash"}}
+		q.event.Session = "s"
 		const told = 3
-		done := make(chan result, told)
+		done := make(chan answered, told)
 		for range told {
 			go func() {
-				done <- a.waits(ctx, q, question.Options{Program: elsewhere})
+				done <- a.waits(ctx, q, asker{program: elsewhere})
 			}()
 		}
 		for range told - 1 {
-			if r := <-done; !errors.Is(r.err, question.ErrAsked) {
+			if r := <-done; !errors.Is(r.err, errAsked) {
 				t.Errorf("another one ends with %+v", r)
 			}
 		}
@@ -47,7 +46,7 @@ func TestToldAtOnce(t *testing.T) {
 			t.Fatalf("the open questions are %+v", open)
 		}
 		must(t, a.answers(open[0], "lead", false, ""))
-		if r := <-done; r.err != nil || r.Option != question.AllowOnce.ID {
+		if r := <-done; r.err != nil || r.Option != allowOnce.ID {
 			t.Errorf("the first one ends with %+v", r)
 		}
 		cancel()
@@ -61,8 +60,8 @@ func TestRuleWhileSeen(t *testing.T) {
 	for i := range 25 {
 		begun, err := log.LastSeq()
 		must(t, err)
-		done := make(chan result, 1)
-		go func() { done <- a.waits(t.Context(), bash("make"), question.Options{OnlyRules: true}) }()
+		done := make(chan answered, 1)
+		go func() { done <- a.waits(t.Context(), bash("make"), asker{onlyRules: true}) }()
 		for last := begun; last == begun; last, err = log.LastSeq() {
 			must(t, err)
 		}

@@ -1,17 +1,4 @@
-// Package question waits for the answer to one question of a program that atm does not run.
-//
-// Such a program asks on its own screen, and gives a hook that it waits for the chance to answer too. That calls Wait. What
-// package questions says holds, and beside that:
-//
-//   - The question is in the agent's log, and so in `atm pending`: once somebody can answer it, or also if nobody can,
-//     because team.toml has mistakes for example.
-//   - Nobody answers a question that is over, or has another text in the log than the one that was asked.
-//   - An answer comes through a socket, from a process whose rights are checked as a runner checks them, and never from a
-//     file: agents can write files. A process below the asking program answers nothing.
-//   - If this process is killed, the question stays open in the log, and only the program's own terminal can answer it.
-//
-// On disk is AGENT/run/asks/HASH/control.sock while Wait runs (package control).
-package question
+package hook
 
 import (
 	"cmp"
@@ -23,11 +10,9 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/policy"
 	"github.com/agentteammail/atm/internal/process"
 	"github.com/agentteammail/atm/internal/questions"
-	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/notices"
 	"github.com/agentteammail/atm/internal/teamdir/programs"
 	"github.com/agentteammail/atm/reducer"
@@ -36,52 +21,42 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Question is what a program asks, and what goes with it. Its ID is the program's own, at most 80 bytes; "": Wait makes
-// one. Its Kind is reducer.Permission ("") or reducer.Question; without options a permission has AllowOnce and Deny. With the
-// Dialog "question" a permission asks for a choice of its Options.
-type Question struct {
+// A question is what a program asks. Its ID is the program's own, at most 80 bytes; "": the wait makes one. Without options
+// it has allowOnce and deny. With the Dialog "question" it asks for a choice of its Options.
+type question struct {
 	ask.Question
-
-	// Rule is what the rules of team.toml see; nil: no rule answers. Its texts come from the program itself, whole, and
-	// not from the words that it shows.
-	Rule *policy.Request
-
-	// Event begins the event that opens the question: its Session and TurnID, and more fields. Source is wire.SourceHook if
-	// it names none.
-	Event wire.Event
+	rule  *policy.Request // what the rules of team.toml see, whole, and not the words that the program shows; nil: no rule answers
+	event wire.Event      // begins the event that opens the question: its Session and TurnID, and more fields
 }
 
 // The options of a question that names none.
 var (
-	AllowOnce = ask.Option{ID: "allow", Label: "Allow once", Kind: "allow_once"}
-	Deny      = ask.Option{ID: "deny", Label: "Deny", Kind: "reject_once"}
+	allowOnce = ask.Option{ID: "allow", Label: "Allow once", Kind: "allow_once"}
+	deny      = ask.Option{ID: "deny", Label: "Deny", Kind: "reject_once"}
 )
 
-// Options say how to wait. All but Give may be zero.
-type Options struct {
-	// Program is the program that asks; zero: the one that has started this process. No process below it may answer.
-	Program process.Info
+// An asker is the program that asks.
+type asker struct {
+	program process.Info // no process below it may answer
 
-	// Now says what the program is seen to do: reducer.Confirming or reducer.AwaitingInput while it still asks, Unknown
+	// now says what the program is seen to do: reducer.Confirming or reducer.AwaitingInput while it still asks, Unknown
 	// if that cannot be seen. Anything else ends the wait. It is called every few seconds and before an answer counts.
-	// nil: the log alone tells.
-	Now func() reducer.Activity
+	now func() reducer.Activity
 
-	// Give gives the program the answer. Its error ends the wait, and is for whoever answered.
-	Give func(ask.Answer) error
+	give func(ask.Answer) error // gives it the answer. Its error ends the wait, and is for whoever answered
 
-	// OnlyRules is for a program that atm runs, or that opens its dialog only after the hook: what no rule answers is left to
-	// its runner, or to its server. Then Wait records nothing and returns ErrUnruled.
-	OnlyRules bool
+	// onlyRules is for a program that atm runs, or that opens its dialog only after the hook: what no rule answers is left to
+	// its runner, or to its server. Then nothing is recorded, and the error is errUnruled.
+	onlyRules bool
 }
 
 var (
-	// ErrOver says that the question was answered where it was asked, or is moot.
-	ErrOver = errors.New("the question is over")
-	// ErrAsked says that another process waits for the answer to a question of this ID.
-	ErrAsked = errors.New("another process waits for the answer already")
-	// ErrUnruled says that no rule answers the question: see Options.OnlyRules.
-	ErrUnruled = errors.New("no rule answers the question")
+	// errOver says that the question was answered where it was asked, or is moot.
+	errOver = errors.New("the question is over")
+	// errAsked says that another process waits for the answer to a question of this ID.
+	errAsked = errors.New("another process waits for the answer already")
+	// errUnruled says that no rule answers the question: see asker.onlyRules.
+	errUnruled = errors.New("no rule answers the question")
 
 	errAnswered = errors.New("answered") // ends the wait
 )
@@ -89,37 +64,46 @@ var (
 // closeWithin is how long the end of a wait may take: for the log's lock and the lead's mailbox.
 const closeWithin = 2 * time.Second
 
-// Wait asks, and returns nil when Give has given the answer, ErrOver, or ErrAsked. If ctx is cancelled, the program no longer
-// asks, and Wait records that; at a deadline of ctx it still asks, so the question stays open for its own terminal. Either
-// way Wait returns ctx's cause. Its goroutines have ended when it returns.
-func Wait(ctx context.Context, team *teamdir.Team, box *maildir.Box, q Question, o Options) error {
-	w := &wait{ctx: ctx, q: q, o: o, team: team, box: box}
-	w.questions = questions.Questions{Owner: w, Agent: box.Agent(), Patience: closeWithin}
+// waitFor asks, and waits for the answer to a question of a program that atm does not run. Such a program asks on its own
+// screen, and gives its hook the chance to answer too. What package questions says holds, and beside that:
+//
+//   - The question is in the agent's log, and so in `atm pending`: once somebody can answer it, or also if nobody can,
+//     because team.toml has mistakes for example.
+//   - Nobody answers a question that is over, or has another text in the log than the one that was asked.
+//   - An answer comes through a socket, from a process whose rights are checked as a runner checks them, and never from a
+//     file: agents can write files. A process below the asking program answers nothing.
+//   - If this process is killed, the question stays open in the log, and only the program's own terminal can answer it.
+//
+// It returns nil when the program has the answer, errOver, or errAsked. If ctx is cancelled, the program no longer asks, and
+// the log says so; at a deadline of ctx it still asks, so the question stays open for its own terminal. Either way the error
+// is ctx's cause. Its goroutines have ended when it returns. On disk is AGENT/run/asks/HASH/control.sock meanwhile (package
+// control).
+func waitFor(ctx context.Context, s *app.Scope, q question, a asker) error {
+	w := &wait{ctx: ctx, q: q, asker: a, scope: s}
+	w.questions = questions.Questions{Owner: w, Agent: s.Me.Agent(), Patience: closeWithin}
 	err := w.prepare()
-	if o.OnlyRules {
+	if a.onlyRules {
 		return w.answerByRule(err)
 	}
 	var server *control.Server
 	if err == nil {
-		server, err = programs.ListenToQuestion(ctx, team, box.Agent(), w.q.ID)
+		server, err = programs.ListenToQuestion(ctx, s.Team, s.Me.Agent(), w.q.ID)
 	}
 	if err != nil { // nobody can answer it
-		return errors.Join(err, box.Log().Append(ctx, questions.Opening(&w.q.Question, w.q.Event)))
+		return errors.Join(err, s.Me.Log().Append(ctx, questions.Opening(&w.q.Question, w.q.event)))
 	}
 	if server == nil {
-		return ErrAsked
+		return errAsked
 	}
 	return w.serve(server)
 }
 
-// wait is one call of Wait: the control.Handler of its socket, and the questions.Owner of its question.
+// A wait is one call of waitFor: the control.Handler of its socket, and the questions.Owner of its question.
 type wait struct {
-	ctx context.Context
-	q   Question
-	o   Options
+	ctx   context.Context
+	q     question
+	asker asker
 
-	team   *teamdir.Team
-	box    *maildir.Box
 	scope  *app.Scope
 	policy policy.Policy
 	notice wire.ID // of the message about it
@@ -134,12 +118,8 @@ type wait struct {
 }
 
 func (w *wait) prepare() (err error) {
-	w.scope = app.Of(w.team)
 	q := &w.q
-	q.Kind, q.Event.Source, q.Served = cmp.Or(q.Kind, reducer.Permission), cmp.Or(q.Event.Source, wire.SourceHook), true
-	if q.Kind == reducer.Question {
-		q.Dialog = "question"
-	}
+	q.Kind, q.Served = reducer.Permission, true
 	q.ID = cmp.Or(q.ID, string(wire.NewID()))
 	if wire.Clip(q.ID, 80) != q.ID { // the log's state would keep its hash
 		return fmt.Errorf("the id of a question is longer than 80 bytes: %.100s", q.ID)
@@ -147,19 +127,16 @@ func (w *wait) prepare() (err error) {
 	if w.notice = wire.ID(q.ID); !wire.IsID(q.ID) {
 		w.notice = wire.NewID()
 	}
-	if len(q.Options) == 0 && q.Kind == reducer.Permission {
-		q.Options = []ask.Option{AllowOnce, Deny}
+	if len(q.Options) == 0 {
+		q.Options = []ask.Option{allowOnce, deny}
 	}
-	if w.o.Program == (process.Info{}) {
-		w.o.Program, _ = process.Program()
-	}
-	if err := w.team.Store.MayAct(w.ctx); err != nil {
+	if err := w.scope.Team.Store.MayAct(w.ctx); err != nil {
 		return err
 	}
-	if w.policy, _, err = w.team.PolicyFor(w.box.Agent()); err != nil {
+	if w.policy, _, err = w.scope.Team.PolicyFor(w.scope.Me.Agent()); err != nil {
 		return err
 	}
-	if _, isInAgent := w.scope.AgentOf(w.o.Program.PID); isInAgent && !w.o.OnlyRules { // no person has started it
+	if _, isInAgent := w.scope.AgentOf(w.asker.program.PID); isInAgent && !w.asker.onlyRules { // no person has started it
 		w.policy = w.policy.DenyOnly()
 	}
 	return nil
@@ -167,10 +144,10 @@ func (w *wait) prepare() (err error) {
 
 // rule returns what the rules decide.
 func (w *wait) rule() policy.Decision {
-	if w.q.Rule == nil || w.q.Rule.Tool == "" || w.q.Kind != reducer.Permission {
+	if w.q.rule == nil || w.q.rule.Tool == "" {
 		return policy.Ask
 	}
-	return w.policy.Rules.Decide(*w.q.Rule)
+	return w.policy.Rules.Decide(*w.q.rule)
 }
 
 // serve asks, has others reach the question until it is answered or over, and closes it then.
@@ -179,12 +156,12 @@ func (w *wait) serve(server *control.Server) error {
 	w.Go(func() { server.Serve(served, w) })
 	following, end := context.WithCancelCause(w.ctx)
 	w.end = end
-	err := watcher.Until(following, []watcher.Mailbox{w.box}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
+	err := watcher.Until(following, []watcher.Mailbox{w.scope.Me}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
 		w.Call(func() {
 			if e == (watcher.Entry{}) {
-				w.seen() // a first look, while it certainly asks
-				err = w.questions.Open(w.q.Question, w.q.Event, w.rule(), w.give)
-			} else if over := w.checkOpen(); over == ErrOver { // a log that cannot be read now may be read later
+				w.asker.now() // a first look, while it certainly asks
+				err = w.questions.Open(w.q.Question, w.q.event, w.rule(), w.give)
+			} else if over := w.checkOpen(); over == errOver { // a log that cannot be read now may be read later
 				err = over
 			}
 		})
@@ -195,7 +172,7 @@ func (w *wait) serve(server *control.Server) error {
 	end(nil)
 	server.Close()
 	isUnclear := w.close()
-	err = errors.Join(err, programs.RemoveQuestionDir(w.team, w.box.Agent(), w.q.ID))
+	err = errors.Join(err, programs.RemoveQuestionDir(w.scope.Team, w.scope.Me.Agent(), w.q.ID))
 	if isUnclear {
 		w.seeAfter()
 	}
@@ -210,25 +187,25 @@ func (w *wait) serve(server *control.Server) error {
 func (w *wait) answerByRule(err error) error {
 	o := questions.Ruled(&w.q.Question, w.rule())
 	if err != nil || o == nil {
-		return errors.Join(ErrUnruled, err)
+		return errors.Join(errUnruled, err)
 	}
-	if err = w.box.Log().Append(w.ctx, questions.Opening(&w.q.Question, w.q.Event)); err != nil {
+	if err = w.scope.Me.Log().Append(w.ctx, questions.Opening(&w.q.Question, w.q.event)); err != nil {
 		return err
 	}
 	a := ask.Answer{Option: o.ID, Deny: o.Denies(), By: ask.ByRule}
-	if err = w.o.Give(a); err != nil {
-		return errors.Join(ErrUnruled, err)
+	if err = w.asker.give(a); err != nil {
+		return errors.Join(errUnruled, err)
 	}
 	next := reducer.ToolRunning
 	if a.Deny {
 		next = reducer.Thinking
 	}
-	return w.Append(questions.Closing(&w.q.Question, w.q.Event, o, a.By, next))
+	return w.Append(questions.Closing(&w.q.Question, w.q.event, o, a.By, next))
 }
 
 // find returns the question as the log has it, nil if it is over, and what an answer lets the program do.
 func (w *wait) find() (found *reducer.Waiting, next reducer.Activity, err error) {
-	s, err := w.team.State(w.box.Agent())
+	s, err := w.scope.Team.State(w.scope.Me.Agent())
 	if err != nil {
 		return nil, "", err
 	}
@@ -244,34 +221,27 @@ func (w *wait) find() (found *reducer.Waiting, next reducer.Activity, err error)
 	return nil, "", nil
 }
 
-// checkOpen returns ErrOver unless the program still asks what it asked first.
+// checkOpen returns errOver unless the program still asks what it asked first.
 func (w *wait) checkOpen() error {
 	now, _, err := w.find()
 	switch {
 	case err != nil:
 		return err
 	case now == nil:
-		return ErrOver
+		return errOver
 	case !now.Since.Equal(w.asked.Since) || now.Tool != w.asked.Tool || now.Prompt != w.asked.Prompt || now.Input != w.asked.Input:
 		return errors.New("the log has another text for the question than was asked")
 	}
-	if a := w.seen(); a != reducer.Unknown && a != reducer.Confirming && a != reducer.AwaitingInput {
+	if a := w.asker.now(); a != reducer.Unknown && a != reducer.Confirming && a != reducer.AwaitingInput {
 		w.questions.Close("", a)
-		return ErrOver
+		return errOver
 	}
 	return nil
 }
 
-func (w *wait) seen() reducer.Activity {
-	if w.o.Now == nil {
-		return reducer.Unknown
-	}
-	return w.o.Now()
-}
-
 // give gives the program the answer.
 func (w *wait) give(a ask.Answer, _ ask.Option) error {
-	err := w.o.Give(a)
+	err := w.asker.give(a)
 	if err == nil {
 		if a.Deny && w.next != reducer.Idle {
 			w.next = reducer.Thinking
@@ -296,21 +266,21 @@ func (w *wait) close() (isUnclear bool) {
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), closeWithin)
 	defer cancel()
-	notices.WithdrawRequest(limited, w.team, w.box, w.notice)
+	notices.WithdrawRequest(limited, w.scope.Team, w.scope.Me, w.notice)
 	return isUnclear
 }
 
 // seeAfter records that the program is seen to be idle or to have ended, if it is within a second and nothing else has
 // happened. That it works is what the log has already.
 func (w *wait) seeAfter() {
-	closed, err := w.box.Log().LastSeq()
+	closed, err := w.scope.Me.Log().LastSeq()
 	for until := time.Now().Add(time.Second); err == nil && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
-		a := w.seen()
+		a := w.asker.now()
 		if a != reducer.Idle && a != reducer.Exited {
 			continue
 		}
-		if last, err := w.box.Log().LastSeq(); err == nil && last == closed {
-			e := wire.Event{Kind: wire.StateChange, Source: w.q.Event.Source, Session: w.q.Event.Session, TurnID: w.q.Event.TurnID}
+		if last, err := w.scope.Me.Log().LastSeq(); err == nil && last == closed {
+			e := wire.Event{Kind: wire.StateChange, Source: w.q.event.Source, Session: w.q.event.Session, TurnID: w.q.event.TurnID}
 			w.Append(e.With("previous", string(reducer.Unknown)).With(wire.FieldNew, string(a)).With(wire.FieldID, w.q.ID))
 		}
 		return
@@ -322,18 +292,18 @@ func (w *wait) seeAfter() {
 func (w *wait) CheckRight(right control.Right, pid int, by string) error {
 	var members []wire.Address
 	if right == control.Answer {
-		members = programs.OwnersOf(w.team.Root(), process.Ancestors(pid))
+		members = programs.OwnersOf(w.scope.Team.Root(), process.Ancestors(pid))
 	}
 	for _, of := range members { // if they share it, it may be any one of them
-		if of.Team != w.team.Name {
+		if of.Team != w.scope.Team.Name {
 			return control.Refused(of.String() + " is of another team")
 		}
-		if err := w.policy.Check(policy.Answer, w.box.Agent(), policy.Actor{Name: of.Agent, IsAgent: true}); err != nil {
+		if err := w.policy.Check(policy.Answer, w.scope.Me.Agent(), policy.Actor{Name: of.Agent, IsAgent: true}); err != nil {
 			return control.Refused(err.Error())
 		}
 		by = string(of.Agent)
 	}
-	err := w.scope.CheckRight(w.policy, w.box.Agent(), w.o.Program.PID, right, pid, by)
+	err := w.scope.CheckRight(w.policy, w.scope.Me.Agent(), w.asker.program.PID, right, pid, by)
 	if err != nil {
 		return control.Refused(err.Error())
 	}
@@ -359,7 +329,7 @@ func (w *wait) Check(a ask.Answer) error {
 		return control.Refused("that question is closed")
 	}
 	err := w.checkOpen()
-	if err == ErrOver {
+	if err == errOver {
 		err = questions.ErrGone
 	}
 	return err
@@ -370,13 +340,13 @@ func (w *wait) Append(e wire.Event) (err error) {
 	if e.Kind == wire.StateChange {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), closeWithin)
 		defer cancel()
-		return w.box.Log().Append(limited, e)
+		return w.scope.Me.Log().Append(limited, e)
 	}
-	if err = w.box.Log().Append(w.ctx, e); err == nil {
+	if err = w.scope.Me.Log().Append(w.ctx, e); err == nil {
 		w.asked, w.next, err = w.find()
 	}
 	if err == nil && w.asked == nil {
-		return ErrOver
+		return errOver
 	}
 	return err
 }
@@ -387,7 +357,7 @@ func (w *wait) MayRule() error { return nil }
 func (w *wait) Tell(q ask.Question, isOver bool) {
 	if !isOver {
 		w.Go(func() {
-			notices.NotifyRequest(w.ctx, w.team, w.box, q, w.notice, &wire.Origin{Via: "hook", UID: w.scope.Origin().UID})
+			notices.NotifyRequest(w.ctx, w.scope.Team, w.scope.Me, q, w.notice, &wire.Origin{Via: "hook", UID: w.scope.Origin().UID})
 		})
 	}
 }
