@@ -77,9 +77,13 @@ func SetChoices(m *wire.Message, choices []string) error {
 	return nil
 }
 
-// Opened is the team as package teams has it, with what has to be known of this process.
+// Opened is my team as package teams has it, with what has to be known of this process.
 func (s *Scope) Opened() *teams.Team {
-	return (*teams.Team)(s.Team.Handle(&front{s, sync.OnceValue(s.Origin)})) // which looks at this process's parents
+	team := s.Team
+	if s.Me != nil && s.Me.Address().Team != team.Name { // see EnterTeamOf
+		team, _ = s.Root.Team(s.Me.Address().Team) // which was found before
+	}
+	return (*teams.Team)(team.Handle(&front{s, sync.OnceValue(s.Origin)})) // which looks at this process's parents
 }
 
 // A front is this process, as far as it has to be known when it sends.
