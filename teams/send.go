@@ -145,13 +145,13 @@ type Ack struct {
 }
 
 // Acked says what became of an Ack.
-type Acked post.Result[post.AckedOrErr] // so atm's programs convert it
+type Acked post.Result[post.Acked] // so atm's programs convert it
 
 // WasAcked reports whether the sender had this ack before, or an answer that stands for it.
-func (a *Acked) WasAcked() bool { return (*post.Result[post.AckedOrErr])(a).Is().WasAcked }
+func (a *Acked) WasAcked() bool { return (*post.Result[post.Acked])(a).Is().WasAcked }
 
 // Err says why the message is not acknowledged: see Team.Ack.
-func (a *Acked) Err() error { return (*post.Result[post.AckedOrErr])(a).Is().Err }
+func (a *Acked) Err() error { return (*post.Result[post.Acked])(a).Is().Err }
 
 // Ack acknowledges a message for a member. A job is done then, whatever the outcome; but one that is declined goes to whoever
 // takes next, as long as team.toml has members that serve its inbox and have not declined it. It may be called again; the
@@ -164,7 +164,7 @@ func (t *Team) Ack(ctx context.Context, member wire.Name, a Ack) error {
 // AckAll is Ack for several messages, and costs less than one after the other.
 func (t *Team) AckAll(ctx context.Context, member wire.Name, all ...Ack) []*Acked {
 	acked := make([]*Acked, len(all))
-	failed := func(i int, err error) { acked[i] = (*Acked)(post.ResultOf(post.AckedOrErr{Err: err})) }
+	failed := func(i int, err error) { acked[i] = (*Acked)(post.ResultOf(post.Acked{Err: err})) }
 	me, unknown := t.in().Member(member)
 	var ready []post.ToAck
 	var at []int

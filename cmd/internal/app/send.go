@@ -283,7 +283,7 @@ func (s *Scope) AckAll(ctx context.Context, ids []wire.ID, outcome, text string)
 	}
 	for i, acked := range s.Opened().AckAll(ctx, s.Me.Agent(), acks...) {
 		if did[i].Err = repeatable(acked.Err()); did[i].Err == nil {
-			a := (*post.Result[post.AckedOrErr])(acked).Is().Acked
+			a := (*post.Result[post.Acked])(acked).Is()
 			did[i].Out, did[i].Did = s.describeAck(a, ids[i], outcome)
 		}
 	}

@@ -26,6 +26,7 @@ type Acked struct {
 	IsPassedOn bool     // it was declined, and the next one who serves its inbox gets it
 	Unsent     string   // why the ack's text was not sent, which a reply can say; "": it was
 	Notes      []string // messages to the caller's user
+	Err        error    // that of Ack
 }
 
 // ackLease is how long a message is leased at least while it is being acknowledged.
@@ -38,7 +39,7 @@ const ackLease = 30 * time.Second
 // (maildir.ErrWithdrawn), Ack withdraws the ack unless it is read.
 func Ack(ctx context.Context, r *teamdir.Root, me, box *maildir.Box, m, ack *wire.Message) (Acked, error) {
 	done := AckAll(ctx, r, me, ToAck{box, m, ack})[0]
-	return done.Acked, done.Err
+	return done, done.Err
 }
 
 // ToAck is a message in a mailbox, and its ack: see Ack.
@@ -47,19 +48,15 @@ type ToAck struct {
 	Message, Ack *wire.Message
 }
 
-// AckedOrErr is the result of Ack.
-type AckedOrErr struct {
-	Acked
-	Err error
-}
-
 // AckAll is Ack for several messages, whose acks share the disk's flushes.
-func AckAll(ctx context.Context, r *teamdir.Root, me *maildir.Box, all ...ToAck) []AckedOrErr {
-	done, posts := make([]AckedOrErr, len(all)), make([]*maildir.Post, len(all))
+func AckAll(ctx context.Context, r *teamdir.Root, me *maildir.Box, all ...ToAck) []Acked {
+	done, posts := make([]Acked, len(all)), make([]*maildir.Post, len(all))
 	finish := make([]func(Recipient) (Acked, error), len(all))
 	var ready []*maildir.Post
 	for i, one := range all {
-		done[i].Acked, posts[i], finish[i], done[i].Err = prepareAck(ctx, r, me, one.Box, one.Message, one.Ack)
+		var err error
+		done[i], posts[i], finish[i], err = prepareAck(ctx, r, me, one.Box, one.Message, one.Ack)
+		done[i].Err = err
 		if posts[i] != nil {
 			ready = append(ready, posts[i])
 		}
@@ -69,7 +66,9 @@ func AckAll(ctx context.Context, r *teamdir.Root, me *maildir.Box, all ...ToAck)
 	for i, to := range recipients(posts) {
 		if posts[i] != nil {
 			to[0].Push = pushed[to[0].Address]
-			done[i].Acked, done[i].Err = finish[i](to[0])
+			var err error
+			done[i], err = finish[i](to[0])
+			done[i].Err = err
 		}
 	}
 	pushFreed(ctx, r, all)

@@ -51,7 +51,7 @@ type Sent struct {
 	Unlisted error       // why it is not in the sender's index of sent mail; doctor can rebuild that
 }
 
-// A Result is a Sent or an AckedOrErr as package teams has it.
+// A Result is a Sent or an Acked as package teams has it.
 type Result[T any] struct{ is T }
 
 // ResultOf returns what package teams converts.
