@@ -133,9 +133,10 @@ func (s *Scope) Send(ctx context.Context, m *teams.Message) (*Outcome, error) {
 	return sent.Outcome, sent.Err
 }
 
-// OutcomeOrErr is what Send returns for one message of several.
+// OutcomeOrErr is what became of one of several messages.
 type OutcomeOrErr struct {
 	*Outcome
+	Did string // of an ack: what was done
 	Err error
 }
 
@@ -268,23 +269,16 @@ func (s *Scope) Attach(m *teams.Message, paths ...string) (closeFiles func(), er
 	return closeFiles, nil
 }
 
-// DidAck is the result of an ack. Did says what was done.
-type DidAck struct {
-	Out *Outcome
-	Did string
-	Err error
-}
-
 // AckAll acknowledges messages of mine, also of a shared inbox that I took them from, with one of wire.Outcomes or "".
-func (s *Scope) AckAll(ctx context.Context, ids []wire.ID, outcome, text string) []DidAck {
-	did, acks := make([]DidAck, len(ids)), make([]teams.Ack, len(ids))
+func (s *Scope) AckAll(ctx context.Context, ids []wire.ID, outcome, text string) []OutcomeOrErr {
+	did, acks := make([]OutcomeOrErr, len(ids)), make([]teams.Ack, len(ids))
 	for i, id := range ids {
 		acks[i] = teams.Ack{ID: id, Outcome: outcome, Text: text}
 	}
 	for i, acked := range s.Opened().AckAll(ctx, s.Me.Agent(), acks...) {
 		if did[i].Err = repeatable(acked.Err()); did[i].Err == nil {
 			a := (*post.Result[post.Acked])(acked).Is()
-			did[i].Out, did[i].Did = s.describeAck(a, ids[i], outcome)
+			did[i].Outcome, did[i].Did = s.describeAck(a, ids[i], outcome)
 		}
 	}
 	return did

@@ -162,7 +162,7 @@ func (r *Room) Ack(ctx context.Context, id wire.ID) (string, error) {
 	if done.Err != nil {
 		return "", done.Err
 	}
-	return withWarnings(done.Did, done.Out), nil
+	return withWarnings(done.Did, done.Outcome), nil
 }
 
 // MarkRead marks messages of mine as read.

@@ -64,7 +64,7 @@ func Ack(ctx context.Context, s *app.Scope, p *command.Printer, ids []string, ou
 	}
 	acked := s.AckAll(ctx, found, outcome, text)
 	lines, err := forEach(s, found, func(i int) (string, error) {
-		one, did, err := acked[i].Out, acked[i].Did, acked[i].Err
+		one, did, err := acked[i].Outcome, acked[i].Did, acked[i].Err
 		if err != nil {
 			return "", err
 		}
