@@ -154,6 +154,11 @@ func (t *Trace) unreadGate(team *teamdir.Team, name wire.Name) failure.Hint {
 	if lease != "" {
 		why = failure.Say("%s; %s", lease, why)
 	}
+	if isShared && it.TimesHandedOut > 0 {
+		for _, by := range post.Decliners(team.Box(name), it.ID) {
+			why = failure.Say("declined by %s; %s", by.Agent, why)
+		}
+	}
 	return why
 }
 
