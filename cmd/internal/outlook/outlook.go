@@ -72,6 +72,7 @@ type mail struct {
 	delivery *history.Delivery // what was done since; likewise
 	hold     teamdir.Hold      // why it is withheld
 	isShared bool              // others may take from the mailbox
+	isVain   bool              // it was handed to the program too often in vain
 	again    string            // the command that runs the recipient again
 }
 
@@ -149,6 +150,7 @@ func (x mail) outlook() Outlook {
 		// What was tried, as far as the log tells.
 		{d.IsOnlyAnnounced && m.Running, Read, "told to run atm read, and has not yet", look},
 		{d.Failed.Exists() && m.Running, failed, "typing it in failed {failed}", "`atm doctor --fix {id}` types it in again; or " + read},
+		{x.isVain && d.Announced.Exists(), Read, "handed over twice, and nothing shows that it arrived", read},
 		{d.Announced.Exists(), Turn, "handed over: read once its program shows it to its model", "`atm status {name}`"},
 
 		{m.OnlyShowsMail(), Read, "{busy}: {given}, and nothing acts on it", "a person there may, or a loop around `atm take --wait`"},

@@ -91,6 +91,7 @@ func TestOutlook(t *testing.T) {
 		"tried once":         {mail: tried(1), m: with(run, reducer.WordIdle), when: Idle, text: "typing it in failed 1h ago (no prompt)", help: "bob gets it with atm read"},
 		"tried too often":    {mail: tried(control.MaxTries), m: with(run, reducer.WordIdle), when: Never, help: "`atm doctor --fix"},
 		"given to its hooks": {mail: mail{item: &wire.Item{}, delivery: &history.Delivery{Announced: at}}, m: with(presence.Member{}, reducer.WordIdle, hooks), when: Turn, help: "`atm status bob`"},
+		"given in vain":      {mail: mail{item: &wire.Item{TimesHandedOut: 2}, isVain: true, delivery: &history.Delivery{Announced: at}}, m: with(presence.Member{}, reducer.WordIdle, hooks), when: Read, text: "handed over twice, and nothing shows that it arrived", help: "bob gets it with atm read"},
 		"taken, busy":        {mail: mail{push: push.Outcome{By: agents.ByPlugin}}, m: with(presence.Member{}, reducer.WordBusy), when: Turn, text: "busy: taken behind what it does"},
 		"handed over":        {mail: mail{push: push.Outcome{By: "inbox socket"}}, m: with(presence.Member{}, reducer.WordIdle, hooks), when: Now, text: "idle: taken now"},
 		"handed over, busy":  {mail: mail{push: push.Outcome{By: "plugin", IsIn: true, To: *with(presence.Member{}, reducer.WordBusy, busy)}}, m: with(run, reducer.WordIdle), when: Turn, text: "busy 3m: handed over behind what it does"},

@@ -134,9 +134,12 @@ func (t *Trace) unreadGate(team *teamdir.Team, name wire.Name) failure.Hint {
 		return failure.Say("%s", lease)
 	}
 	isShared, _ := claim.Shared(team.Box(name))
+	held, _ := team.Box(name).Held()
+	h := held[it.ID]
 	out := mail{
 		message: it.Message, to: m.ToMail(), item: it, delivery: t.Delivery, hold: team.HoldReason(it.Message, name), isShared: isShared,
-		again: t.again(team, name),
+		isVain: h.IsGivenUp() && !h.IsLive(time.Now(), m.Running),
+		again:  t.again(team, name),
 	}.outlook()
 	t.When = out.When
 	why := "unread; " + out.Why()

@@ -218,6 +218,13 @@ func (d *workday) isCutOff(c *mailCopy, id string) bool {
 	return false
 }
 
+// isVain reports whether a copy was handed to the program twice in vain: then the agent is told that something may not have
+// arrived, and atm read shows it, which a pretended model does not run.
+func (d *workday) isVain(id string) bool {
+	out, _ := d.try("trace", id)
+	return strings.Contains(out, "nothing shows that it arrived")
+}
+
 // report counts, ends everything, and fails the test for what must not be.
 func (d *workday) report(quiet time.Duration) {
 	t := d.t
@@ -252,7 +259,7 @@ func (d *workday) judgeCopies(bad func(string, ...any)) {
 		if fate == "lost" {
 			place, id = d.find(c)
 		}
-		if slices.Contains([]string{"new", "tmp", "."}, place) {
+		if slices.Contains([]string{"new", "tmp", "."}, place) || place == "held" && d.isVain(id) {
 			fate = "unread"
 		} else if id != "" && fate == "lost" && d.isCutOff(c, id) {
 			fate = "cut off"
