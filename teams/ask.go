@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
@@ -46,8 +47,8 @@ type Observer struct {
 	// EndsWithTurn means that the end of the turn is enough, also of a program whose answer nobody knows, as for an editor.
 	EndsWithTurn bool
 
-	Event   func(e *wire.Event, turn *history.Turn) // an event of the recipient; turn: that of the question, or nil
-	Message func(*wire.Item)                        // a message from the recipient
+	Event   func(e *wire.Event, turn *history.Turn) // an event of the recipient since the question; turn: that of the question, or nil
+	Message func(*wire.Item)                        // a message from the recipient: those that are unread, and each that comes
 	Other   func(reply *wire.Item, why error)       // a reply that does not count as the answer, once
 }
 
@@ -132,10 +133,30 @@ func (q *asking) wait(ctx context.Context) error {
 			if err = q.handOverAgain(ctx); err != nil {
 				return false, err
 			}
+			q.tellSoFar(ctx)
 		}
 		q.note(e)
 		return q.look(ctx, e.Err != nil)
 	})
+}
+
+// tellSoFar tells the observer what has come since the question was sent, and the unread messages from the recipient.
+func (q *asking) tellSoFar(ctx context.Context) {
+	if q.observer.Message != nil {
+		unread, _ := inbox.Peek(ctx, q.me, inbox.ReadOptions{Match: func(it *wire.Item) bool { return it.From == q.to }})
+		for _, it := range unread.Items {
+			q.observer.Message(it)
+		}
+	}
+	if q.observer.Event == nil || q.box == nil {
+		return
+	}
+	events, _ := q.box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(q.sentAt) })
+	for _, e := range events {
+		if !e.At.Before(q.sentAt) && e.Seq <= q.turns.Seq() { // later ones are watched
+			q.observer.Event(&e, q.turns.Delivery(q.ID).Turn)
+		}
+	}
 }
 
 // handOverAgain makes a question unread again if its turn was cut short.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -359,6 +360,43 @@ func TestSendToAGroup(t *testing.T) {
 	}
 	if _, _, err := sent("@ops"); err == nil || !strings.Contains(err.Error(), `"ops"`) {
 		t.Errorf("no group: %v", err)
+	}
+}
+
+// Whoever waits for an answer is told what has come since the question was sent, though the wait begins later.
+func TestAwaitTellsWhatCame(t *testing.T) {
+	ctx, team := t.Context(), newTeam(t, "alice", "bob")
+	question := &wire.Message{Body: "Which branch?"}
+	send := func(m *teams.Message) {
+		t.Helper()
+		if _, err := team.Send(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bob, err := team.Mailbox("bob")
+	if err == nil {
+		err = bob.Log().Append(ctx, wire.Event{Source: "test", Kind: wire.TurnStarted, TurnID: "before"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(5 * time.Millisecond) // the times of events are in milliseconds
+	send(&teams.Message{From: "alice", To: []string{"bob"}, Content: question})
+	if err := bob.Log().Append(ctx, wire.Event{Source: "test", Kind: wire.ToolCallStart, TurnID: "since"}); err != nil {
+		t.Fatal(err)
+	}
+	send(&teams.Message{From: "bob", To: []string{"alice"}, Content: &wire.Message{Body: "I look."}})
+	send(&teams.Message{From: "bob", Answers: question, Content: &wire.Message{Body: "main"}})
+	var events, messages []string
+	answer, err := team.Await(ctx, question, teams.Observer{
+		Event:   func(e *wire.Event, _ *history.Turn) { events = append(events, e.TurnID) },
+		Message: func(it *wire.Item) { messages = append(messages, it.Body) },
+	})
+	if err != nil || answer.Text != "main" {
+		t.Errorf("%+v, %v", answer, err)
+	}
+	if !slices.Contains(events, "since") || slices.Contains(events, "before") || !slices.Equal(messages, []string{"I look.", "main"}) {
+		t.Errorf("told of %q and %q", events, messages)
 	}
 }
 

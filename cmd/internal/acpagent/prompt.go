@@ -15,7 +15,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/letter"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/maildir/inbox"
 	"github.com/agentteammail/atm/internal/teamdir/post"
 	"github.com/agentteammail/atm/internal/teamdir/presence"
 	"github.com/agentteammail/atm/mailbox"
@@ -60,10 +59,6 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	m, err := p.outgoing(r)
 	if err != nil {
 		return out, a.rpcError(err)
-	}
-	unread, _ := inbox.Peek(ctx, a.Me, inbox.ReadOptions{Match: func(m *wire.Item) bool { return m.From == a.member.Address() }})
-	for _, it := range unread.Items {
-		p.showMessage(it)
 	}
 	sent, err := a.Send(p.ctx, m)
 	if err == nil {
