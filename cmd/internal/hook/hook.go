@@ -66,7 +66,7 @@ import (
 const (
 	shortLock = 200 * time.Millisecond
 	longLock  = 5 * time.Second
-	inputTime = time.Second
+	inputTime = 2 * time.Second
 )
 
 // Options are what the command line says of a call.
