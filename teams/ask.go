@@ -250,9 +250,12 @@ func (q *asking) impossible(ctx context.Context) error {
 	if q.box == nil {
 		p := post.AnswersTo(ctx, q.root, q.message).Trace(q.message, q.to)
 		switch {
+		case p.State == wire.Withdrawn:
+			return fmt.Errorf("message %s %w", q.ID.Short(6), maildir.ErrWithdrawn)
 		case p.Returned != nil:
 			return fmt.Errorf("the message was returned: %s", p.Returned.Title())
 		case p.IsTurnOver():
+			q.Status = cmp.Or(p.Stage("turn_done").Text, reducer.Completed)
 			return fmt.Errorf("the turn of %s ended without a reply", q.to)
 		}
 		return nil

@@ -155,39 +155,28 @@ func (a *Acked) Err() error { return (*post.Result[post.Acked])(a).Is().Err }
 
 // Ack acknowledges a message for a member. A job is done then, whatever the outcome; but one that is declined goes to whoever
 // takes next, as long as team.toml has members that serve its inbox and have not declined it. It may be called again; the
-// last outcome counts. Errors: mailbox.ErrNotFound for what the member has
-// not got or taken, ErrNotCounted in the name of a person.
+// last outcome counts. Errors: mailbox.ErrNotFound for what the member has not got or taken, ErrNotCounted in the name of a
+// person.
 func (t *Team) Ack(ctx context.Context, member wire.Name, a Ack) error {
 	return t.AckAll(ctx, member, a)[0].Err()
 }
 
 // AckAll is Ack for several messages, and costs less than one after the other.
 func (t *Team) AckAll(ctx context.Context, member wire.Name, all ...Ack) []*Acked {
-	acked := make([]*Acked, len(all))
-	failed := func(i int, err error) { acked[i] = (*Acked)(post.ResultOf(post.Acked{Err: err})) }
 	me, unknown := t.in().Member(member)
+	acked := make([]*Acked, len(all))
 	var ready []post.ToAck
 	var at []int
 	for i, a := range all {
-		held, err := t.held(ctx, me, a.ID, unknown)
-		if err == nil && a.Outcome != "" && !slices.Contains(wire.Outcomes, a.Outcome) {
-			err = fmt.Errorf("ack %s: the outcome %q is none of %s", a.ID.Short(6), a.Outcome, strings.Join(wire.Outcomes, ", "))
-		}
-		if err == nil && held.State == wire.Withdrawn {
-			err = fmt.Errorf("message %s %w", a.ID.Short(6), maildir.ErrWithdrawn)
+		one, err := post.ToAck{}, unknown
+		if err == nil {
+			one, err = t.toAck(ctx, me, a)
 		}
 		if err != nil {
-			failed(i, err)
+			acked[i] = (*Acked)(post.ResultOf(post.Acked{Err: err}))
 			continue
 		}
-		ack := &wire.Message{Type: wire.TypeAck, Body: a.Text, Origin: t.front().Origin()}
-		if a.Outcome != "" {
-			ack.SetOutcome(a.Outcome)
-		}
-		at, ready = append(at, i), append(ready, post.ToAck{Box: held.Box, Message: held.Message, Ack: ack})
-	}
-	if len(ready) == 0 {
-		return acked
+		at, ready = append(at, i), append(ready, one)
 	}
 	for i, done := range post.AckAll(ctx, t.in().Root(), me, ready...) {
 		acked[at[i]] = (*Acked)(post.ResultOf(done))
@@ -195,16 +184,27 @@ func (t *Team) AckAll(ctx context.Context, member wire.Name, all ...Ack) []*Acke
 	return acked
 }
 
-// held finds a message that a member has, or has finished.
-func (t *Team) held(ctx context.Context, me *maildir.Box, id wire.ID, unknown error) (post.Held, error) {
-	if unknown != nil {
-		return post.Held{}, unknown
+// toAck finds a message that a member has, or has finished, and makes its ack.
+func (t *Team) toAck(ctx context.Context, me *maildir.Box, a Ack) (one post.ToAck, err error) {
+	if a.Outcome != "" && !slices.Contains(wire.Outcomes, a.Outcome) {
+		return one, fmt.Errorf("ack %s: the outcome %q is none of %s", a.ID.Short(6), a.Outcome, strings.Join(wire.Outcomes, ", "))
 	}
-	it, box, err := post.Find(t.in(), me, string(id))
+	it, box, err := post.Find(t.in(), me, string(a.ID))
 	if err != nil {
-		return post.Held{}, err
+		return one, err
 	}
-	return post.FindHeld(ctx, t.in().Root(), me, it, box, true)
+	held, err := post.FindHeld(ctx, t.in().Root(), me, it, box, true)
+	if err == nil && held.State == wire.Withdrawn {
+		err = fmt.Errorf("message %s %w", a.ID.Short(6), maildir.ErrWithdrawn)
+	}
+	if err != nil {
+		return one, err
+	}
+	ack := &wire.Message{Type: wire.TypeAck, Body: a.Text, Origin: t.front().Origin()}
+	if a.Outcome != "" {
+		ack.SetOutcome(a.Outcome)
+	}
+	return post.ToAck{Box: held.Box, Message: held.Message, Ack: ack}, nil
 }
 
 // Withdraw takes a message of a member's back, from those of its recipients who have not read it: they never see it. Who has

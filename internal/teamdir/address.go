@@ -12,11 +12,13 @@ import (
 
 // Host is this machine's name as team.toml or the only key says; "": neither does.
 func (t *Team) Host() wire.Name {
-	c, _ := t.Config()
-	if own, _ := hostkey.Dir(t.root.KeysDir).Own(); c.Bridge.Host == "" && len(own) == 1 {
+	if c, _ := t.Config(); c.Bridge.Host != "" {
+		return c.Bridge.Host
+	}
+	if own, _ := hostkey.Dir(t.root.KeysDir).Own(); len(own) == 1 {
 		return own[0]
 	}
-	return c.Bridge.Host
+	return ""
 }
 
 // ParseAddress reads agent, @agent, agent@team, agent@host or agent@team.host. Behind one @ a trusted host goes before a

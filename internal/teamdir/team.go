@@ -96,7 +96,7 @@ type Handle struct {
 type Front interface {
 	Origin() *wire.Origin // the evidence that goes with a message
 	IsPerson() bool       // a person sends, from outside an agent's environment: that ends a chain of hops
-	MaySend(m *wire.Message, to []wire.Address) error
+	MaySend(m *wire.Message, to []wire.Address) error // why it may not send that
 }
 
 // Team returns the team.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/letter"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/teams"
@@ -38,6 +39,12 @@ func (s *Scope) Ask(ctx context.Context, m *teams.Message, timeout time.Duration
 			WithHint("wait on: `atm wait --any --reply %s --turn-done %[1]s`; `atm trace %[1]s` says what holds it up", short)
 		late.Done = map[string]any{"id": out.ID}
 		return answer, late
+	case to.Host != "" && answer.Status != "": // what it said at the end of the turn stays there, and a reply may come yet
+		over := failure.Timeout("sent %s, but %w", short, err).WithHint("`atm trace %s` shows how far it got; wait on: `atm wait --reply %[1]s`", short)
+		over.Done = map[string]any{"id": out.ID}
+		return answer, over
+	case errors.Is(err, maildir.ErrWithdrawn):
+		return answer, withdrawnError(out.ID)
 	case errors.Is(err, mailbox.ErrNoMailbox): // it was retired meanwhile
 		return answer, fmt.Errorf("sent %s, but %w", short, err)
 	}

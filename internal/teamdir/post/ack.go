@@ -54,9 +54,7 @@ func AckAll(ctx context.Context, r *teamdir.Root, me *maildir.Box, all ...ToAck)
 	finish := make([]func(Recipient) (Acked, error), len(all))
 	var ready []*maildir.Post
 	for i, one := range all {
-		var err error
-		done[i], posts[i], finish[i], err = prepareAck(ctx, r, me, one.Box, one.Message, one.Ack)
-		done[i].Err = err
+		done[i], posts[i], finish[i], done[i].Err = prepareAck(ctx, r, me, one.Box, one.Message, one.Ack)
 		if posts[i] != nil {
 			ready = append(ready, posts[i])
 		}
@@ -66,9 +64,7 @@ func AckAll(ctx context.Context, r *teamdir.Root, me *maildir.Box, all ...ToAck)
 	for i, to := range recipients(posts) {
 		if posts[i] != nil {
 			to[0].Push = pushed[to[0].Address]
-			var err error
-			done[i], err = finish[i](to[0])
-			done[i].Err = err
+			done[i], done[i].Err = finish[i](to[0])
 		}
 	}
 	pushFreed(ctx, r, all)
