@@ -247,11 +247,12 @@ func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 
 // impossible says why no answer can come any more, of what no event reports.
 func (q *asking) impossible(ctx context.Context) error {
+	withdrawn := fmt.Errorf("message %s %w", q.ID.Short(6), maildir.ErrWithdrawn)
 	if q.box == nil {
 		p := post.AnswersTo(ctx, q.root, q.message).Trace(q.message, q.to)
 		switch {
 		case p.State == wire.Withdrawn:
-			return fmt.Errorf("message %s %w", q.ID.Short(6), maildir.ErrWithdrawn)
+			return withdrawn
 		case p.Returned != nil:
 			return fmt.Errorf("the message was returned: %s", p.Returned.Title())
 		case p.IsTurnOver():
@@ -262,6 +263,9 @@ func (q *asking) impossible(ctx context.Context) error {
 	}
 	if _, gone := q.team.Member(q.to.Agent); errors.Is(gone, maildir.ErrNoMailbox) {
 		return gone
+	}
+	if it, err := q.box.Get(q.ID); err == nil && it.State == wire.Withdrawn {
+		return withdrawn
 	}
 	m, err := presence.One(ctx, q.team, q.to.Agent)
 	if err == nil && m.RunnerGone && q.turns.Delivery(q.ID).IsHanded && !q.isPerson {
