@@ -94,8 +94,8 @@ type Handle struct {
 
 // A Front is the program that has a team open: what has to be known of it when it sends.
 type Front interface {
-	Origin() *wire.Origin // the evidence that goes with a message
-	IsPerson() bool       // a person sends, from outside an agent's environment: that ends a chain of hops
+	Origin() *wire.Origin                             // the evidence that goes with a message
+	IsPerson() bool                                   // a person sends, from outside an agent's environment: that ends a chain of hops
 	MaySend(m *wire.Message, to []wire.Address) error // why it may not send that
 }
 
