@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/holder"
 	"github.com/agentteammail/atm/internal/maildir/inbox"
@@ -51,7 +52,7 @@ func (i *pretendedInbox) Carry(ctx context.Context, ids []wire.ID) (string, erro
 	err = errors.Join(err, box.Log().Append(ctx, announced...))
 	if !i.drops { // a hook shows them
 		var read []wire.Event
-		read, err = claim.Settle(ctx, box, claim.AllGiven(box), nil)
+		read, err = claim.Settle(ctx, box, false, func(claim.Given) delivery.Effect { return delivery.MarkRead })
 		err = errors.Join(err, box.Log().Append(ctx, read...))
 	}
 	return "inbox socket", err
@@ -62,7 +63,7 @@ func (i *pretendedInbox) TakeBack(ctx context.Context, ids []wire.ID) error {
 	defer i.mu.Unlock()
 	i.back = append(i.back, ids...)
 	box := i.r.opt.Mail.box()
-	_, err := claim.Settle(ctx, box, nil, claim.AllGiven(box))
+	_, err := claim.Settle(ctx, box, false, func(claim.Given) delivery.Effect { return delivery.Repeat })
 	return err
 }
 

@@ -25,16 +25,14 @@ import (
 // handed over once more, also what a session has whose program has ended (isGone). It returns the
 // events message_read for the caller to append. Without such mail no lock is taken.
 func (c *Call) Settle(ctx context.Context, isGone func(session string) bool) ([]wire.Event, error) {
-	var received, lost []claim.Given
-	for _, g := range claim.AllGiven(c.Box) {
-		switch _, effect := delivery.Next(delivery.Sent, c.eventOf(g, isGone)); effect {
-		case delivery.Repeat:
-			lost = append(lost, g)
-		case delivery.MarkRead:
-			received = append(received, g)
-		}
-	}
-	return claim.Settle(ctx, c.Box, received, lost)
+	given := claim.AllGiven(c.Box)
+	isHidden := slices.ContainsFunc(c.Shown, func(short string) bool {
+		return !slices.ContainsFunc(given, func(g claim.Given) bool { return g.ID.Short(len(short)) == short })
+	})
+	return claim.Settle(ctx, c.Box, isHidden, func(g claim.Given) delivery.Effect {
+		_, effect := delivery.Next(delivery.Sent, c.eventOf(g, isGone))
+		return effect
+	})
 }
 
 // HandOver claims unread mail for the call. The Claim is never nil; without mail no lock is taken.

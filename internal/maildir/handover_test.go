@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/claim"
 	"github.com/agentteammail/atm/internal/maildir/holder"
@@ -17,21 +18,21 @@ import (
 // handOver hands mail to a session, which has received what an earlier call gave it.
 func handOver(t testing.TB, b *maildir.Box, session, call string, now time.Time) *claim.Claim {
 	t.Helper()
-	_, err := claim.Settle(ctx, b, sentTo(b, session), nil)
+	_, err := claim.Settle(ctx, b, false, readBy(session))
 	must(t, err)
 	h, err := claim.HandOver(ctx, b, holder.New(holder.Session, session, call, now), false, inbox.ReadOptions{Limit: 20})
 	must(t, err)
 	return h
 }
 
-// sentTo lists what was sent to a session.
-func sentTo(b *maildir.Box, session string) (given []claim.Given) {
-	for _, g := range claim.AllGiven(b) {
+// readBy says for claim.Settle that a session has received what was sent to it.
+func readBy(session string) func(claim.Given) delivery.Effect {
+	return func(g claim.Given) delivery.Effect {
 		if g.To.IsShown() && g.To.IsSession(session) {
-			given = append(given, g)
+			return delivery.MarkRead
 		}
+		return delivery.Nothing
 	}
-	return given
 }
 
 // sent records that the answer was written.
@@ -69,10 +70,15 @@ func TestHandOver(t *testing.T) {
 	if len(given) != 3 || given[0] != (claim.Given{ID: list[0], To: holder.New(holder.Session, "s1", "1", now).Shown(now)}) {
 		t.Fatal(given)
 	}
-	_, err := claim.Settle(ctx, bob, nil, given[:1])
+	_, err := claim.Settle(ctx, bob, false, func(g claim.Given) delivery.Effect {
+		if g.ID == list[0] {
+			return delivery.Repeat
+		}
+		return delivery.Nothing
+	})
 	must(t, err)
 	again := handed(t, handOver(t, bob, "s2", "2", now.Add(2*time.Second)), true, list[0])
-	events, err := claim.Settle(ctx, bob, given, nil) // of the first, what was given then is out of date
+	events, err := claim.Settle(ctx, bob, false, readBy("s1")) // the first has changed hands
 	if err != nil || len(events) != 2 || events[0].Kind != wire.EventRead || events[0].Session != "s1" || events[0].Source != "hook" ||
 		events[0].Field("batch") == "" || events[0].Field("batch") != events[1].Field("batch") {
 		t.Error(events, err)
@@ -83,6 +89,25 @@ func TestHandOver(t *testing.T) {
 	must(t, again.Expire(ctx)) // not its own any more
 	if g := claim.AllGiven(bob); len(g) != 1 || g[0].To.Session() != "s3" || !g[0].IsLive(now) {
 		t.Error(g)
+	}
+}
+
+// A program may show a message before it is recorded that it was sent. It counts as read whichever comes first.
+func TestSettleMeanwhile(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	list := deliverN(t, bob, 2)
+	h := handed(t, handOver(t, bob, "s1", "push", time.Now()), false, list...)
+	isSent := false
+	events, err := claim.Settle(ctx, bob, false, func(claim.Given) delivery.Effect {
+		if !isSent {
+			sent(t, h)
+			isSent = true
+		}
+		return delivery.MarkRead
+	})
+	if must(t, err); len(events) != 2 {
+		t.Errorf("%d of 2 are read: %v", len(events), claim.AllGiven(bob))
 	}
 }
 

@@ -185,7 +185,7 @@ func (r *run) handsOver() (err error) {
 	for range 2 {
 		r.calls++
 		to := holder.New(holder.Session, "s1", strconv.Itoa(r.calls), time.Now().Add(time.Duration(r.calls)*time.Minute))
-		_, e := claim.Settle(ctx, r.bob, sentTo(r.bob, "s1"), nil)
+		_, e := claim.Settle(ctx, r.bob, false, readBy("s1"))
 		h, handErr := claim.HandOver(ctx, r.bob, to, false, inbox.ReadOptions{})
 		if e = errors.Join(e, handErr); e != nil {
 			return errors.Join(e, h.Release(ctx))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/maildir/drop"
 	"github.com/agentteammail/atm/internal/maildir/holder"
@@ -51,38 +52,52 @@ func AllGiven(b *maildir.Box) (given []Given) {
 	return given
 }
 
-// Settle says what became of messages that were handed over. Those that their recipient has received are marked as read; it
-// returns the events message_read for the caller to append. Those that may be lost are handed over once more. A message that
-// cannot be moved does not hold up the others. With neither no lock is taken.
-func Settle(ctx context.Context, b *maildir.Box, received, lost []Given) (events []wire.Event, err error) {
-	if len(received)+len(lost) == 0 {
+// Settle says what became of messages that were handed over, as effectOf tells of each: MarkRead, Repeat, or Nothing. It
+// returns the events message_read for the caller to append. A message that cannot be moved does not hold up the others.
+//
+// effectOf is asked under the reader lock, since whoever gives a message may just be recording that it was sent. A look
+// without the lock comes first, so that no lock is taken where there is nothing to settle. isThere says that the caller
+// knows of mail that this look may miss: what changes hands while it looks.
+func Settle(ctx context.Context, b *maildir.Box, isThere bool, effectOf func(Given) delivery.Effect) (events []wire.Event, err error) {
+	isOver := func(g Given) bool { return effectOf(g) != delivery.Nothing }
+	if !isThere && !slices.ContainsFunc(AllGiven(b), isOver) {
 		return nil, nil
 	}
 	batch := wire.NewID()
 	err = b.Locked(ctx, "reader", func() (errs error) {
-		for _, g := range lost {
-			errs = errors.Join(errs, ignoreGone(b.HandTo(g.ID, g.To, g.To.Ended())))
-		}
-		for _, g := range received {
-			it, err := b.Open(b.HeldBy(g.To), g.ID)
-			if err == nil {
-				err = b.Move(g.ID, b.HeldBy(g.To), b.AfterRead(it.Message))
-			}
-			if err == nil {
-				events = append(events, b.WithType(hookEvent(g.To, wire.EventRead, g.ID).With("batch", string(batch)), it))
-			}
-			if bad, isBad := errors.AsType[*maildir.BadError](err); isBad {
-				if bad.Unreadable == nil { // nobody can have received it
-					err = b.HandTo(g.ID, g.To, holder.Holder{})
-				} else {
-					err = nil
+		for _, g := range AllGiven(b) {
+			switch effectOf(g) {
+			case delivery.Repeat:
+				errs = errors.Join(errs, ignoreGone(b.HandTo(g.ID, g.To, g.To.Ended())))
+			case delivery.MarkRead:
+				it, err := markRead(b, g)
+				if it != nil {
+					events = append(events, b.WithType(hookEvent(g.To, wire.EventRead, g.ID).With("batch", string(batch)), it))
 				}
+				errs = errors.Join(errs, ignoreGone(err))
 			}
-			errs = errors.Join(errs, ignoreGone(err))
 		}
 		return errs
 	})
 	return events, err
+}
+
+// markRead moves a message as read, and returns it; nil: it cannot be read.
+func markRead(b *maildir.Box, g Given) (*wire.Item, error) {
+	it, err := b.Open(b.HeldBy(g.To), g.ID)
+	if err == nil {
+		err = b.Move(g.ID, b.HeldBy(g.To), b.AfterRead(it.Message))
+	}
+	if bad, isBad := errors.AsType[*maildir.BadError](err); isBad {
+		it, err = nil, nil
+		if bad.Unreadable == nil { // nobody can have received it
+			err = b.HandTo(g.ID, g.To, holder.Holder{})
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return it, nil
 }
 
 func ignoreGone(err error) error {

@@ -81,9 +81,17 @@ func (c Carrier) TakeBack(ctx context.Context, ids []wire.ID) error {
 			way.TakeBack(ctx, id) // if it cannot, it may come twice, marked
 		}
 	}
-	box := c.Team.Box(c.Name)
-	lost := slices.DeleteFunc(claim.AllGiven(box), func(g claim.Given) bool { return !g.IsLive(time.Now()) || !slices.Contains(ids, g.ID) })
-	_, err := claim.Settle(ctx, box, nil, lost)
+	return repeat(ctx, c.Team.Box(c.Name), func(g claim.Given) bool { return g.IsLive(time.Now()) && slices.Contains(ids, g.ID) })
+}
+
+// repeat has what may be lost given once more.
+func repeat(ctx context.Context, b *maildir.Box, isLost func(claim.Given) bool) error {
+	_, err := claim.Settle(ctx, b, false, func(g claim.Given) delivery.Effect {
+		if isLost(g) {
+			return delivery.Repeat
+		}
+		return delivery.Nothing
+	})
 	return err
 }
 
@@ -189,10 +197,9 @@ func (o *Options) isSilent(g claim.Given, now time.Time) bool {
 func Into(ctx context.Context, t *teamdir.Team, name wire.Name, p programs.Program, o Options) (*claim.Claim, error) {
 	box, ended, after := t.Box(name), programs.EndedSessions(t, name), context.WithoutCancel(ctx)
 	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
-	lost := slices.DeleteFunc(claim.AllGiven(box), func(g claim.Given) bool {
-		return !g.IsLive(l.Now) || !o.isSilent(g, l.Now) && (g.To.IsSession(p.Session) || !slices.ContainsFunc(ended, g.To.IsSession))
-	})
-	if _, err := claim.Settle(ctx, box, nil, lost); err != nil {
+	if err := repeat(ctx, box, func(g claim.Given) bool {
+		return g.IsLive(l.Now) && (o.isSilent(g, l.Now) || !g.To.IsSession(p.Session) && slices.ContainsFunc(ended, g.To.IsSession))
+	}); err != nil {
 		return &claim.Claim{}, err
 	}
 	holds := t.Holds(name)
