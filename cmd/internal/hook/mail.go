@@ -42,7 +42,11 @@ func (c *call) handOver(ctx context.Context) (*claim.Claim, []wire.Event, error)
 	if !c.isRunning && !c.IsPeek && c.Subagent == "" && (!endsTurn || carriesMail) { // else its runner does that
 		settleErr = errors.Join(settleErr, c.work(ctx, endsTurn))
 	}
-	if !carriesMail || c.IsNewProgram && !c.isRunning && push.Unread(ctx, team, name).IsIn {
+	if carriesMail && c.IsNewProgram && !c.isRunning { // an answer would wait for the first prompt
+		in := push.Unread(ctx, team, name)
+		carriesMail = !in.IsIn && in.By != agents.ByPane
+	}
+	if !carriesMail {
 		return &claim.Claim{}, received, settleErr
 	}
 	l := &letter.Renderer{Now: c.Now, Team: team.Name, Digits: 6, Show: c.flags()}
