@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"encoding/json"
+	"os"
 	"os/exec"
 
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -26,18 +27,21 @@ func TypeInPane(t *teamdir.Team, name wire.Name) error {
 	if err != nil {
 		return err
 	}
-	spec, _ := json.Marshal(PaneSpec{t.Root().Path, t.Name, name})
-	c := exec.Command(program, PaneWord)
-	c.Dir, c.Env = "/", OwnEnvironment()
-	Detach(c)
-	in, err := c.StdinPipe()
-	if err == nil {
-		err = c.Start()
-	}
+	in, out, err := os.Pipe()
 	if err != nil {
 		return err
 	}
+	defer in.Close()
+	err = json.NewEncoder(out).Encode(PaneSpec{t.Root().Path, t.Name, name}) // it fits, so nobody has to read it yet
+	if err = cmp.Or(err, out.Close()); err != nil {
+		return err
+	}
+	c := exec.Command(program, PaneWord)
+	c.Dir, c.Env, c.Stdin = "/", OwnEnvironment(), in
+	Detach(c)
+	if err := c.Start(); err != nil {
+		return err
+	}
 	go c.Wait()
-	_, err = in.Write(spec) // it fits into the pipe, so this process may end before it is read
-	return cmp.Or(err, in.Close())
+	return nil
 }
