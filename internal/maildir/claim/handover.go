@@ -55,18 +55,26 @@ func AllGiven(b *maildir.Box) (given []Given) {
 // Settle says what became of messages that were handed over, as effectOf tells of each: MarkRead, Repeat, or Nothing. It
 // returns the events message_read for the caller to append. A message that cannot be moved does not hold up the others.
 //
-// effectOf is asked under the reader lock, since whoever gives a message may just be recording that it was sent. A look
-// without the lock comes first, so that no lock is taken where there is nothing to settle. isThere says that the caller
-// knows of mail that this look may miss: what changes hands while it looks.
+// A look without the lock comes first, so that no lock is taken where there is nothing to settle. Of mail that changes hands
+// meanwhile, since whoever gives it is just recording that it was sent, effectOf is asked again under the lock. isThere says
+// that the caller knows of mail that the first look may miss.
 func Settle(ctx context.Context, b *maildir.Box, isThere bool, effectOf func(Given) delivery.Effect) (events []wire.Event, err error) {
-	isOver := func(g Given) bool { return effectOf(g) != delivery.Nothing }
-	if !isThere && !slices.ContainsFunc(AllGiven(b), isOver) {
+	effects, isOver := map[Given]delivery.Effect{}, isThere
+	for _, g := range AllGiven(b) {
+		effects[g] = effectOf(g)
+		isOver = isOver || effects[g] != delivery.Nothing
+	}
+	if !isOver {
 		return nil, nil
 	}
 	batch := wire.NewID()
 	err = b.Locked(ctx, "reader", func() (errs error) {
 		for _, g := range AllGiven(b) {
-			switch effectOf(g) {
+			effect, isKnown := effects[g]
+			if !isKnown {
+				effect = effectOf(g)
+			}
+			switch effect {
 			case delivery.Repeat:
 				errs = errors.Join(errs, ignoreGone(b.HandTo(g.ID, g.To, g.To.Ended())))
 			case delivery.MarkRead:
