@@ -247,12 +247,11 @@ func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 
 // impossible says why no answer can come any more, of what no event reports.
 func (q *asking) impossible(ctx context.Context) error {
-	withdrawn := fmt.Errorf("message %s %w", q.ID.Short(6), maildir.ErrWithdrawn)
 	if q.box == nil {
 		p := post.AnswersTo(ctx, q.root, q.message).Trace(q.message, q.to)
 		switch {
 		case p.State == wire.Withdrawn:
-			return withdrawn
+			return maildir.Withdrawn(q.ID)
 		case p.Returned != nil:
 			return fmt.Errorf("the message was returned: %s", p.Returned.Title())
 		case p.IsTurnOver():
@@ -265,7 +264,7 @@ func (q *asking) impossible(ctx context.Context) error {
 		return gone
 	}
 	if it, err := q.box.Get(q.ID); err == nil && it.State == wire.Withdrawn {
-		return withdrawn
+		return maildir.Withdrawn(q.ID)
 	}
 	m, err := presence.One(ctx, q.team, q.to.Agent)
 	if err == nil && m.RunnerGone && q.turns.Delivery(q.ID).IsHanded && !q.isPerson {

@@ -195,7 +195,7 @@ func (t *Team) toAck(ctx context.Context, me *maildir.Box, a Ack) (one post.ToAc
 	}
 	held, err := post.FindHeld(ctx, t.in().Root(), me, it, box, true)
 	if err == nil && held.State == wire.Withdrawn {
-		err = fmt.Errorf("message %s %w", a.ID.Short(6), maildir.ErrWithdrawn)
+		err = maildir.Withdrawn(a.ID)
 	}
 	if err != nil {
 		return one, err

@@ -95,6 +95,9 @@ var ErrNotHeld = errors.New("is not yours: nobody took it, or the lease ran out"
 // NotHeld returns ErrNotHeld for a message.
 func NotHeld(id wire.ID) error { return fmt.Errorf("message %s %w", id.Short(6), ErrNotHeld) }
 
+// Withdrawn returns ErrWithdrawn for a message.
+func Withdrawn(id wire.ID) error { return fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn) }
+
 // ErrBeingTyped says that a runner is typing the message to its agent just now.
 var ErrBeingTyped = errors.New("is being typed")
 

@@ -151,7 +151,7 @@ func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked 
 				events = append(events, b.ReadEvent(it, wire.NewID()))
 			}
 		case from.State == wire.Withdrawn:
-			return from, nil, fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn)
+			return from, nil, Withdrawn(id)
 		case from.State == wire.Done && acked.Field("outcome") == "":
 			return from, nil, nil
 		case from.State == wire.Owed && !isMine:
