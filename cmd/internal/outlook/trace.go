@@ -134,8 +134,8 @@ func (t *Trace) unreadGate(team *teamdir.Team, name wire.Name) failure.Hint {
 		return failure.Say("%s", lease)
 	}
 	isShared, _ := claim.Shared(team.Box(name))
-	held, _ := team.Box(name).Held()
-	h := held[it.ID]
+	folder, _, _ := team.Box(name).Locate(it.ID)
+	h := folder.Holder()
 	out := mail{
 		message: it.Message, to: m.ToMail(), item: it, delivery: t.Delivery, hold: team.HoldReason(it.Message, name), isShared: isShared,
 		isVain: h.IsGivenUp() && !h.IsLive(time.Now(), m.Running),
